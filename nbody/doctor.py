@@ -36,7 +36,7 @@ from nbody.units import size
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 """States of a finding: works; an optional part is missing; the program can't run without it."""
 
-SLURM_PATIENCE = 5.0
+SLURM_TIMEOUT = 5.0
 """Seconds that ``srun`` gets for an answer: it asks the cluster for its configuration first."""
 
 TYPICAL = Scenario.from_dict(
@@ -168,7 +168,7 @@ def _slurm() -> Iterator[Finding]:
         version, listed = (
             subprocess.run(
                 **_not_launched({"args": ["srun", option], "env": os.environ}),
-                capture_output=True, text=True, errors="replace", timeout=SLURM_PATIENCE,
+                capture_output=True, text=True, errors="replace", timeout=SLURM_TIMEOUT,
             )
             for option in ("--version", "--mpi=list")
         )  # fmt: skip
@@ -354,7 +354,7 @@ def _interop() -> Finding:
         return Finding(topic, MISSING, text, facts={"interop": False, "reason": "no GPU"})
     try:
         child = subprocess.run(
-            **child_process.python("-c", _ASK_INTEROP), capture_output=True, text=True, timeout=opengl.PATIENCE
+            **child_process.python("-c", _ASK_INTEROP), capture_output=True, text=True, timeout=opengl.TIMEOUT
         )
         answers = [line.removeprefix("answer:").strip() for line in child.stdout.splitlines() if "answer:" in line]
         problem = answers[0] if answers else (child.stderr.strip().splitlines() or ["the child process ended"])[-1]

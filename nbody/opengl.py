@@ -32,7 +32,7 @@ WINDOW = {
 }
 """Libraries that Qt's X11 plugin loads, and their Debian packages; Qt aborts if one is missing."""
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 """Seconds to wait for a context. Usually it takes half a second, including the import of vispy."""
 
 _ASK = """
@@ -61,10 +61,10 @@ def screenless() -> Renderer:
     platform = os.environ.get("EGL_PLATFORM", "surfaceless")
     try:
         child = subprocess.run(
-            **child_process.python("-c", _ASK, EGL_PLATFORM=platform), capture_output=True, text=True, timeout=PATIENCE
+            **child_process.python("-c", _ASK, EGL_PLATFORM=platform), capture_output=True, text=True, timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
-        return Renderer(problem=f"no context within {PATIENCE:.0f} s")
+        return Renderer(problem=f"no context within {TIMEOUT:.0f} s")
     except OSError as error:
         return Renderer(problem=f"the child process did not start ({error.strerror})")
     answers = [line.removeprefix("answer: ") for line in child.stdout.splitlines() if line.startswith("answer: ")]

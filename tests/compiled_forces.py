@@ -7,14 +7,14 @@ import pytest
 
 from nbody.forces import ENGINES
 from nbody.forces.direct.gpu_triangle import PairTiling
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 @cache
 def compiled(
     engine: str,
     dimensions: int,
-    wanted: Want,
+    outputs: Outputs,
     softening: str = "plummer",
     masses: str = "product",
     tiling: PairTiling | None = None,
@@ -29,7 +29,7 @@ def compiled(
 
     real = types.float32
     wide = types.float64 if mixed else real
-    shape = Shape(softening, dimensions, np.dtype(np.float32), wanted, mixed)
+    shape = Shape(softening, dimensions, np.dtype(np.float32), outputs, mixed)
     if engine == "gpu-symmetric":
         kernel = gpu_pairs.build(shape, tiling, masses)
         signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)

@@ -24,7 +24,7 @@ from nbody.viewer.picture.look import Look
 from nbody.viewer.window import show as window
 
 scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
-PATIENCE = 30.0
+TIMEOUT = 30.0
 """Seconds that an act may take; usually it takes one."""
 
 
@@ -76,11 +76,11 @@ def slowly(make=Simulation.__init__):
         make(self, *arguments, **options)
         compute = self.engine._compute
 
-        def with_a_rest(state, want):
+        def with_a_rest(state, outputs):
             for _ in range(20):
                 time.sleep(seconds / 20)
                 state.progress.report(0)
-            compute(state, want)
+            compute(state, outputs)
 
         self.engine._compute = with_a_rest
 
@@ -115,7 +115,7 @@ def drive(pane):
     def tick():
         pane.controls.camera.azimuth += 0.01  # as a drag does; each change is drawn
         pane.update()
-        late = time.monotonic() - state["since"] > PATIENCE
+        late = time.monotonic() - state["since"] > TIMEOUT
         if not (state["done"]() or late):
             return
         if state["name"]:

@@ -12,7 +12,15 @@ from measured_report import measured_report
 from nbody.bench import report, timing
 from nbody.bench.forces import accuracy, competitor, lecture, native, suite, tables
 from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged, on_all_cores
-from nbody.bench.forces.competitor import ALL_CORES, FULLER, ONE_CORE, PATIENCE, PILOT, Competitor, EngineCompetitor
+from nbody.bench.forces.competitor import (
+    ALL_CORES,
+    FULLER,
+    LONGEST_SECOND_RUN,
+    ONE_CORE,
+    PILOT,
+    Competitor,
+    EngineCompetitor,
+)
 from nbody.bench.forces.lecture import K40C, LectureRun
 from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
 from nbody.bench.row import Row
@@ -313,7 +321,7 @@ def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(quick, monkeypa
 def test_a_long_lecture_run_is_made_twice_after_one_step(monkeypatch):
     made = []
     monkeypatch.setattr(LectureRun, "_run", lambda self, steps=10: made.append(steps))
-    monkeypatch.setattr(lecture, "seconds", lambda run: run() or 2 * lecture.PATIENCE)
+    monkeypatch.setattr(lecture, "seconds", lambda run: run() or 2 * lecture.LONGEST_SERIES)
     LectureRun(reference(), lecture_disk(10)).timing()
     assert made == [1, 10, 10]
 
@@ -391,7 +399,7 @@ def test_a_cards_rate_is_learnt_with_a_number_that_fills_it_or_with_fewer_where_
     for each, largest, counts in (
         (KnownRate(1e12, "gpu"), FULLER * 16384, {PILOT, 16384}),
         (KnownRate(1e12), FULLER * 16384, {PILOT}),
-        (KnownRate(32768**2 / PATIENCE, "gpu"), FULLER**2 * 32768, {PILOT, 32768}),
+        (KnownRate(32768**2 / LONGEST_SECOND_RUN, "gpu"), FULLER**2 * 32768, {PILOT, 32768}),
     ):
         each.warm_up(largest)
         assert set(each.counts) == counts

@@ -64,7 +64,7 @@ def test_the_command_writes_shows_and_compares_its_report(few, tmp_path, capsys)
 
 
 def test_a_scheme_that_takes_too_long_is_a_note(few, monkeypatch):
-    monkeypatch.setattr(suite, "PATIENCE", 0.0)
+    monkeypatch.setattr(suite, "TIMEOUT", 0.0)
     row = suite.measured(few, "cpu", "leapfrog_dkd", "dt", 0.01)
     assert row.seconds is None and "not finished after 0 s, at 9 %" in row.note and not row.wrong
 

@@ -16,7 +16,7 @@ from nbody.lessons.roofline import bounds, kernels, slots
 from nbody.lessons.roofline import suite as roofline
 from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
-from nbody.state import Want
+from nbody.state import Outputs
 
 H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
 
@@ -42,7 +42,7 @@ class Compiled:
         from nbody.forces.direct.gpu_triangle import PairTiling
 
         real = getattr(types, precision)
-        shape = Shape("plummer", 3, np.dtype(precision), Want.ACCELERATION)
+        shape = Shape("plummer", 3, np.dtype(precision), Outputs.ACCELERATION)
         if name == "gpu-symmetric":
             kernel = gpu_pairs.build(shape, PairTiling(4, 8 if precision == "float32" else 4), "product")
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)

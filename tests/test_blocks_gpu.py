@@ -20,7 +20,7 @@ from nbody.integrators.blocks import memory
 from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 SOFTENED = Gravity(softening="plummer", length=1e-3)
@@ -47,7 +47,7 @@ def bodies_of(motion):
 
 def energy(motion):
     """Total energy."""
-    motion.evaluate(Want.POTENTIAL)
+    motion.evaluate(Outputs.POTENTIAL)
     sums = motion.state.frames.snapshot().wait().sums
     return float(sums[0] + sums[1])
 
@@ -190,7 +190,7 @@ def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
     engine._devices = (0, 0)
     motion = Motion(engine, engine.load(random_bodies(memory.PARTS_FROM[False])))
     scheme.prepare(motion)
-    assert scheme.report(motion).remark.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
+    assert scheme.report(motion).message.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
 
 
 @pytest.mark.slow

@@ -207,7 +207,7 @@ def test_an_engine_that_can_not_compute_is_broken_and_the_exit_code_says_so(monk
 @pytest.mark.parametrize("crash", ["import os; os.abort()", "raise OSError('no driver')", "import time; time.sleep(9)"])
 def test_a_crash_while_asking_for_opengl_is_a_finding_and_no_crash(monkeypatch, crash):
     monkeypatch.setattr(opengl, "_ASK", crash)
-    monkeypatch.setattr(opengl, "PATIENCE", 0.5)
+    monkeypatch.setattr(opengl, "TIMEOUT", 0.5)
     found = opengl.screenless()
     assert found.renderer == "" and found.problem
     finding = doctor._screenless()

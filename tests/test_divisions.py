@@ -94,6 +94,35 @@ def test_any_division_of_an_ensemble_into_steps_has_the_same_bits(name):
     check_divisions(lambda: ensemble(name, "cpu"), 40, 1, 7)
 
 
+def times(end):
+    """Divisions of a time: all in one call, 100 frames, the example of the manual, and random ones."""
+    yield [end]
+    yield [end * k / 100 for k in range(1, 101)]
+    yield [0.37 * end, end]
+    yield [*np.sort(np.random.default_rng(5).random(17) * end).tolist(), end]
+
+
+def check_times(make, end):
+    """As :func:`check_divisions`, by times."""
+    ends = []
+    for division in times(end):
+        simulation = make()
+        for time in division:
+            simulation.integrate(time)
+            assert simulation.time == simulation.particles.time == time
+        ends.append({"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays())
+    for found in ends[1:]:
+        assert found.keys() == ends[0].keys()
+        for name, values in ends[0].items():
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("name", ["ias15"])
+def test_any_division_of_a_run_into_times_has_the_same_bits(name):
+    check_times(lambda: nbody.Simulation(planets(), integrator=name, engine="cpu", precision="float64"), 3.0)
+
+
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 @pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
 def test_any_division_on_a_simulated_gpu_has_the_same_bits(name):

@@ -17,7 +17,7 @@ from nbody.law import Gravity
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import Ensemble
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.trajectory import TrajectoryWriter, first_difference, read_checkpoint
 from nbody.trajectory.table import Table
 
@@ -79,8 +79,8 @@ def test_the_bits_do_not_depend_on_threads_or_on_where_a_run_is_cut(scheme, tmp_
     numba.set_num_threads(1)
     try:
         cut = nbody.Simulation(Scenario.from_dict(pairs_of_planets(scheme)), tmp_path / "cut.h5")
-        for beat in cut.beats():
-            if beat.state.clock.step > 10:
+        for event in cut.progress_events():
+            if event.state.clock.step > 10:
                 break
         cut.record(None)
         again = resume(tmp_path / "cut.h5")
@@ -120,11 +120,11 @@ def test_a_resumed_ensemble_has_the_bits_of_a_whole_run(scheme, tmp_path, monkey
 def test_forces_act_within_systems_only():
     scenario = Scenario.from_dict(pairs_of_planets())
     made = nbody.Simulation(scenario)
-    made.engine.evaluate(made.state, Want.POTENTIAL)
+    made.engine.evaluate(made.state, Outputs.POTENTIAL)
     for number in range(12):
         engine = ReferenceEngine(Gravity(G=G), "float64")
         alone = engine.load(make_particles(member(scenario, number)))
-        engine.evaluate(alone, Want.POTENTIAL)
+        engine.evaluate(alone, Outputs.POTENTIAL)
         rows = slice(3 * number, 3 * number + 3)
         np.testing.assert_allclose(made.state.acceleration[rows], alone.acceleration, rtol=1e-14)
         np.testing.assert_allclose(made.state.potential[rows], alone.potential, rtol=1e-14)

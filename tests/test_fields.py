@@ -18,7 +18,7 @@ from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.trajectory import first_difference
 
 G = 1.3
@@ -133,15 +133,15 @@ def test_an_engine_adds_fields_once_in_whatever_order_results_are_asked_for(engi
     bodies.time = 0.7
     made = ENGINES.load(engine)(law, "float64")
     alone = made.load(bodies)
-    made.evaluate(alone, Want.POTENTIAL)
+    made.evaluate(alone, Outputs.POTENTIAL)
     pairs, phi = alone.values("acceleration", "potential")
     made = layered(made, fields("rotating_bar", "nfw"))
     a, external = fields_of(made).at(bodies.position, 0.7)
     energy = 0.5 * bodies.mass @ phi + bodies.mass @ external
-    for order in ((Want.POTENTIAL,), (Want.ACCELERATION, Want.ENERGY), (Want.ENERGY, Want.ACCELERATION)):
+    for order in ((Outputs.POTENTIAL,), (Outputs.ACCELERATION, Outputs.ENERGY), (Outputs.ENERGY, Outputs.ACCELERATION)):
         state = made.load(bodies)
-        for want in order:
-            made.evaluate(state, want)
+        for outputs in order:
+            made.evaluate(state, outputs)
         assert state.values("acceleration")[0] == pytest.approx(pairs + a, rel=1e-15, abs=1e-15)
         assert state.frames.snapshot().sums[1] == pytest.approx(energy, rel=1e-13)
 
@@ -157,8 +157,8 @@ def test_some_bodies_get_the_fields_too():
     bodies, pairs = random_bodies(30), ENGINES.load("cpu")(Gravity(G, 3, "plummer", 0.1), "float64")
     made = layered(pairs, fields("plummer"))
     whole, some = made.load(bodies), made.load(bodies)
-    made.evaluate(whole, Want.POTENTIAL)
-    made.evaluate(some, Want.POTENTIAL, np.array([3, 7]))
+    made.evaluate(whole, Outputs.POTENTIAL)
+    made.evaluate(some, Outputs.POTENTIAL, np.array([3, 7]))
     for k in (0, 1):
         assert some.values("acceleration", "potential")[k][[3, 7]] == pytest.approx(
             whole.values("acceleration", "potential")[k][[3, 7]], rel=1e-12

@@ -13,7 +13,7 @@ from nbody.law import Gravity
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.state.marks import DeviceProgress
 from nbody.trajectory import Trajectory, first_difference
 
@@ -32,9 +32,9 @@ def check_fields(engine, precision, dimensions, count, names, G=0.0):
     for name, real in ((engine, precision), ("reference", "float64")):
         made = layered(ENGINES.load(name)(law, real), fields(*names))
         state = made.load(bodies)
-        made.evaluate(state, Want.ACCELERATION)
+        made.evaluate(state, Outputs.ACCELERATION)
         first = state.values("acceleration")[0]
-        made.evaluate(state, Want.ENERGY)
+        made.evaluate(state, Outputs.ENERGY)
         assert np.array_equal(first, state.values("acceleration")[0])
         found.append((first, float(state.frames.snapshot().wait().sums[1])))
     (a, energy), (expected, expected_energy) = found

@@ -25,7 +25,7 @@ from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 LAWS = [("plummer", 0.05), ("cutoff", 0.3), ("none", 0.0)]
 EPS = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -91,9 +91,9 @@ def test_asking_for_the_potential_changes_no_bit_of_the_forces(softening, length
     engine = CpuEngine(Gravity(softening=softening, length=length), precision)
     alone, together, later = (engine.load(bodies) for _ in range(3))
     engine.evaluate(alone)
-    engine.evaluate(together, Want.POTENTIAL)
+    engine.evaluate(together, Outputs.POTENTIAL)
     engine.evaluate(later)
-    engine.evaluate(later, Want.POTENTIAL)
+    engine.evaluate(later, Outputs.POTENTIAL)
     assert alone.acceleration.tobytes() == together.acceleration.tobytes() == later.acceleration.tobytes()
     assert together.potential.tobytes() == later.potential.tobytes()
     assert (together.potential < 0).all()
@@ -222,7 +222,7 @@ def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses(
     engine.evaluate(state)
     assert counted[-1] == 100 * 400 == engine.work(state)
     a = state.acceleration.copy()
-    engine.evaluate(state, Want.POTENTIAL)
+    engine.evaluate(state, Outputs.POTENTIAL)
     assert counted[-1] == 2 * 100 * 400
     expected, expected_phi = direct_sum(bodies.position, bodies.mass, law)
     assert np.abs(a - expected).max() < 1e-13 * np.abs(expected).max()
@@ -493,7 +493,7 @@ from nbody.forces.direct import cpu_pairs, cpu_rows
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)
 for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
     right, _ = direct_sum(position, mass, Gravity(softening=softening, length=length))
@@ -501,7 +501,7 @@ for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
     assert abs(a - right).max() < 1e-12, softening
     stats = cpu_pairs.gravitate_for(softening, 3, False).stats
     print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-rows = cpu_rows.rows_for("plummer", Want.JERK)
+rows = cpu_rows.rows_for("plummer", Outputs.JERK)
 sums = np.zeros((50, cpu_rows.SUMS), np.float32)
 x, v = np.random.default_rng(3).standard_normal((2, 3, 50)).astype("f4")
 rows(np.arange(50), x, v, np.ones(50, "f4"), np.float32(0.01), sums)

@@ -9,7 +9,7 @@ from conftest import random_bodies
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.law import LAWS
-from nbody.state import Want
+from nbody.state import Outputs
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu") and name != "gpu-tree"]  # it is in test_tree_gpu.py
 ONE_BODY_A_THREAD = ("gpu-global", "gpu-tiled", "gpu-kahan")
@@ -25,18 +25,18 @@ def relative_error(a, expected):
 
 
 @pytest.mark.parametrize(
-    "engine,softening,dimensions,wanted",
-    every_pair(ONE_BODY_A_THREAD, LAWS, (2, 3), (Want.ACCELERATION, Want.POTENTIAL)),
+    "engine,softening,dimensions,outputs",
+    every_pair(ONE_BODY_A_THREAD, LAWS, (2, 3), (Outputs.ACCELERATION, Outputs.POTENTIAL)),
 )
-def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, wanted):
+def test_a_float32_kernel_has_no_float64_and_no_local_memory(engine, softening, dimensions, outputs):
     """One stray literal makes a kernel thirty times slower without a word; spills make it slower too."""
-    code, resources = compiled(engine, dimensions, wanted, softening)
+    code, resources = compiled(engine, dimensions, outputs, softening)
     assert ".f64 \t" not in code and ".f64\t" not in code
     assert "rsqrt.approx.ftz.f32" in code
     assert "div." not in code and "sqrt.rn" not in code
     assert resources.local == 0
     # 40 registers × 256 threads: six blocks a multiprocessor, 48 warps; a recorded frame may do with 32 warps
-    assert resources.registers <= (64 if wanted == Want.POTENTIAL else 40)
+    assert resources.registers <= (64 if outputs == Outputs.POTENTIAL else 40)
 
 
 @pytest.mark.gpu

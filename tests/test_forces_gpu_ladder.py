@@ -14,23 +14,23 @@ from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
-    CardRoom,
+    CardLimits,
     PairTiling,
     block_of,
+    card_limits,
     divided,
     first_unit,
-    room_on_card,
     units_before,
 )
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
 MASSES = ("equal", "product", "separate")
-WANTED = (Want.ACCELERATION, Want.ENERGY, Want.POTENTIAL)
+OUTPUTS = (Outputs.ACCELERATION, Outputs.ENERGY, Outputs.POTENTIAL)
 TILINGS = [PairTiling(1, 8), PairTiling(2, 4), PairTiling(4, 8)]
-WIDE = CardRoom(blocks=132, budget=1 << 31, piece=1 << 40)
+WIDE = CardLimits(blocks=132, budget=1 << 31, piece=1 << 40)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def units_of(work, launch):
 def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, count, resident, budget, piece, devices):
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
-    work = divided(count, tiling, 4, CardRoom(resident, budget, piece))
+    work = divided(count, tiling, 4, CardLimits(resident, budget, piece))
     begin = [work.shares * k // devices for k in range(devices + 1)]
     for launch in (launch for k in range(devices) for launch in work.launches(begin[k], begin[k + 1])):
         slots = {}
@@ -121,7 +121,7 @@ def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
     """For two GPUs from 65536 bodies on, for eight from 262144 on, each part has whole waves of blocks."""
     tiling = PairTiling(4, 18) if count > 131072 else PairTiling(2, 18)
     blocks = 132 * 8 // tiling.warps
-    work = divided(count, tiling, 4, CardRoom(blocks, 2 << 30, 1 << 39))
+    work = divided(count, tiling, 4, CardLimits(blocks, 2 << 30, 1 << 39))
     if count == 65536 and devices > 2:
         return
     assert work.runs % (blocks * devices) == 0
@@ -152,7 +152,7 @@ def test_a_small_card_keeps_small_sums_and_what_is_free_has_no_say(card):
     found = []
     for memory, free in ((1.9, None), (1.99, None), (1.9, 1 << 20), (8.1, None), (24, None), (139, None)):
         card(memory, free)
-        found.append(room_on_card(PairTiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
+        found.append(card_limits(PairTiling(4, 8), np.dtype(np.float32), 60).budget >> 20)
     assert found == [256, 256, 256, 2048, 2048, 2048]
     card(2)
     problem = Problem(Gravity(), "float32")
@@ -164,10 +164,10 @@ def test_a_launch_is_no_longer_than_a_piece(card):
     """A card with 20 multiprocessors: its memory would allow launches five times as long."""
     card(24)
     tiling = PairTiling(4, 13)
-    room = room_on_card(tiling, np.dtype(np.float32), 60)
-    work = divided(1 << 21, tiling, 4, room)
+    limits = card_limits(tiling, np.dtype(np.float32), 60)
+    work = divided(1 << 21, tiling, 4, limits)
     pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.shares)]
-    assert max(pairs) * 2 <= room.piece < 4 * max(pairs) and len(pairs) > 40
+    assert max(pairs) * 2 <= limits.piece < 4 * max(pairs) and len(pairs) > 40
     assert sum(pairs) * 2 == pytest.approx((1 << 21) ** 2, rel=0.01)
 
 
@@ -197,7 +197,7 @@ def test_masses_choose_the_form_of_the_kernel():
 
 @pytest.mark.parametrize("name,most", [("gpu-unrolled", 64), ("gpu-split", 80)])
 @pytest.mark.parametrize("dimensions", [3, 2])
-@pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
+@pytest.mark.parametrize("potential", [Outputs.ACCELERATION, Outputs.POTENTIAL])
 def test_bodies_wait_in_registers(name, most, dimensions, potential):
     code, resources = compiled(name, dimensions, potential)
     assert ".f64" not in code and ".local" not in code
@@ -205,7 +205,7 @@ def test_bodies_wait_in_registers(name, most, dimensions, potential):
     assert dimensions == 2 or "v4.f32" in code  # a body comes in one load
 
 
-@pytest.mark.parametrize("masses,potential,dimensions,count", every_pair(MASSES, WANTED, (2, 3), (20480, 262144)))
+@pytest.mark.parametrize("masses,potential,dimensions,count", every_pair(MASSES, OUTPUTS, (2, 3), (20480, 262144)))
 def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, dimensions, potential):
     from nbody.forces.direct.gpu_pairs import resident_warps
     from nbody.forces.direct.gpu_symmetric import tiling_for
@@ -216,7 +216,9 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
     warps = resident_warps(tiling.bodies)
     assert resources.local == 0 and resources.registers <= min(255, 65536 // (32 * warps))
     # The pairs of a turn are written out once, for the turn in which a body meets itself once more, and never rolled up.
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Want.ENERGY in potential else 1)
+    assert (
+        tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Outputs.ENERGY in potential else 1)
+    )
 
 
 @pytest.mark.parametrize("masses", MASSES)
@@ -231,26 +233,28 @@ def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masse
         return 65536 // (32 * 8 * math.ceil(resources.registers / 8))
 
     asked_for = 16 if dimensions == 2 else 12
-    assert blocks(Want.ENERGY) >= min(blocks(Want.ACCELERATION), asked_for)
+    assert blocks(Outputs.ENERGY) >= min(blocks(Outputs.ACCELERATION), asked_for)
 
 
 @pytest.mark.parametrize(
-    "tiling,dimensions,potential", every_pair((PairTiling(1, 9), PairTiling(4, 10)), (3, 2), WANTED)
+    "tiling,dimensions,potential", every_pair((PairTiling(1, 9), PairTiling(4, 10)), (3, 2), OUTPUTS)
 )
 def test_mixed_precision_computes_pairs_in_float32_and_only_adds_up_in_float64(tiling, dimensions, potential):
     """float64 splits a coordinate when a body is loaded (rows, and one column), and adds a row's sums to its total."""
     code, resources = compiled("gpu-symmetric", dimensions, potential, tiling=tiling, mixed=True)
     done = Counter(re.findall(r"^\s+(add|sub|mul|fma|neg|div|sqrt|rsqrt|rcp)\S*\.f64", code, re.MULTILINE))
-    components = 4 if Want.ENERGY in potential else 3
+    components = 4 if Outputs.ENERGY in potential else 3
     # What a tile's rows have from each other for the energy is halved.
-    assert set(done) == {"add", "sub"} | ({"mul"} if potential == Want.ENERGY else set())
+    assert set(done) == {"add", "sub"} | ({"mul"} if potential == Outputs.ENERGY else set())
     assert done["mul"] <= tiling.bodies
     assert done["add"] <= components * tiling.bodies and done["sub"] <= 3 * (tiling.bodies + 1)
-    assert tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Want.ENERGY in potential else 1)
+    assert (
+        tiling.bodies <= code.count("rsqrt.approx.ftz.f32") <= tiling.bodies * (2 if Outputs.ENERGY in potential else 1)
+    )
     # A frame's kernel may keep two numbers of a thread elsewhere than in registers.
     assert (
         ".local" not in code
-        and resources.local <= (8 if Want.ENERGY in potential else 0)
+        and resources.local <= (8 if Outputs.ENERGY in potential else 0)
         and resources.registers <= 168
     )
 
@@ -261,7 +265,7 @@ def test_a_force_is_rounded_the_same_whether_the_potential_is_asked_for_or_not(m
     product by itself in one kernel and not in the other: the bits of a run must not depend on what it records."""
     from nbody.forces.direct.gpu_symmetric import tiling_for
 
-    for potential in WANTED:
+    for potential in OUTPUTS:
         tiling = tiling_for(20480, "float32", masses)
         code, _ = compiled("gpu-symmetric", 3, potential, masses=masses, tiling=tiling)
         assert code.count("fma.rn.ftz.f32") == 9 * code.count("rsqrt.approx.ftz.f32")
@@ -303,16 +307,16 @@ def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
         if masses != "product":
             bodies.mass[: None if masses == "equal" else count // 5] = 0.7 if masses == "equal" else 0.0
         acceleration, energy = {}, {}
-        for wanted in WANTED:
+        for outputs in OUTPUTS:
             state = engine.load(bodies)
-            engine.evaluate(state, wanted)
-            acceleration[wanted], phi = state.values("acceleration", "potential")
-            energy[wanted] = state.frames.snapshot().wait().sums[1]
-        for wanted in (Want.ENERGY, Want.POTENTIAL):
-            assert np.array_equal(acceleration[wanted], acceleration[Want.ACCELERATION])
-        assert energy[Want.POTENTIAL] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
+            engine.evaluate(state, outputs)
+            acceleration[outputs], phi = state.values("acceleration", "potential")
+            energy[outputs] = state.frames.snapshot().wait().sums[1]
+        for outputs in (Outputs.ENERGY, Outputs.POTENTIAL):
+            assert np.array_equal(acceleration[outputs], acceleration[Outputs.ACCELERATION])
+        assert energy[Outputs.POTENTIAL] == pytest.approx(0.5 * bodies.mass @ phi, rel=1e-6)
         rounding = 1e-12 if precision == "float64" else 1e-6
-        assert energy[Want.ENERGY] == (pytest.approx(energy[Want.POTENTIAL], rel=rounding) if count > 1 else 0)
+        assert energy[Outputs.ENERGY] == (pytest.approx(energy[Outputs.POTENTIAL], rel=rounding) if count > 1 else 0)
         assert count == 1 or state.workspace.masses == masses
 
 

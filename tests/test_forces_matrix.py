@@ -22,7 +22,7 @@ from nbody.forces.reference import direct_sum
 from nbody.law import LAWS, Gravity
 from nbody.linalg import LADDER
 from nbody.run.resume import rerun, resume
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.trajectory import first_difference
 
 LENGTHS = {"plummer": 0.05, "spline": 0.2, "cutoff": 0.5, "none": 0.0}
@@ -198,7 +198,7 @@ def test_a_run_is_resumed_and_made_again_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize("softening", list(LAWS))
-@pytest.mark.parametrize("potential", [Want.ACCELERATION, Want.POTENTIAL])
+@pytest.mark.parametrize("potential", [Outputs.ACCELERATION, Outputs.POTENTIAL])
 def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potential):
     pytest.importorskip("cuda.core")
     from numba import types

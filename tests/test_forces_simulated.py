@@ -26,7 +26,7 @@ from nbody.forces.layers import layered
 from nbody.forces.layers import ranks as ranks_layer
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
@@ -75,7 +75,7 @@ def with_energy(engine, bodies, precision):
     """Accelerations and the sum of the potential energy of an evaluation that is asked for no more."""
     made = ENGINES.load(engine)(Gravity(1.0, 3, "plummer", LENGTHS["plummer"]), precision)
     state = made.load(bodies)
-    made.evaluate(state, Want.ENERGY)
+    made.evaluate(state, Outputs.ENERGY)
     return state.values("acceleration")[0], state.frames.snapshot().wait().sums[1]
 
 
@@ -149,7 +149,7 @@ def pretended(monkeypatch):
     only one."""
 
     def computed(
-        devices, bodies, precision, want, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
+        devices, bodies, precision, outputs, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
     ):
         monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
@@ -164,7 +164,7 @@ def pretended(monkeypatch):
         def of_rank(team):
             made = layered(kind(gravity, precision, team=team))
             state = made.load(bodies)
-            made.evaluate(state, want)
+            made.evaluate(state, outputs)
             assert bool(getattr(state.partition.transport, "_pending", ())) == nccl
             state.progress.wait()
             assert not getattr(state.partition.transport, "_pending", ())
@@ -181,19 +181,19 @@ PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
 
 
 @simulated
-@pytest.mark.parametrize("precision,want", [("float64", Want.ENERGY), ("float32", Want.POTENTIAL)])
-def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, want):
+@pytest.mark.parametrize("precision,outputs", [("float64", Outputs.ENERGY), ("float32", Outputs.POTENTIAL)])
+def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, outputs):
     use_tiling(monkeypatch, PairTiling(1, 1))
     bodies, found = random_bodies(100), set()
     for devices, budget in ((1, None), (2, None), (3, 2500)):
-        a, phi, state = pretended(devices, bodies, precision, want, budget=budget)
-        found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
+        a, phi, state = pretended(devices, bodies, precision, outputs, budget=budget)
+        found.add(a.tobytes() + (phi.tobytes() if outputs != Outputs.ACCELERATION else b""))
         assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
         assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
         if devices > 1:
             assert state.workspace.rest.nodes.nbytes == node_bytes(state.workspace.work, devices)
     for nccl in (False, True):
-        a, phi, state = pretended(1, bodies, precision, want, ranks=3, nccl=nccl)
+        a, phi, state = pretended(1, bodies, precision, outputs, ranks=3, nccl=nccl)
         assert (
             state.partition.transport.ranks == 3
             and len(state.workspace.parts) == 1
@@ -201,7 +201,7 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
         )
         rest, [part] = state.workspace.rest, state.workspace.parts
         assert 0.7 < (rest.nodes.nbytes + part.nodes.nbytes) / node_bytes(state.workspace.work, 3, ranks=True) <= 1
-        found.add(a.tobytes() + (phi.tobytes() if want != Want.ACCELERATION else b""))
+        found.add(a.tobytes() + (phi.tobytes() if outputs != Outputs.ACCELERATION else b""))
     assert len(found) == 1
     right, _ = forces("reference", bodies, "plummer", "float64")
     assert relative_error(a, right) < BOUND["float64" if precision == "float64" else "float32"]
@@ -212,14 +212,16 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
     use_tiling(monkeypatch, PairTiling(1, 1))
     bodies = random_bodies(70)
     bodies.mass[20:40] = 0.0
-    found = {pretended(devices, bodies, "float64", Want.POTENTIAL)[0].tobytes() for devices in (1, 2)}
+    found = {pretended(devices, bodies, "float64", Outputs.POTENTIAL)[0].tobytes() for devices in (1, 2)}
     found |= {
-        pretended(1, bodies, "float64", Want.POTENTIAL, ranks=2, nccl=nccl)[0].tobytes() for nccl in (False, True)
+        pretended(1, bodies, "float64", Outputs.POTENTIAL, ranks=2, nccl=nccl)[0].tobytes() for nccl in (False, True)
     }
     bodies.species[::2], names = 1, ("a", "b")
     bodies = replace(bodies, species_names=names)
     gravity = Gravity(1.0, 3, "plummer", {"a": 0.1, "b": 0.2})
-    species = {pretended(devices, bodies, "float64", Want.ENERGY, gravity=gravity)[0].tobytes() for devices in (1, 2)}
+    species = {
+        pretended(devices, bodies, "float64", Outputs.ENERGY, gravity=gravity)[0].tobytes() for devices in (1, 2)
+    }
     assert len(found) == len(species) == 1 and found != species
 
 
@@ -227,7 +229,7 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
 def test_devices_divide_rows(pretended, engine):
     found = {
-        pretended(devices, random_bodies(300), "float32", Want.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
+        pretended(devices, random_bodies(300), "float32", Outputs.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
             0
         ].tobytes()
         for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))

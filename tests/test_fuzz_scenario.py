@@ -32,6 +32,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.groups import GravityKeys
 from nbody.scenario.yaml_reader import dump
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # NumPy's, which would be more than one line
 DISK = (Path(__file__).resolve().parents[1] / "scenarios" / "disk.yaml").read_text()
 SCRAPS = [
     "!!python/object:os.system", "&a", "*a", "<<: *a", "---", "...", "1e-3", "1E5", ".nan", ".inf", "-0", "1:30", "010",

@@ -28,7 +28,7 @@ from nbody.run import plan as run_plan
 from nbody.run.gpus import Chosen, with_gpus
 from nbody.scenario import Scenario
 from nbody.scenario.groups import EngineChoice
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 @pytest.mark.parametrize("shares", [1, 2, 64, 256])
@@ -176,7 +176,7 @@ def test_block_steps_with_a_tree_say_what_is_not_divided():
     for helpers, ranks, line in (((), 1, ""), (("a GPU",), 1, "gpus: only the first GPU"), ((), 2, "every rank")):
         partition = SimpleNamespace(transport=SimpleNamespace(helpers=helpers, ranks=ranks))
         motion = Motion(engine, SimpleNamespace(count=2, partition=partition))
-        assert scheme.report(motion).remark.split(" computed")[0] == line
+        assert scheme.report(motion).message.split(" computed")[0] == line
 
 
 @pytest.mark.parametrize("engine", ["gpu-symmetric", "gpu-tree"])
@@ -275,7 +275,7 @@ def forces_of(bodies, precision, gpus, engine="gpu-symmetric", gravity=None):
     made = kind(gravity or Gravity(1.0, 3, "plummer", 0.05), precision, kind.Options(gpus=gpus))
     state = made.load(bodies)
     assert state.partition.transport.size == gpus
-    made.evaluate(state, Want.ENERGY if engine == "gpu-symmetric" else Want.POTENTIAL)
+    made.evaluate(state, Outputs.ENERGY if engine == "gpu-symmetric" else Outputs.POTENTIAL)
     return [state.values("acceleration")[0], np.array(state.frames.snapshot().wait().sums[1])]
 
 

@@ -16,7 +16,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Outputs
 
 ECCENTRICITY = 0.5
 
@@ -149,7 +149,7 @@ def test_asking_for_the_potential_does_not_change_the_orbit(name):
         for k in range(20):
             scheme.advance(motion, 1)
             if k % every == 0:
-                motion.evaluate(Want.ENERGY)
+                motion.evaluate(Outputs.ENERGY)
         ends.append(motion.state)
     plain, measured = ends
     assert np.array_equal(plain.position, measured.position)
@@ -166,7 +166,7 @@ def test_a_frame_of_a_step_has_the_bits_and_the_energy_of_its_end(name):
     frames = scheme.frames(motion, 4, every=3)
     for frame in frames:
         again.advance(other, 3)
-        other.evaluate(Want.ENERGY)
+        other.evaluate(Outputs.ENERGY)
         expected = other.state.frames.snapshot()
         assert np.array_equal(frame.position, expected.position) and np.array_equal(frame.sums, expected.sums)
     assert motion.state.clock.step == other.state.clock.step == 12 and motion.state.clock.time == other.state.clock.time
@@ -271,7 +271,7 @@ def test_frames_of_adaptive_leapfrog_and_a_resume_leave_its_bits():
     scheme, motion = varying(0.05, bodies, engine=engine)
     for until in (0.01, 0.011, 0.2):
         scheme.advance(motion, 10**6, until)
-        motion.evaluate(Want.ENERGY)
+        motion.evaluate(Outputs.ENERGY)
         assert motion.state.clock.time == until
     again, other = varying(0.05, bodies, engine=engine)
     other.state.restore(motion.state.arrays())
@@ -321,7 +321,7 @@ def adaptive(eta, largest=None):
 
 def energy(motion):
     """The total energy now."""
-    motion.evaluate(Want.ENERGY)
+    motion.evaluate(Outputs.ENERGY)
     return float(motion.state.frames.snapshot().sums[:2].sum())
 
 
@@ -373,7 +373,7 @@ def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
     engine = ENGINES.load(name)(law, precision)
     state = engine.load(bodies)
     INTEGRATORS.load("hermite4")(1.0).prepare(Motion(engine, state))
-    engine.evaluate(state, Want.JERK | Want.ENERGY)
+    engine.evaluate(state, Outputs.JERK | Outputs.ENERGY)
     after, before = (direct_sum(bodies.position + s * bodies.velocity, bodies.mass, law)[0] for s in (h, -h))
     expected = (after - before) / (2 * h)
     size = np.abs(expected).max()
@@ -382,7 +382,7 @@ def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
     whole, some = state.arrays(), np.array([3, 50, 69])
     for name in ("acceleration", "jerk", "potential"):
         getattr(state, name)[some] = np.nan
-    engine.evaluate(state, Want.JERK | Want.POTENTIAL, targets=some)
+    engine.evaluate(state, Outputs.JERK | Outputs.POTENTIAL, targets=some)
     assert np.array_equal(state.acceleration, whole["acceleration"]) and np.array_equal(state.jerk, whole["jerk"])
     np.testing.assert_allclose(state.potential, whole["potential"], rtol=1e-5 if precision == "float32" else 1e-13)
 

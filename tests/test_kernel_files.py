@@ -86,10 +86,10 @@ def kernels():
     from nbody.forces.tree.gpu_moments import upward_kernels
     from nbody.forces.tree.gpu_regions import region_kernel
     from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
-    from nbody.state import Want
+    from nbody.state import Outputs
     from nbody.state.moves import make_moves
 
-    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Want.ENERGY), tiling_for(20480, "float32")
+    shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Outputs.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-") and name != "gpu-tree"]
     simple = [kernel_of(engine, shape) for engine in engines if not engine.can.pairs_once]
     pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
@@ -98,7 +98,7 @@ def kernels():
     order = [*bounds_kernels(), key_kernel(3), key_kernel(3, True), gather_kernel(np.float32)]
     tree = [*order, *cells, *upward_kernels(basis, np.float32), region_kernel(basis, np.float32, False)]
     tree.append(walk_kernel(WalkPlan(shape, basis, False)))
-    sums = [sum_kernel(tiling, "equal", np.float32, Want.ENERGY, shared) for shared in (False, True)]
+    sums = [sum_kernel(tiling, "equal", np.float32, Outputs.ENERGY, shared) for shared in (False, True)]
     return [make_moves, *simple, *pairs, *tree, *sums, root_kernel("equal", np.float32, False)]
 
 

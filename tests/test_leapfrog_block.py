@@ -13,7 +13,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
-from nbody.state import Want
+from nbody.state import Outputs
 
 LENGTH = 0.02
 GRAVITY = Gravity(softening="plummer", length=LENGTH)
@@ -50,7 +50,7 @@ def test_if_all_bodies_choose_dt_it_is_leapfrog_bit_for_bit(precision):
 
 
 def energy(motion):
-    motion.evaluate(Want.ENERGY)
+    motion.evaluate(Outputs.ENERGY)
     return motion.state.frames.snapshot().sums[:2].sum()
 
 

@@ -213,17 +213,17 @@ class Slow(Simulation):
         super().__init__(*arguments, **options)
         compute = self.engine._compute
 
-        def slowly(state, want):
+        def slowly(state, outputs):
             for _ in range(20):
                 time.sleep(self.seconds / 20)
                 state.progress.report(0)
-            compute(state, want)
+            compute(state, outputs)
 
         self.engine._compute = slowly
 
 
 def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr("nbody.run.live.TIMEOUT", 0.05)
     monkeypatch.setattr(Slow, "seconds", 30.0)
     path = tmp_path / "run.h5"
     before = time.monotonic()
@@ -235,7 +235,7 @@ def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monke
 
 
 def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbody.run.live.PATIENCE", 0.05)
+    monkeypatch.setattr("nbody.run.live.TIMEOUT", 0.05)
     monkeypatch.setattr(Slow, "seconds", 0.0)
     path = tmp_path / "run.h5"
     with live(output=path, make=Slow) as (source, clock, run):

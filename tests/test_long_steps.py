@@ -23,7 +23,7 @@ from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
 from nbody.registry import Entry
 from nbody.run.resume import resume
-from nbody.state import Want
+from nbody.state import Outputs
 
 LAW = Gravity(1.0, 3, "plummer", 0.05)
 PIECES, PIECE = 8, 0.1
@@ -170,24 +170,24 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star])
-@pytest.mark.parametrize("want", [Want.ACCELERATION, Want.ENERGY])
+@pytest.mark.parametrize("outputs", [Outputs.ACCELERATION, Outputs.ENERGY])
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("name", ["reference", "cpu"])
-def test_the_work_of_steps_is_foretold(scheme, want, fresh, name):
+def test_the_work_of_steps_is_foretold(scheme, outputs, fresh, name):
     scheme, engine = INTEGRATORS.load(scheme)(0.01), ENGINES.load(name)(LAW, "float64")
     motion = Motion(engine, engine.load(random_bodies(100)))
     scheme.prepare(motion)
     scheme.start(motion)
     if fresh:
         motion.evaluate()
-    told = scheme.work(motion, 2, want)
+    told = scheme.work(motion, 2, outputs)
     before = motion.state.progress.computed
-    if want is Want.ENERGY and isinstance(scheme, FixedStep):
+    if outputs is Outputs.ENERGY and isinstance(scheme, FixedStep):
         scheme.frames(motion, 1, every=2)
     else:
         scheme.advance(motion, 2)
-        if want is Want.ENERGY:
-            motion.evaluate(want)
+        if outputs is Outputs.ENERGY:
+            motion.evaluate(outputs)
     assert motion.state.progress.computed - before == pytest.approx(told, abs=2)
 
 
@@ -229,7 +229,7 @@ from nbody.forces.direct import gpu_global
 from nbody.forces.direct import gpu_rows
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 gpu_global.THREADS = 8
 rng = np.random.default_rng(1)
 bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
@@ -239,7 +239,7 @@ for piece in (1, 10**6):
     engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
     state, told = engine.load(bodies), []
     state.progress.report = told.append
-    engine.evaluate(state, Want.ENERGY)
+    engine.evaluate(state, Outputs.ENERGY)
     found.append(state.acceleration.copy_to_host())
     print(told)
 assert np.array_equal(*found) and found[0].any(axis=1).all()

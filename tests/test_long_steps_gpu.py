@@ -16,7 +16,7 @@ from nbody import Trajectory
 from nbody.forces import ENGINES
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 pytestmark = pytest.mark.gpu
 
@@ -115,7 +115,7 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         made, state = on_card(engine, count)
         seen = []
         state.progress.watch = seen.append if watched else None
-        made.evaluate(state, Want.ENERGY)
+        made.evaluate(state, Outputs.ENERGY)
         found.append(np.hstack([part.reshape(count, -1) for part in state.values("acceleration", "potential")]))
     assert np.array_equal(*found)
     assert seen[-1] == pytest.approx(count**2, rel=1e-6) and (engine == "gpu-symmetric" or len(set(seen)) > 4)

@@ -16,7 +16,7 @@ from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
-from nbody.state import Want
+from nbody.state import Outputs
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 card = pytest.mark.skipif(SIMULATED, reason="for a card")
@@ -39,20 +39,20 @@ def check(engine, precision, bodies, length=0.05):
     law, massive = Gravity(1.3, bodies.dimensions, "plummer", length), int(np.count_nonzero(bodies.mass))
     made, right = layered(ENGINES.load(engine)(law, precision)), ENGINES.load("reference")(law, "float64")
     state, expected = made.load(bodies), right.load(bodies)
-    right.evaluate(expected, Want.POTENTIAL)
-    made.evaluate(state, Want.ACCELERATION)
+    right.evaluate(expected, Outputs.POTENTIAL)
+    made.evaluate(state, Outputs.ACCELERATION)
     first, _ = state.values("acceleration", "potential")
-    made.evaluate(state, Want.ENERGY)
+    made.evaluate(state, Outputs.ENERGY)
     energy = state.frames.snapshot().wait().sums[1]
     state.invalidate()
-    made.evaluate(state, Want.POTENTIAL)
+    made.evaluate(state, Outputs.POTENTIAL)
     a, phi = state.values("acceleration", "potential")
     allowed = 20 * EPS[precision] * np.sqrt(bodies.count + 64)
     assert np.array_equal(first, a)
     assert np.abs(a - expected.acceleration).max() < allowed * np.abs(expected.acceleration).max()
     assert np.abs(phi - expected.potential).max() < allowed * np.abs(expected.potential).max()
     assert energy == pytest.approx(0.5 * bodies.mass @ expected.potential, rel=allowed)
-    assert made.work(state, current=Want.NOTHING) == massive * bodies.count
+    assert made.work(state, current=Outputs.NOTHING) == massive * bodies.count
     state.progress.watch, state.progress.requested = lambda computed: None, 0
     state.invalidate()
     made.evaluate(state)

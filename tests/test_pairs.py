@@ -66,7 +66,7 @@ def test_a_hard_pair_costs_hardly_any_blocks(name):
     first, orbit = energy(motion), orbit_of(motion, i, 48)
     scheme.advance(motion, 10**6, 0.5)
     assert motion.state.clock.step <= 2 * without
-    assert (scheme._blocks.pairs.joined, scheme._blocks.pairs.parted) == (1, 0)
+    assert (scheme._blocks.pairs.formed, scheme._blocks.pairs.dissolved) == (1, 0)
     assert abs(energy(motion) / first - 1) < 1e-7
     got = orbit_of(motion, i, 48)
     np.testing.assert_allclose(got[0], orbit[0], rtol=1e-10)
@@ -84,7 +84,7 @@ def test_a_pair_parts_when_a_body_comes_near_and_joins_again_after_it():
         first = energy(motion)
         scheme.advance(motion, 10**7, 0.5)
         errors.append(abs(energy(motion) / first - 1))
-    assert (scheme._blocks.pairs.joined, scheme._blocks.pairs.parted) == (2, 1)
+    assert (scheme._blocks.pairs.formed, scheme._blocks.pairs.dissolved) == (2, 1)
     assert errors[1] < 0.7 * errors[0] < 1e-4
     np.testing.assert_allclose(middle_of(motion), middle_of(exact), atol=1e-5)
     np.testing.assert_allclose(motion.state.position[1:16], exact.state.position[1:16], atol=1e-5)
@@ -118,7 +118,7 @@ def test_no_pair_joins_if_it_may_not_or_if_its_orbit_is_softened(gravity, option
     """1.5 (ε/r)² is 3e-4 at the pericentre."""
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=gravity, **options)
     scheme.advance(motion, 1100, 0.5)
-    assert scheme._blocks.pairs.joined == 0
+    assert scheme._blocks.pairs.formed == 0
 
 
 def test_an_earlier_end_than_planned_gives_both_bodies_back():
@@ -141,7 +141,7 @@ def test_the_orbit_of_a_joined_pair_is_in_the_columns_of_the_parked_body():
     rows, last, step = np.zeros((18, 3)), np.zeros(3, np.int64), np.array([1, 1, PARKED])
     rows[9:16, 2] = 1, 0, 0, 0, 1, 0, 1
     orbits = Orbits.of(rows, last, step, np.array([5.0, 0.75, 0.25]), 1.0)
-    assert (orbits.first, orbits.second, orbits.mu, orbits.share) == ([1], [2], [1.0], [0.25])
+    assert (orbits.first, orbits.second, orbits.mu, orbits.fraction) == ([1], [2], [1.0], [0.25])
     x, v = orbits.at(100, 2 * np.pi / 400)
     np.testing.assert_allclose(x[:, 0], [0, 1, 0], atol=1e-15)
     np.testing.assert_allclose(v[:, 0], [-1, 0, 0], atol=1e-15)
@@ -160,4 +160,4 @@ def test_info_counts_the_pairs(tmp_path):
     simulation.run()
     found = _recording(file, False)
     assert found["pairs"] == {"joined": 1, "parted": 0, "present": 1}
-    assert "pairs         1 by Kepler's solution (1 joined, 0 parted)" in "\n".join(lines(found))
+    assert "pairs         1 by Kepler's solution (1 formed, 0 dissolved)" in "\n".join(lines(found))

@@ -190,7 +190,7 @@ def test_a_simulation_may_be_driven_by_any_thread(tmp_path):
     simulation, steps = Simulation(bodies(), tmp_path / "run.h5", **KEYS), []
 
     def drive():
-        steps.extend(beat.progress.step for beat in simulation.beats(steps=5))
+        steps.extend(event.progress.step for event in simulation.progress_events(steps=5))
 
     for _ in range(2):
         thread = threading.Thread(target=drive)
@@ -203,11 +203,11 @@ def test_a_simulation_may_be_driven_by_any_thread(tmp_path):
 
 def test_a_simulation_that_is_running_is_not_run_again():
     simulation = Simulation(bodies(), **KEYS)
-    beats = simulation.beats(steps=10)
-    next(beats)
+    progress_events = simulation.progress_events(steps=10)
+    next(progress_events)
     with pytest.raises(InputError, match="is running"):
         simulation.run(steps=1)
-    beats.close()
+    progress_events.close()
     assert simulation.run(steps=1).steps == 1
 
 

@@ -52,7 +52,7 @@ def together(count, *arguments, **environment):
     """The exit code, the results and the messages of several ranks."""
     job = launch(count, *arguments, **environment)
     try:
-        results, messages = job.communicate(timeout=120)
+        results, messages = job.communicate(timeout=300)  # the tree's kernels take a minute to compile
     finally:
         job.kill()
     return job.returncode, results, messages

@@ -106,6 +106,21 @@ def test_an_interrupted_run_that_is_resumed_has_the_bits_of_one_that_was_not(tmp
         assert run.complete
 
 
+@pytest.mark.parametrize("systems", [None, 2])
+def test_an_adaptive_run_that_is_resumed_at_a_frame_within_a_step_has_the_bits_of_one_that_was_not(tmp_path, systems):
+    planets = [{"m": 1.0}, {"m": 1e-3, "a": 1.0, "e": 0.3}, {"m": 1e-4, "a": 1.7}]
+    values = {
+        "initial": {"generator": "planets", "bodies": planets}, "integrator": {"scheme": "ias15", "end": 3.0},
+        "record": {"dt": 0.03}, "engine": "cpu", "precision": "float64",
+        **({"ensemble": {"systems": systems}} if systems else {}),
+    }  # fmt: skip
+    whole, broken = (Simulation(Scenario.from_dict(values), tmp_path / name) for name in ("whole.h5", "broken.h5"))
+    assert whole.run().steps < 100 / 2
+    broken.integrate(37 * 0.03)
+    resume(tmp_path / "broken.h5", end=3.0).run()
+    assert first_difference(tmp_path / "whole.h5", tmp_path / "broken.h5") is None
+
+
 def test_steps_beyond_the_end_extend_the_run_to_the_bits_of_a_longer_one(tmp_path):
     longer = simulate(tmp_path / "longer.h5", steps=100)
     extended = simulate(tmp_path / "extended.h5", steps=40)

@@ -157,9 +157,9 @@ def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_pat
 def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
     simulation = Simulation(scenario("dt: 0.001, steps: 100000", "every: 5"), tmp_path / "run.h5")
     times = []
-    for beat in simulation.beats():
-        times.append(beat.state.clock.time)
-        assert beat.progress.step == beat.state.clock.step and beat.progress.time == beat.state.clock.time
+    for event in simulation.progress_events():
+        times.append(event.state.clock.time)
+        assert event.progress.step == event.state.clock.step and event.progress.time == event.state.clock.time
         if len(times) == 3:
             break
     assert times == sorted(times) and times[-1] > 0

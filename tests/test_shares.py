@@ -20,7 +20,7 @@ from nbody.law import Gravity
 from nbody.parallel import ALONE, shares
 from nbody.parallel.shares import add_nodes, add_over_ranks, cover, share_count
 from nbody.particles import Particles
-from nbody.state import Column, Want
+from nbody.state import Column, Outputs
 
 NEWTON, SOFTENED = Gravity(1.0, 3, "none"), Gravity(2.0, 3, "plummer", 0.05)
 LAWS = [("plummer", 0.05), ("spline", 0.1), ("cutoff", 0.01), ("none", 0.0)]
@@ -77,21 +77,21 @@ def test_each_rank_gets_the_sum_of_all_shares_in_its_rows(ranks):
     assert np.array_equal(np.concatenate(run_ranks(ranks, part)), tree_sum(values))
 
 
-def evaluated(name, particles, gravity, precision, wants, targets=None):
+def evaluated(name, particles, gravity, precision, requests, targets=None):
     """The rank's function: all results of an engine, one evaluation after the other."""
 
     def run(team):
         engine = layered(ENGINES.load(name)(gravity, precision, team=team))
         state = engine.load(particles)
         found = []
-        for want in wants:
-            if Want.JERK in want:
+        for outputs in requests:
+            if Outputs.JERK in outputs:
                 state.add(Column("jerk", "D"))
             state.position *= state.dtype.type(0.99)
             state.invalidate()
-            engine.evaluate(state, want, targets)
+            engine.evaluate(state, outputs, targets)
             found += [state.acceleration.copy(), state.potential.copy()]
-            found += [state.jerk.copy()] if Want.JERK in want else []
+            found += [state.jerk.copy()] if Outputs.JERK in outputs else []
         return hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest()
 
     return run
@@ -108,9 +108,9 @@ def assert_same_on(ranks, run):
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_cpu_engine_gives_the_same_bits_on_any_ranks(softening, length, dimensions, precision, all_divided):
     gravity = Gravity(dimensions=dimensions, softening=softening, length=length)
-    wants = [Want.ACCELERATION, Want.POTENTIAL, Want.ACCELERATION]
+    requests = [Outputs.ACCELERATION, Outputs.POTENTIAL, Outputs.ACCELERATION]
     for count in (1, 257, 2345):
-        run = evaluated("cpu", bodies(count, dimensions), gravity, precision, wants)
+        run = evaluated("cpu", bodies(count, dimensions), gravity, precision, requests)
         assert_same_on((2, 3, 16) if count > 1 else (2,), run)
 
 
@@ -120,9 +120,13 @@ def test_rows_are_divided_with_the_same_bits(length, massless, all_divided):
     names = ("a", "b") if isinstance(length, dict) else ("",)
     particles = bodies(1025, 3, massless, names)
     gravity = Gravity(softening="plummer", length=length)
-    for wants, targets in (([Want.POTENTIAL], None), ([Want.JERK], None), ([Want.ACCELERATION], np.arange(5, 1025, 7))):
-        assert_same_on((3, 5), evaluated("cpu", particles, gravity, "float64", wants, targets))
-    assert_same_on((2,), evaluated("cpu", particles, gravity, "float32", [Want.POTENTIAL]))
+    for requests, targets in (
+        ([Outputs.POTENTIAL], None),
+        ([Outputs.JERK], None),
+        ([Outputs.ACCELERATION], np.arange(5, 1025, 7)),
+    ):
+        assert_same_on((3, 5), evaluated("cpu", particles, gravity, "float64", requests, targets))
+    assert_same_on((2,), evaluated("cpu", particles, gravity, "float32", [Outputs.POTENTIAL]))
 
 
 def placed(arrays, order, gap):
@@ -169,13 +173,13 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
 
 def test_the_bits_of_rows_do_not_depend_on_where_arrays_lie():
     count = 600
-    rows = rows_for("plummer", Want.JERK)
+    rows = rows_for("plummer", Outputs.JERK)
     arrays = [*np.random.default_rng(2).normal(size=(2, 3, count)), np.ones(count), np.zeros((9, SUMS))]
     assert_no_bit_depends_on_places(lambda x, v, m, sums: rows(np.arange(0, count, 67), x, v, m, 0.01, sums), arrays)
 
 
 def test_few_interactions_are_left_to_every_rank():
-    run = evaluated("cpu", bodies(300), Gravity(softening="plummer", length=0.05), "float64", [Want.ACCELERATION])
+    run = evaluated("cpu", bodies(300), Gravity(softening="plummer", length=0.05), "float64", [Outputs.ACCELERATION])
 
     class Silent(type(ALONE)):
         rank, size = 1, 2
@@ -199,11 +203,11 @@ def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
 )
 def test_the_tree_gives_the_same_bits_on_any_ranks(precision, gravity, all_divided):
     """All bodies twice (first with a geometric criterion), the potential, then some of the bodies."""
-    wants = [Want.ACCELERATION, Want.ACCELERATION] + [Want.POTENTIAL] * (precision == "float32")
+    requests = [Outputs.ACCELERATION, Outputs.ACCELERATION] + [Outputs.POTENTIAL] * (precision == "float32")
     particles = bodies(3000)
-    assert_same_on((2, 5), evaluated("cpu-tree", particles, gravity, precision, wants))
+    assert_same_on((2, 5), evaluated("cpu-tree", particles, gravity, precision, requests))
     some = np.arange(0, 3000, 3)
-    assert_same_on((3,), evaluated("cpu-tree", particles, gravity, precision, [Want.ACCELERATION] * 2, some))
+    assert_same_on((3,), evaluated("cpu-tree", particles, gravity, precision, [Outputs.ACCELERATION] * 2, some))
 
 
 def test_ranks_agree_on_what_the_tree_computed(all_divided):

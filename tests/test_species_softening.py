@@ -16,7 +16,7 @@ from nbody.forces.reference import direct_sum
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.resume import resume
-from nbody.state import Column, Want
+from nbody.state import Column, Outputs
 from nbody.trajectory import first_difference
 from nbody.viewer.display.body import facts
 from nbody.viewer.picture.colours.quantity import ShownBodies
@@ -40,12 +40,12 @@ def law_of(softening, dimensions=3):
     return Gravity(1.3, dimensions, softening, LENGTHS)
 
 
-def evaluated(engine, gravity, bodies, precision="float64", want=Want.POTENTIAL):
+def evaluated(engine, gravity, bodies, precision="float64", outputs=Outputs.POTENTIAL):
     """The engine and a state with what is wanted, with a column for the jerk."""
     machine = ENGINES.load(engine)(gravity, precision)
     state = machine.load(bodies)
     state.add(Column("jerk", "D"))
-    machine.evaluate(state, want)
+    machine.evaluate(state, outputs)
     return machine, state
 
 
@@ -80,11 +80,11 @@ def test_cpu_computes_what_the_referee_does(softening, precision, massless, dime
 
 def test_a_subset_and_the_potential_change_no_bit():
     bodies, law = bodies_of(300, massless=0.3), law_of("plummer")
-    _, alone = evaluated("cpu", law, bodies, want=Want.ACCELERATION)
+    _, alone = evaluated("cpu", law, bodies, outputs=Outputs.ACCELERATION)
     machine, both = evaluated("cpu", law, bodies)
     assert alone.acceleration.tobytes() == both.acceleration.tobytes()
     some, targets = machine.load(bodies), np.array([7, 150, 3])
-    machine.evaluate(some, Want.ACCELERATION, targets)
+    machine.evaluate(some, Outputs.ACCELERATION, targets)
     assert some.acceleration[targets].tobytes() == both.acceleration[targets].tobytes()
 
 
@@ -117,7 +117,7 @@ def test_the_force_is_the_gradient_of_the_energy(softening):
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_the_jerk_is_the_derivative_of_the_acceleration(engine):
     bodies, law, h = bodies_of(50), law_of("plummer"), 1e-5
-    _, state = evaluated(engine, law, bodies, want=Want.JERK | Want.ACCELERATION)
+    _, state = evaluated(engine, law, bodies, outputs=Outputs.JERK | Outputs.ACCELERATION)
     squares = law.squares(bodies.species, bodies.species_names)
     after, before = (
         direct_sum(bodies.position + s * bodies.velocity, bodies.mass, law, None, squares)[0] for s in (h, -h)
@@ -254,4 +254,4 @@ def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
     monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
     assert auto(1000) == auto(20480) == "gpu-symmetric"
-    assert auto(1000, outputs=Want.JERK) == "cpu"
+    assert auto(1000, outputs=Outputs.JERK) == "cpu"

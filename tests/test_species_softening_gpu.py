@@ -12,7 +12,7 @@ from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
-from nbody.state import Want
+from nbody.state import Outputs
 
 simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
@@ -84,7 +84,7 @@ def test_each_pair_once_in_large_tiles(precision, massless):
 def test_the_potential_changes_no_bit_of_the_forces(precision, engine):
     bodies, law = bodies_of(5000), law_of("plummer")
     both, _ = evaluated(engine, law, bodies, precision)[1].values("acceleration", "potential")
-    alone, _ = evaluated(engine, law, bodies, precision, Want.ACCELERATION)[1].values("acceleration", "potential")
+    alone, _ = evaluated(engine, law, bodies, precision, Outputs.ACCELERATION)[1].values("acceleration", "potential")
     assert alone.tobytes() == both.tobytes()
 
 

@@ -69,7 +69,7 @@ MOVES = textwrap.dedent("""
         [one] = large.frames.snapshots(lambda: step(large), 1, key="step")
         same(one.wait().position, host.position), same(one.velocity, host.velocity)
         one.release()
-    assert large.frames._staging.sides == 1
+    assert large.frames._staging.buffers == 1
 
     # What was asked for before a state is restored is not made after it.
     before = state.arrays()
@@ -89,7 +89,7 @@ GRAPHS = textwrap.dedent("""
     from nbody.integrators import INTEGRATORS
     from nbody.integrators.integrator import Motion
     from nbody.law import Gravity
-    from nbody.state import Want, moves, replay
+    from nbody.state import Outputs, moves, replay
     from nbody.state.graph_time import time_of
     from nbody.state.device import DeviceState
     from nbody.state.host import HostState
@@ -177,7 +177,7 @@ GRAPHS = textwrap.dedent("""
                     one.release()
             elif what == "e":
                 for state in both:
-                    engine.evaluate(state, Want.ENERGY)
+                    engine.evaluate(state, Outputs.ENERGY)
             elif what == "k":
                 same(*both)
                 kept = [{name: array.copy() for name, array in state.arrays().items()} for state in both]
@@ -189,7 +189,7 @@ GRAPHS = textwrap.dedent("""
     # The first of the steps may be of a known kind, and the second not.
     compiled.clear()
     taylor, card = INTEGRATORS.load("taylor")(0.01), DeviceState(bodies, np.float64)
-    engine.evaluate(card, Want.ENERGY)
+    engine.evaluate(card, Outputs.ENERGY)
     start = card.arrays()
     taylor.advance(Motion(engine, card), 1)
     card.restore(start)

@@ -14,7 +14,7 @@ from nbody import machine
 from nbody.cli import main, streams
 from nbody.errors import printable, shortened
 from nbody.run import watch
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.trajectory import Trajectory
 
 SCENARIO = """
@@ -227,9 +227,9 @@ def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):
 def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(monkeypatch):
     clock, said = [0.0], []
     monkeypatch.setattr(watch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    progress, frames = SimpleNamespace(requested=0, watch=None), SimpleNamespace(outputs=Want.ENERGY)
+    progress, frames = SimpleNamespace(requested=0, watch=None), SimpleNamespace(outputs=Outputs.ENERGY)
     state = SimpleNamespace(progress=progress, frames=frames)
-    motion = SimpleNamespace(state=state, work=lambda want: 1000, engine=SimpleNamespace(work=lambda *a: 0))
+    motion = SimpleNamespace(state=state, work=lambda outputs: 1000, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
     integrator = SimpleNamespace(work=lambda *a: 1000, leaves=None)
     seen = watch.Watch(integrator, motion, stop, lambda *a: None, said.append)

@@ -27,7 +27,7 @@ from nbody.law import Gravity
 from nbody.parallel import ALONE
 from nbody.particles import Particles
 from nbody.run.resume import resume
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.trajectory import first_difference
 
 N = 3000
@@ -58,17 +58,17 @@ def bodies(position, mass=None):
     return Particles(mass, position, np.zeros_like(position))
 
 
-def exact(law, particles, want=Want.ACCELERATION):
+def exact(law, particles, outputs=Outputs.ACCELERATION):
     engine = ReferenceEngine(law, "float64")
     state = engine.load(particles)
-    engine.evaluate(state, want)
+    engine.evaluate(state, outputs)
     return state.values("acceleration", "potential")
 
 
-def evaluated(law, particles, precision="float32", want=Want.ACCELERATION, targets=None, **options):
+def evaluated(law, particles, precision="float32", outputs=Outputs.ACCELERATION, targets=None, **options):
     engine = CpuTreeEngine(law, precision, TreeOptions(**options))
     state = engine.load(particles)
-    engine.evaluate(state, want, targets)
+    engine.evaluate(state, outputs, targets)
     return state
 
 
@@ -160,7 +160,7 @@ def test_the_potential_in_the_place_of_another_body_is_that_of_every_engine(law,
     position = sphere().astype(np.float32)  # the same places in every precision
     position[200] = position[100]
     particles, points = bodies(position), position[[5, 100]]
-    expected = exact(law, particles, Want.POTENTIAL)[1]
+    expected = exact(law, particles, Outputs.POTENTIAL)[1]
     tree = nbody.Tree(
         position, particles.mass, G=law.G, softening=law.softening, length=law.length, precision=precision
     )
@@ -195,10 +195,10 @@ def test_a_smaller_accuracy_gives_smaller_errors():
 
 def test_float32_with_softening_and_the_potential():
     particles = bodies(sphere())
-    state = evaluated(SOFTENED, particles, "float32", Want.POTENTIAL, accuracy=ACCURACY)
+    state = evaluated(SOFTENED, particles, "float32", Outputs.POTENTIAL, accuracy=ACCURACY)
     (a, phi), (expected, potential) = (
         state.values("acceleration", "potential"),
-        exact(SOFTENED, particles, Want.POTENTIAL),
+        exact(SOFTENED, particles, Outputs.POTENTIAL),
     )
     found = np.linalg.norm(a - expected, axis=1) / np.linalg.norm(expected, axis=1)
     assert np.median(found) < ACCURACY and np.quantile(found, 0.99) < 10 * ACCURACY

@@ -31,7 +31,7 @@ from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.parallel import ALONE
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
 ACCURACY = 1e-3
 BOUND = 30 * ACCURACY
@@ -94,7 +94,7 @@ def forces(particles, softening="plummer", length=0.02, precision="float32", **o
     gravity = Gravity(1.0, particles.dimensions, softening, length)
     engine = ENGINES.load("gpu-tree")(gravity, precision, TreeOptions(**options))
     state = engine.load(particles)
-    engine.evaluate(state, Want.POTENTIAL)
+    engine.evaluate(state, Outputs.POTENTIAL)
     return *state.values("acceleration", "potential"), engine, state
 
 
@@ -191,7 +191,7 @@ def test_the_same_bits_twice_and_from_a_graph_and_after_a_resume():
     engine.evaluate(resumed)
     assert np.array_equal(third, resumed.values("acceleration")[0])
     # the potential alone leaves the accelerations as they are
-    engine.evaluate(resumed, Want.POTENTIAL)
+    engine.evaluate(resumed, Outputs.POTENTIAL)
     kept, again = resumed.values("acceleration", "potential")
     assert np.array_equal(third, kept) and np.allclose(again, phi, rtol=BOUND)
 
@@ -224,7 +224,7 @@ def test_the_forces_on_some_bodies_are_those_on_all(precision):
     _, _, engine, state = forces(particles, precision=precision)
     before, _ = state.values("acceleration", "potential")
     rows = np.sort(np.random.default_rng(8).choice(COUNT, 300, replace=False))
-    engine.evaluate(state, Want.POTENTIAL, rows)
+    engine.evaluate(state, Outputs.POTENTIAL, rows)
     got, got_phi = state.values("acceleration", "potential")
     assert np.median(errors(got[rows], a[rows])) < 2 * ACCURACY and errors(got[rows], a[rows]).max() < BOUND
     assert np.median(np.abs(got_phi[rows] / phi[rows] - 1)) < ACCURACY
@@ -261,7 +261,7 @@ def moved(engine, scheme, bodies, dt, steps, **options):
 
 
 def energy(motion):
-    motion.evaluate(Want.ENERGY)
+    motion.evaluate(Outputs.ENERGY)
     return motion.state.frames.snapshot().wait().sums[:2].sum()
 
 
@@ -319,7 +319,7 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
     rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
     targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
     tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
-    shape = Shape(law, 3, np.dtype(np.float32), Want.ACCELERATION, False)
+    shape = Shape(law, 3, np.dtype(np.float32), Outputs.ACCELERATION, False)
     kernel = walk_kernel(WalkPlan(shape, Basis(4, 3, law == "plummer", False), False))
     _, found = for_h200(kernel, (*targets, *tree, types.float64, types.float64, types.float32, types.uint32))
     assert found.local == 0
@@ -420,7 +420,7 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
             before = np.zeros((33, 4))
             before[:, :3] = a
             state.acceleration.copy_to_device(before)
-            engine.evaluate(state, Want.POTENTIAL)
+            engine.evaluate(state, Outputs.POTENTIAL)
             trees = [state.workspace, *(helper.part.tree for helper in state.partition.transport.helpers)]
             return state.values("acceleration", "potential"), [tree.cells.work.copy_to_host()[0] for tree in trees]
 
@@ -468,16 +468,16 @@ def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     a, phi = referee(particles)
     engine, state = tiny(particles)
     rows = np.arange(0, 80, 3)
-    engine.evaluate(state, Want.POTENTIAL, rows)
+    engine.evaluate(state, Outputs.POTENTIAL, rows)
     counts = state.workspace.cells.counts.copy_to_host()
     assert counts[1] == 2 and counts[23] < 12  # roots, and the deepest level
     assert errors(state.values("acceleration")[0][rows], a[rows]).max() < BOUND
     assert np.allclose(state.values("potential")[0][rows], phi[rows], rtol=BOUND)
-    found, found_phi = field_at(engine, state, particles.position[rows], Want.POTENTIAL)
+    found, found_phi = field_at(engine, state, particles.position[rows], Outputs.POTENTIAL)
     assert errors(found, a[rows]).max() < BOUND
     before = state.values("acceleration")[0]
     fields = AddedFields([PointMass(mass=1.0)], 1.0)
-    layered(engine, fields).evaluate(state, Want.ACCELERATION, rows[:20])
+    layered(engine, fields).evaluate(state, Outputs.ACCELERATION, rows[:20])
     change = state.values("acceleration")[0] - before
     external, _ = fields.at(particles.position)
     assert not change[rows[20:]].any() and not change[1::3].any()

@@ -183,8 +183,8 @@ def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
         numbers = None
     if numbers is None:
         return {}
-    joined, parted = map(int, numbers)
-    return {"pairs": {"joined": joined, "parted": parted, "present": joined - parted}}
+    formed, dissolved = map(int, numbers)
+    return {"pairs": {"joined": formed, "parted": dissolved, "present": formed - dissolved}}
 
 
 def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:

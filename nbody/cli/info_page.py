@@ -52,7 +52,9 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         facts["checksums"] = "; ".join(found["damaged"]) or "all right"
     if found.get("pairs", {}).get("joined"):
         pairs = found["pairs"]
-        facts["pairs"] = f"{pairs['present']} by Kepler's solution ({pairs['joined']} joined, {pairs['parted']} parted)"
+        facts["pairs"] = (
+            f"{pairs['present']} by Kepler's solution ({pairs['joined']} formed, {pairs['parted']} dissolved)"
+        )
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
 
 

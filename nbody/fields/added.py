@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.fields.field import MOST, Field, VelocityField
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 
@@ -19,7 +19,7 @@ class AddedFields:
     """The sum of external fields.
 
     The potential Φ of a field counts whole in the energy, and the φ of the pairs half (each pair has two). So 2 Φ is added
-    to the numbers q of :class:`~nbody.state.Want`, with W = ½ Σ m q.
+    to the numbers q of :class:`~nbody.state.Outputs`, with W = ½ Σ m q.
 
     Args:
         fields: the fields, at least one.
@@ -58,23 +58,23 @@ class AddedFields:
         files = (Path(function.__code__.co_filename) for function in self.functions)
         return self.velocity_field is None and all(file.is_file() for file in files)
 
-    def add(self, state: State, want: Want, accelerations: bool = True, targets: Any = None) -> None:
+    def add(self, state: State, outputs: Outputs, accelerations: bool = True, targets: Any = None) -> None:
         """Add the fields at the time ``state.clock.now`` to what an engine has just computed: to the accelerations if
-        ``accelerations``, and to the jerk and the potential if they are in ``want``; for the ``targets``, or all bodies."""
+        ``accelerations``, and to the jerk and the potential if ``outputs`` has them; for the ``targets``, or all bodies."""
         state.clock.time_dependent |= self.time_dependent
         if isinstance(state, HostState):
-            self._add_on_host(state, want, accelerations, targets)
+            self._add_on_host(state, outputs, accelerations, targets)
         else:
-            self._add_on_device(state, want, accelerations, targets)
+            self._add_on_device(state, outputs, accelerations, targets)
 
     def at(self, position: np.ndarray, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64."""
         found = _values(self.functions, self.parameters, position, np.full(len(position), time))
         return found[:, : position.shape[1]], found[:, 3]
 
-    def _add_on_host(self, state: HostState, want: Want, accelerations: bool, targets: np.ndarray | None) -> None:
+    def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: np.ndarray | None) -> None:
         if self.velocity_field is not None:
-            self.velocity_field.add(state, self._G, accelerations, Want.ENERGY in want)
+            self.velocity_field.add(state, self._G, accelerations, Outputs.ENERGY in outputs)
         if not self.functions:
             return
         rows: Any = slice(None) if targets is None else targets
@@ -82,9 +82,9 @@ class AddedFields:
         acceleration, potential = self.at(x, state.clock.now)
         if accelerations:
             state.acceleration[rows] += acceleration
-        if Want.ENERGY in want:
+        if Outputs.ENERGY in outputs:
             state.potential[rows] += 2 * potential
-        if Want.JERK in want:
+        if Outputs.JERK in outputs:
             [jerk] = state.values("jerk", copy=False)
             jerk[rows] += self._jerk(x, state.velocity[rows].astype(np.float64, copy=False), state.clock.now)
 
@@ -106,14 +106,14 @@ class AddedFields:
             jerk += change / (12 * h[:, None])
         return jerk
 
-    def _add_on_device(self, state: Any, want: Want, accelerations: bool, targets: Any) -> None:
+    def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
         from nbody.fields.device import add_fields
 
         if self._on_device is None:
             from nbody.gpu import cuda
 
             self._on_device = cuda.to_device(self.parameters)
-        add_fields(self.functions, state, self._on_device, accelerations, Want.ENERGY in want, targets)
+        add_fields(self.functions, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
 
 
 def _values(*arguments: Any) -> np.ndarray:

@@ -19,7 +19,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Group, validated
 from nbody.scenario.source import ScenarioText
-from nbody.state import Want
+from nbody.state import Outputs
 
 WHERE = "accelerations: "
 """What messages begin with."""
@@ -67,7 +67,7 @@ def accelerations(
             beyond the range of the precision.
         DeviceError: a GPU engine was named and there is no GPU, or it has too little memory.
     """
-    want = Want.POTENTIAL if potential else Want.ACCELERATION
+    outputs = Outputs.POTENTIAL if potential else Outputs.ACCELERATION
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, WHERE)
     particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
@@ -78,7 +78,7 @@ def accelerations(
     elif accuracy is not None and (engine == "tree" or engine in ENGINES):
         kind_of_options = TreeOptions if engine == "tree" else ENGINES.load(engine).Options
         accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
-    problem = Problem(gravity, precision, particles.count, want, accuracy=accuracy)
+    problem = Problem(gravity, precision, particles.count, outputs, accuracy=accuracy)
     name = choose(engine, problem, where=WHERE, notify=notify).name
     kind = ENGINES.load(name)
     require_device(kind, name)
@@ -95,7 +95,7 @@ def accelerations(
     targets = np.arange(particles.count - points, particles.count) if some else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = machine.load(particles)
-        machine.evaluate(state, want, targets)
+        machine.evaluate(state, outputs, targets)
     a, phi = state.values("acceleration", "potential")
     a, phi = (a[-points:], phi[-points:]) if points else (a, phi)
     return (a, phi) if potential else a

@@ -19,8 +19,8 @@ from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import Column, State, Want, bytes_of, itemsize
-from nbody.state.want import missing, union
+from nbody.state import Column, Outputs, State, bytes_of, itemsize
+from nbody.state.outputs import missing, union
 
 SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
@@ -144,27 +144,27 @@ class Engine(ABC):
         self._prepare(state, particles)
         return state
 
-    def evaluate(self, state: State, want: Want = Want.ACCELERATION, targets: Targets = None) -> None:
-        """Compute what is wanted for the state's positions, unless it is current already.
+    def evaluate(self, state: State, outputs: Outputs = Outputs.ACCELERATION, targets: Targets = None) -> None:
+        """Compute ``outputs`` for the state's positions, unless they are current already.
 
         So the start of a step costs nothing if the end of the last step or a recorded frame has computed the same. With
         ``targets`` only the rows of these bodies are computed (every time), and nothing becomes current.
         """
         if targets is not None:
-            self._compute_targets(state, want, targets)
+            self._compute_targets(state, outputs, targets)
             return
-        want, current = _offered(self.can, want), state.clock.current
-        if not missing(want, current):
+        outputs, current = _offered(self.can, outputs), state.clock.current
+        if not missing(outputs, current):
             return
-        if current is not Want.NOTHING and want in Want.POTENTIAL:
-            self._compute_potential(state, want)
+        if current is not Outputs.NOTHING and outputs in Outputs.POTENTIAL:
+            self._compute_potential(state, outputs)
         else:
-            self._compute(state, union(want, current))
-        state.clock.current = union(want, current)
+            self._compute(state, union(outputs, current))
+        state.clock.current = union(outputs, current)
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
+    def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        return evaluations(self.can, want, current) * self._work_per_evaluation(state)
+        return evaluations(self.can, outputs, current) * self._work_per_evaluation(state)
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that the engine may make for some particles; for direct sums that which rounding explains:
@@ -191,33 +191,33 @@ class Engine(ABC):
         return state.count * state.count
 
     @abstractmethod
-    def _compute(self, state: State, want: Want) -> None:
-        """Fill the state's accelerations, and what else is wanted."""
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        """Fill the state's accelerations, and the other ``outputs``."""
 
-    def _compute_potential(self, state: State, want: Want) -> None:
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
         """Fill the state's potential; its accelerations are current, and keep their bits."""
-        self._compute(state, want)
+        self._compute(state, outputs)
 
-    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         """Fill the rows of the targets, in engines that compute targets."""
         raise NotImplementedError
 
 
-def evaluations(can: Abilities, want: Want, current: Want) -> int:
-    """How many times an engine goes through its sums for what is wanted if ``current`` belongs to the positions already."""
-    want = _offered(can, want)
-    if not missing(want, current):
+def evaluations(can: Abilities, outputs: Outputs, current: Outputs) -> int:
+    """How many times an engine goes through its sums for ``outputs`` if ``current`` belongs to the positions already."""
+    outputs = _offered(can, outputs)
+    if not missing(outputs, current):
         return 0
-    return 2 if can.potential == "separate" and Want.ENERGY in want and Want.ACCELERATION not in current else 1
+    return 2 if can.potential == "separate" and Outputs.ENERGY in outputs and Outputs.ACCELERATION not in current else 1
 
 
-def _offered(can: Abilities, want: Want) -> Want:
-    """``want``, with the potential of each body where the engine has nothing cheaper for the energy."""
-    return _complete(can.outputs, can.potential == "summed", want)
+def _offered(can: Abilities, outputs: Outputs) -> Outputs:
+    """``outputs``, with the potential of each body where the engine has nothing cheaper for the energy."""
+    return _complete(can.outputs, can.potential == "summed", outputs)
 
 
 @cache
-def _complete(outputs: Want, summed: bool, want: Want) -> Want:
-    if missing(want, outputs):
+def _complete(offered: Outputs, summed: bool, outputs: Outputs) -> Outputs:
+    if missing(outputs, offered):
         raise InputError("engine: it does not compute the jerk")
-    return want | Want.POTENTIAL if Want.ENERGY in want and not summed else want
+    return outputs | Outputs.POTENTIAL if Outputs.ENERGY in outputs and not summed else outputs

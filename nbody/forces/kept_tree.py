@@ -15,7 +15,7 @@ from nbody.forces.registry import ENGINES
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree import HostTree
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
 WHERE = "Tree: "
 """What messages begin with."""
@@ -114,14 +114,14 @@ class KeptDeviceTree:
         build_tree(engine, self._state)
 
     def accelerations(self, at: np.ndarray | None) -> np.ndarray:
-        return self._field(at, Want.ACCELERATION)[0]
+        return self._field(at, Outputs.ACCELERATION)[0]
 
     def potential(self, at: np.ndarray | None) -> np.ndarray:
-        return self._field(at, Want.POTENTIAL)[1]
+        return self._field(at, Outputs.POTENTIAL)[1]
 
-    def _field(self, at: np.ndarray | None, want: Want) -> tuple[np.ndarray, np.ndarray]:
+    def _field(self, at: np.ndarray | None, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
         if at is not None:
-            found: tuple[np.ndarray, np.ndarray] = self._field_at(self._engine, self._state, at, want)
+            found: tuple[np.ndarray, np.ndarray] = self._field_at(self._engine, self._state, at, outputs)
             return found
-        self._engine.evaluate(self._state, want)
+        self._engine.evaluate(self._state, outputs)
         return self._state.values("acceleration", "potential")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nbody.law import Gravity
 from nbody.scenario.options import PRECISIONS as PRECISIONS
-from nbody.state.want import Want, missing
+from nbody.state.outputs import Outputs, missing
 
 ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 """Unit roundoff u of the arithmetic on a pair, by precision."""
@@ -35,7 +35,7 @@ class Problem(NamedTuple):
     gravity: Gravity
     precision: str = "float64"
     particles: int = 1
-    outputs: Want = Want.ACCELERATION
+    outputs: Outputs = Outputs.ACCELERATION
     targets: bool = False
     accuracy: float | None = None
     ranks: int = 1
@@ -74,7 +74,7 @@ class Abilities(NamedTuple):
     precisions: tuple[str, ...] = ("float32", "float64")
     device: str = "cpu"
     compiled: bool = False
-    outputs: Want = Want.POTENTIAL
+    outputs: Outputs = Outputs.POTENTIAL
     potential: str = "joint"
     targets: bool = False
     species: bool = False

@@ -11,7 +11,7 @@ import numpy as np
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.problem import Abilities, Problem
 from nbody.law import Gravity
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 BLOCK_PAIRS = 1 << 15
@@ -152,13 +152,13 @@ def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
 class ReferenceEngine(Engine):
     """:func:`direct_sum` as an engine."""
 
-    can = Abilities(("float64",), outputs=Want.POTENTIAL | Want.JERK, targets=True, species=True)
+    can = Abilities(("float64",), outputs=Outputs.POTENTIAL | Outputs.JERK, targets=True, species=True)
     state_type = HostState
 
-    def _compute(self, state: State, want: Want) -> None:
-        self._compute_targets(state, want, np.arange(state.count))
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        self._compute_targets(state, outputs, np.arange(state.count))
 
-    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
         softening2 = state.values("softening2", copy=False)[0] if self.gravity.per_species else None
@@ -167,7 +167,7 @@ class ReferenceEngine(Engine):
             state.acceleration[some], state.potential[some] = direct_sum(
                 state.position, state.mass, self.gravity, some, softening2
             )
-            if Want.JERK in want:
+            if Outputs.JERK in outputs:
                 state.values("jerk", copy=False)[0][some] = direct_jerk(
                     state.position, state.velocity, state.mass, self.gravity, some, softening2
                 )

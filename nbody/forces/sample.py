@@ -8,7 +8,7 @@ import numpy as np
 from nbody.forces.registry import ENGINES
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
 PIECE = 1 << 20
 """The bodies that act at a time: the sums take 100 MB of memory, with any number of bodies."""
@@ -23,6 +23,6 @@ def direct_sums(position: np.ndarray, mass: np.ndarray, gravity: Gravity, rows: 
         some = slice(first, first + PIECE)
         x = np.concatenate([position[some], position[rows]])
         state = engine.load(Particles(np.append(mass[some], np.zeros(len(rows))), x, np.zeros_like(x)))
-        engine.evaluate(state, Want.ACCELERATION, np.arange(len(x) - len(rows), len(x)))
+        engine.evaluate(state, Outputs.ACCELERATION, np.arange(len(x) - len(rows), len(x)))
         total += state.values("acceleration")[0][-len(rows) :]
     return total

@@ -37,6 +37,7 @@ def potential_energy(mass: Array, position: Array) -> float:
     return total
 
 
+@np.errstate(all="ignore")  # of this thread; whoever takes the energy looks whether it is finite
 def _block(mass: Array, columns: Array, first: int) -> float:
     """Σ mᵢmⱼ/rᵢⱼ of the ``BLOCK`` bodies i from ``first`` on, with all j > i; a few rows at a time, which fit the cache."""
     last = min(first + BLOCK, len(mass))

@@ -4,7 +4,7 @@ import numpy as np
 
 from nbody.errors import RunFailed
 from nbody.integrators.integrator import Motion
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 def nearest_pair(motion: Motion, i: int | None = None) -> str:
@@ -12,7 +12,7 @@ def nearest_pair(motion: Motion, i: int | None = None) -> str:
     other body is at a finite distance."""
     state = motion.state
     if i is None:
-        motion.evaluate(Want.ACCELERATION)
+        motion.evaluate(Outputs.ACCELERATION)
         size = np.linalg.norm(state.values("acceleration")[0].astype(np.float64), axis=1)
         i = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
     [position] = state.values("position")

@@ -11,14 +11,20 @@ from nbody.forces.layers.fields import fields_of
 from nbody.forces.layers.sorted import Sorted
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.state import Want
+from nbody.state import Outputs
+
+BEGIN, LENGTH, END, NEXT = range(4)
+"""Places in the clock of ``ias15``: when its last step begins, how long it is, when it ends, and the length of the next one.
+Before the first step the length is 0, or :data:`UNKNOWN`: the state is where it begins."""
+
+UNKNOWN = -1.0
 
 
 class OwnForces(Integrator):
     """A scheme that computes the forces itself. The engine loads the state, and computes the energies of recorded frames."""
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        return motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        return motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0
 
 
 class FewBodies(OwnForces):

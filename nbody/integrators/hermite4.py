@@ -19,7 +19,7 @@ from nbody.integrators.encounter import too_short
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
-from nbody.state import Column, Want
+from nbody.state import Column, Outputs
 
 REMEDY = "the largest step (integrator.dt), or a softening"
 
@@ -37,7 +37,7 @@ class Hermite4(Integrator):
         eta: Positive | None = None
 
     facts = SchemeFacts(
-        order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Want.JERK, power_of_dt=3,
+        order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Outputs.JERK, power_of_dt=3,
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ class Hermite4(Integrator):
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations and jerks.
         state: Any = motion.state
-        motion.evaluate(Want.JERK)
+        motion.evaluate(Outputs.JERK)
         state.step_acceleration[...], state.step_jerk[...] = state.acceleration, state.jerk
         if self._eta is not None:
             extent = _norm(state.position - state.position.mean(axis=0)).max()
@@ -76,9 +76,9 @@ class Hermite4(Integrator):
             elif last:
                 state.clock.time = until
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        forces = steps * motion.engine.work(motion.state, Want.JERK)
-        return forces + (motion.engine.work(motion.state, want) if want is not Want.ACCELERATION else 0)
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        forces = steps * motion.engine.work(motion.state, Outputs.JERK)
+        return forces + (motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The length of the next step; 0 if nothing limits it."""
@@ -101,7 +101,7 @@ class Hermite4(Integrator):
         if made:
             state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
             state.invalidate()
-        state.progress.report(made * engine.work(state, Want.JERK))
+        state.progress.report(made * engine.work(state, Outputs.JERK))
         if failed:
             raise too_short(motion, failed, REMEDY)
 
@@ -117,7 +117,7 @@ class Hermite4(Integrator):
         state.velocity += a * h1 + j * h2
         state.invalidate()
         state.clock.now = state.clock.time + h
-        motion.evaluate(Want.JERK)
+        motion.evaluate(Outputs.JERK)
         a1, j1 = state.step_acceleration, state.step_jerk
         a1[...], j1[...] = state.acceleration, state.jerk
         half, twelfth = real(h / 2), real(h * h / 12)

@@ -28,7 +28,7 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.few_bodies import FewBodies, components, require_star
+from nbody.integrators.few_bodies import END, NEXT, FewBodies, components, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step
 from nbody.integrators.pair_forces import share_of_kick
@@ -239,14 +239,15 @@ def encounter(x, v, m, h, near, guess, eta, radius):
     lost_x, lost_v = np.zeros(x.shape), np.zeros(x.shape)
     times, ends, count = np.empty((1, 2)), np.empty((1, 4, *x.shape)), 0
     before_x, before_v = x.copy(), v.copy()
+    begin, clock = np.empty((3, *x.shape)), np.zeros(4)
+    begin[0], begin[1], clock[NEXT] = x, v, min(guess[0], h)
     steps = 1 if radius.max() > 0.0 else 2**62
     radius[0] = -np.inf  # contacts with the star are looked for on orbits
-    time, guess[0], good = 0.0, min(guess[0], h), True
+    time, good = 0.0, True
     while time < h and good:
         before_x[:], before_v[:], begun = x, v, time
-        _, time, guess[0], good = encounter_steps(
-            x, v, m, 1.0, 0.0, b, e, lost_x, lost_v, time, guess[0], h, steps, h, eta, near
-        )
+        _, good = encounter_steps(x, v, m, 1.0, 0.0, b, e, lost_x, lost_v, begin, clock, h, h, steps, h, eta, near)
+        time, guess[0] = clock[END], clock[NEXT]
         if any_contact(before_x, before_v, x, v, time - begun, radius):
             if count == len(times):
                 more_times, more_ends = np.empty((2 * count, 2)), np.empty((2 * count, 4, *x.shape))

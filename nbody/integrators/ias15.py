@@ -8,8 +8,12 @@ are compensated, so that the energy error grows like a random walk (Everhart 198
 for the body with the shortest time scale, where a, j, s and c are the sizes of its acceleration and of the next three
 derivatives, from the polynomial at the end of the step. τ₁ is the criterion of Pham, Rein & Spiegel (2024). It vanishes
 where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
+
+The steps do not depend on when the bodies are looked at: at a time within the last step they are shown by its polynomial, to
+rounding. Only while it looks for collisions does a step end at each frame.
 """
 
+import math
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,7 +21,7 @@ from pydantic import Field
 
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import too_short
-from nbody.integrators.few_bodies import FewBodies, components, per_c2, shortest_time
+from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN, FewBodies, components, per_c2, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column
@@ -41,41 +45,54 @@ class IAS15(FewBodies):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._next = self.dt
+        self._begin, self._clock = np.zeros((3, 3, 0)), np.zeros(4)
         self._watched: Any = None
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._begin = np.zeros((3, 3, motion.state.count))
 
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
-        self._next = min(self.dt, 0.01 * shortest_time(motion))
+        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        good = self._make(motion, self._clock, steps, until)
+        if not good:
+            raise too_short(motion, self._clock[NEXT], "a softening")
+
+    def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
+        """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
         from nbody.integrators.pair_forces import RELATIVITY
         from nbody.integrators.radau import steps_for
 
         state: Any = motion.state
-        gravity = motion.engine.gravity
-        x, v = components(state.position), components(state.velocity)
+        gravity, n = motion.engine.gravity, state.count
+        if clock[LENGTH] == UNKNOWN:
+            self._begin[:2] = components(state.position), components(state.velocity)
+            clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
+        x, v = np.empty((2, 3, n))
         b, e = (
-            np.ascontiguousarray(rows.reshape(-1, 3, 7).transpose(2, 1, 0))
+            np.ascontiguousarray(rows.reshape(-1, 3, 7).transpose(2, 1, 0)).reshape(7, 3 * n)
             for rows in (state.polynomial, state.prediction)
         )
         lost_x, lost_v = (np.ascontiguousarray(rows.T) for rows in (state.lost_position, state.lost_velocity))
-        n = state.count
-        flat = b.reshape(7, 3 * n), e.reshape(7, 3 * n)
         eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
-        done, state.clock.time, self._next, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
-            x, v, state.mass, gravity.G, gravity.length2, *flat, lost_x, lost_v,
-            state.clock.time, self._next, until, steps, self.dt, eta, np.array([strength]),
+        last = math.inf if self._watched is None else until  # contacts are looked for in whole steps
+        done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
+            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, last, steps,
+            self.dt, eta, np.array([strength]),
         )  # fmt: skip
-        state.clock.step += done
+        state.clock.step, state.clock.time = state.clock.step + done, min(clock[END], until)
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
-        state.polynomial[...], state.prediction[...] = (rows.transpose(2, 1, 0).reshape(n, 21) for rows in (b, e))
+        state.polynomial[...], state.prediction[...] = (
+            rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
+        )
         state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
         state.invalidate()
-        if not good:
-            raise too_short(motion, self._next, "a softening")
+        return good
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
@@ -89,8 +106,11 @@ class IAS15(FewBodies):
             self._watched = None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The length of the next step."""
-        return {"next_step": np.array([self._next])}
+        """The beginning of the last step, when it begins, its length, when it ends, and the length of the next step."""
+        return {"begin": self._begin, "clock": self._clock}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._next = float(arrays["next_step"][0])
+        if "clock" in arrays:
+            self._begin, self._clock = arrays["begin"].copy(), arrays["clock"].copy()
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]

@@ -16,7 +16,7 @@ from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
 from nbody.scenario.fields import Group
-from nbody.state import Column, Snapshot, State, Want
+from nbody.state import Column, Outputs, Snapshot, State
 
 
 class Motion(NamedTuple):
@@ -25,13 +25,13 @@ class Motion(NamedTuple):
     engine: Engine
     state: State
 
-    def evaluate(self, want: Want = Want.ACCELERATION) -> None:
-        """Compute ``want`` for the present positions, unless it is current."""
-        self.engine.evaluate(self.state, want)
+    def evaluate(self, outputs: Outputs = Outputs.ACCELERATION) -> None:
+        """Compute ``outputs`` for the present positions, unless they are current."""
+        self.engine.evaluate(self.state, outputs)
 
-    def work(self, want: Want = Want.ACCELERATION) -> int:
+    def work(self, outputs: Outputs = Outputs.ACCELERATION) -> int:
         """Interactions that :meth:`evaluate` would compute now."""
-        return self.engine.work(self.state, want, self.state.clock.current)
+        return self.engine.work(self.state, outputs, self.state.clock.current)
 
 
 class WorkingBytes(NamedTuple):
@@ -88,9 +88,9 @@ class SchemeFacts(NamedTuple):
     lengths: str = "fixed"
     adaptive: bool = False
     evaluations: int = 1
-    outputs: Want = Want.ACCELERATION
+    outputs: Outputs = Outputs.ACCELERATION
     targets: bool = False
-    leaves: Want = Want.NOTHING
+    leaves: Outputs = Outputs.NOTHING
     columns: tuple[Column, ...] = ()
     power_of_dt: int = 1
     own_forces: bool = False
@@ -114,14 +114,14 @@ class SchemeReport(NamedTuple):
         bodies_per_step: bodies whose forces are computed in a step, the mean of the steps so far.
         body_steps: steps of single bodies made so far; None if all bodies make the same steps.
         observed: further observables, recorded with each frame (:data:`nbody.trajectory.systems.COLUMNS`).
-        remark: a line for the user at the end of a run that was not interrupted; empty for most.
+        message: a line for the user at the end of a run that was not interrupted; empty for most.
     """
 
     pairs_per_step: float
     bodies_per_step: float
     body_steps: int | None = None
     observed: Mapping[str, np.ndarray] = MappingProxyType({})
-    remark: str = ""
+    message: str = ""
 
 
 class Integrator(ABC):
@@ -219,8 +219,8 @@ class Integrator(ABC):
         return None
 
     @abstractmethod
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
-        """Interactions of the next ``steps`` steps, if ``want`` is current after the last one."""
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        """Interactions of the next ``steps`` steps, if ``outputs`` are current after the last one."""
 
     def report(self, motion: Motion) -> SchemeReport:
         """What the run shows and records of the steps so far."""
@@ -248,8 +248,8 @@ class FixedStep(Integrator):
     them."""
 
     @abstractmethod
-    def _step(self, motion: Motion, want: Want) -> None:
-        """Make one step. If ``want`` is more than accelerations, it is current after the step."""
+    def _step(self, motion: Motion, outputs: Outputs) -> None:
+        """Make one step. If ``outputs`` are more than accelerations, they are current after the step."""
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
@@ -273,9 +273,9 @@ class FixedStep(Integrator):
         clock.count_steps(count * every, self.dt)
         return found
 
-    def _timed_step(self, motion: Motion, want: Want = Want.ACCELERATION) -> None:
+    def _timed_step(self, motion: Motion, outputs: Outputs = Outputs.ACCELERATION) -> None:
         """Make one step, and set the time for the forces of the next one."""
-        self._step(motion, want)
+        self._step(motion, outputs)
         motion.state.clock.end_steps()
 
     def _key(self, every: int) -> Hashable:

@@ -30,7 +30,7 @@ from nbody.integrators.encounter import too_short
 from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
-from nbody.state import Column, Want
+from nbody.state import Column, Outputs
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -70,7 +70,7 @@ class LeapfrogAdaptive(Integrator):
         eta: Positive = 0.05
 
     facts = SchemeFacts(
-        order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Want.ACCELERATION,
+        order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
         columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ class LeapfrogAdaptive(Integrator):
         if state.clock.time != self._time:
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
             state.acceleration[...], state.clock.time = state.last_acceleration, self._time
-            state.clock.current = Want.ACCELERATION
+            state.clock.current = Outputs.ACCELERATION
         motion.evaluate()
         while steps and state.clock.time < until:
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
@@ -143,10 +143,10 @@ class LeapfrogAdaptive(Integrator):
         self._scale = rate(state.count >= ALONE)(x, v, state.mass, gravity.G, gravity.length2, self._scale)
         return self._scale / eta
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         forces = steps * motion.engine.work(motion.state)
         return forces + (
-            motion.engine.work(motion.state, want, self.facts.leaves) if want is not Want.ACCELERATION else 0
+            motion.engine.work(motion.state, outputs, self.facts.leaves) if outputs is not Outputs.ACCELERATION else 0
         )
 
     def arrays(self) -> dict[str, np.ndarray]:

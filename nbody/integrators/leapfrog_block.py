@@ -19,7 +19,7 @@ from nbody.forces.engine import Engine
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.leapfrog_block_cpu import TICKS, HostLengths
 from nbody.scenario.fields import Group, Positive
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 def working_bytes(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
@@ -36,7 +36,7 @@ class LeapfrogBlock(FixedStep):
         eta: Annotated[Positive, Field(le=10.0)] = 0.025
 
     facts = SchemeFacts(
-        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Want.ACCELERATION, softened=True,
+        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
         memory=working_bytes,
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ class LeapfrogBlock(FixedStep):
         self._single = 0  # steps of single bodies made so far
         self._lengths: Any = None
 
-    def _step(self, motion: Motion, want: Want) -> None:
+    def _step(self, motion: Motion, outputs: Outputs) -> None:
         state: Any = motion.state
         motion.evaluate()
         lengths, now = self._lengths_of(motion), 0
@@ -56,9 +56,9 @@ class LeapfrogBlock(FixedStep):
             state.moves.drift(self.dt * ((block - now) / TICKS))
             now = block
             if now == TICKS:
-                motion.evaluate(want)
+                motion.evaluate(outputs)
             else:
-                motion.engine.evaluate(state, Want.ACCELERATION, rows)
+                motion.engine.evaluate(state, Outputs.ACCELERATION, rows)
             lengths.end(rows, now)
             self._single += rows.shape[0]
         self._steps += 1
@@ -75,14 +75,14 @@ class LeapfrogBlock(FixedStep):
                 self._lengths = HostLengths(motion, self.dt, eta)
         return self._lengths
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         # As many as in the mean of the steps so far.
         if not steps:
             return 0
         engine, state = motion
         force = engine.work(state)
         start = 0 if state.clock.current else force
-        last = engine.work(state, want) - force if want is not Want.ACCELERATION else 0
+        last = engine.work(state, outputs) - force if outputs is not Outputs.ACCELERATION else 0
         return start + steps * math.ceil(self._bodies_per_step(motion) / state.count * force) + last
 
     def _key(self, every: int) -> Hashable:
@@ -93,9 +93,9 @@ class LeapfrogBlock(FixedStep):
 
     def report(self, motion: Motion) -> SchemeReport:
         (engine, state), bodies = motion, self._bodies_per_step(motion)
-        partition, remark = getattr(state, "partition", None), ""  # what several GPUs do not divide
+        partition, message = getattr(state, "partition", None), ""  # what several GPUs do not divide
         if partition and partition.transport.helpers:
-            remark = "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
+            message = "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
         elif partition and partition.transport.ranks > 1:
-            remark = "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
-        return SchemeReport(bodies / state.count * engine.work(state), bodies, self._single, remark=remark)
+            message = "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
+        return SchemeReport(bodies / state.count * engine.work(state), bodies, self._single, message=message)

@@ -19,6 +19,7 @@ from numba import njit
 
 from nbody.fields.post_newtonian_kernel import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
 
 NODES = (
@@ -63,8 +64,30 @@ def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 TAU, RECIPROCAL, TO_B, TO_G = _tables()
 
-POSITION = np.array([1.0 / ((k + 2) * (k + 3)) for k in range(7)])
-VELOCITY = np.array([1.0 / (k + 2) for k in range(7)])
+BETWEEN = ("1", "0.45")
+"""Two more points, at which the polynomial is made to agree with the forces to show the bodies within a step: its error
+there falls from some 100 roundings to a few. The added terms vanish at the end of the step, as the points are Radau's."""
+
+
+def _between() -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of τ, τ², … τ⁹ in the Newton polynomials that belong to these points, (2, 9), divided by their values
+    there; and the points."""
+    tau = [Fraction(node) for node in (*NODES, *BETWEEN)]
+    rows, product = np.zeros((2, 9)), [Fraction(1)]
+    for j, node in enumerate(tau):
+        if j >= len(NODES):
+            value = sum(c * node**k for k, c in enumerate(product))
+            rows[j - len(NODES), : len(product) - 1] = [float(c / value) for c in product[1:]]
+        product = [
+            low - node * high for low, high in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)
+        ]
+    return rows, np.array([float(node) for node in tau[len(NODES) :]])
+
+
+NEWTON, POINTS = _between()
+
+POSITION = np.array([1.0 / ((k + 2) * (k + 3)) for k in range(9)])
+VELOCITY = np.array([1.0 / (k + 2) for k in range(9)])
 """The integrals of the powers of τ: b_k τ^(k+1) adds h² POSITION[k] τ^(k+3) b_k to a position."""
 
 
@@ -140,20 +163,28 @@ def take_in(n, a, a0, b, g):
 
 
 @njit(error_model="numpy", fastmath=STRICT)
-def finish(h, x, v, a0, b, lost_x, lost_v, change):
-    """Positions and velocities at the end of the step."""
-    for i in range(x.size):
-        s = b[6, i] * POSITION[6]
-        for k in range(5, -1, -1):
-            s += b[k, i] * POSITION[k]
-        change[i] = h * v[i] + h * h * (0.5 * a0[i] + s)
-    add(x, lost_x, change)
-    for i in range(x.size):
-        s = b[6, i] * VELOCITY[6]
-        for k in range(5, -1, -1):
-            s += b[k, i] * VELOCITY[k]
-        change[i] = h * (a0[i] + s)
-    add(v, lost_v, change)
+def changes(t, h, v, a0, b, dx, dv):
+    """The changes dx and dv of positions and velocities from the beginning of a step of length h to its fraction t."""
+    part, last = t * h, b.shape[0] - 1
+    for i in range(v.size):
+        s, r = b[last, i] * POSITION[last], b[last, i] * VELOCITY[last]
+        for k in range(last - 1, -1, -1):
+            s, r = s * t + b[k, i] * POSITION[k], r * t + b[k, i] * VELOCITY[k]
+        dx[i] = part * v[i] + part * part * (0.5 * a0[i] + t * s)
+        dv[i] = part * (a0[i] + t * r)
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def take_in_between(j, a, a0, b):
+    """Make the polynomial b, (9, 3N), agree with the acceleration at point j of :data:`POINTS`."""
+    t = POINTS[j]
+    for i in range(a.size):
+        value = b[8, i]
+        for k in range(7, -1, -1):
+            value = value * t + b[k, i]
+        difference = a[i] - (a0[i] + t * value)
+        for k in range(9):
+            b[k, i] += difference * NEWTON[j, k]
 
 
 @njit(error_model="numpy")
@@ -219,60 +250,94 @@ def uncompiled(name: str) -> Callable:
     """The function ``advance`` of :func:`steps_for`, to be compiled as a part of another kernel."""
     variant, moving = variant_of(name), name.endswith(RELATIVITY)
 
-    def advance(x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, more=None):
-        """Make up to ``steps`` steps, and reach the time ``until`` exactly.
+    def advance(
+        x, v, m, G, length2, b, e, lost_x, lost_v, begin, clock, until, last, steps, longest, eta, more=None
+    ):  # fmt: skip
+        """Make up to ``steps`` steps, until one ends at the time ``until`` or after it; x and v become the positions and
+        velocities at that time, or at the end of the last step if it is earlier.
 
         Args:
-            x, v: (3, N) positions and velocities, changed in place.
-            b, e: (7, 3N) the guess for the polynomial of the next step, of length ``h``, and the prediction in it.
-            lost_x, lost_v: (3, N) what rounding added to the sums x and v.
+            x, v: (3, N), only written.
+            b, e: (7, 3N) the polynomial of the last step, and the guess for it.
+            lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
+            begin: (3, 3, N) positions, velocities and accelerations at the beginning of the last step.
+            clock: (4,) see :mod:`nbody.integrators.few_bodies`.
+            last: no step ends later; a step ends at this time.
             longest: the longest step.
             eta: the step in units of the shortest time scale.
             more: further numbers of the variant if it has any, see :func:`~nbody.integrators.pair_forces.accelerate`.
 
         Returns:
-            The number of steps, the time, the length of the next step, and False if that step cannot be made.
+            The number of steps, and False if the next step cannot be made.
         """
         n = 3 * m.size
-        at, a, g, change = np.empty((3, m.size)), np.empty((3, m.size)), np.empty((7, n)), np.empty(n)
-        a0, moved = np.empty((3, m.size)), np.empty((3, m.size))
-        start = a0.reshape(n)
-        done = 0
-        while done < steps and time < until:
-            accelerate(variant, x, v, m, G, length2, more, a0)
+        at, a, moved = np.empty((3, m.size)), np.empty((3, m.size)), np.empty((3, m.size))
+        g, dx, dv = np.empty((7, n)), np.empty(n), np.empty(n)
+        x0, v0, a0 = begin[0], begin[1], begin[2]
+        start_x, start_v, start = x0.reshape(n), v0.reshape(n), a0.reshape(n)
+        done, good = 0, True
+        time, step, end, h = clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT]
+        while done < steps and end < until:
+            if step > 0.0:
+                changes(1.0, step, start_v, start, b, dx, dv)
+                add(start_x, lost_x.reshape(n), dx)
+                add(start_v, lost_v.reshape(n), dv)
+                continue_polynomial(b, e, h / step)
+            time, step = end, 0.0
+            accelerate(variant, x0, v0, m, G, length2, more, a0)
             while True:  # until the step is short enough
-                left, step = until - time, min(h, longest)
-                if step >= left:
-                    step = left
-                elif 2.0 * step > left:  # two equal steps instead of a long and a tiny one
-                    step = 0.5 * left
-                if not (np.isfinite(step) and time + step > time):
-                    return done, time, step, False
-                shorten(b, e, step / h)
+                left, tried = last - time, min(h, longest)
+                if tried >= left:
+                    tried = left
+                elif 2.0 * tried > left:  # two equal steps instead of a long and a tiny one
+                    tried = 0.5 * left
+                good = np.isfinite(tried) and time + tried > time
+                if not good:
+                    break
+                shorten(b, e, tried / h)
                 newton_form(b, g)
-                last = np.inf
+                before = np.inf
                 for iteration in range(MOST_ITERATIONS):
                     error = 0.0
                     for node in range(1, 8):
-                        predict(node, step, x.reshape(n), v.reshape(n), start, b, at.reshape(n))
+                        predict(node, tried, start_x, start_v, start, b, at.reshape(n))
                         if moving:
-                            predict_velocity(node, step, v.reshape(n), start, b, moved.reshape(n))
+                            predict_velocity(node, tried, start_v, start, b, moved.reshape(n))
                         accelerate(variant, at, moved, m, G, length2, more, a)
                         error = take_in(node, a.reshape(n), start, b, g)
-                    if error < CONVERGED or (iteration > 1 and error >= last):
+                    if error < CONVERGED or (iteration > 1 and error >= before):
                         break
-                    last = error
-                h = next_step(start, b, m.size, step, eta)
+                    before = error
+                h = next_step(start, b, m.size, tried, eta)
                 if not np.isfinite(h):  # no force: nothing limits the step
-                    h = step / SAFETY
-                if h >= SAFETY * step:
+                    h = tried / SAFETY
+                if h >= SAFETY * tried:
                     break
-                shorten(b, e, h / step)
-            finish(step, x.reshape(n), v.reshape(n), start, b, lost_x.reshape(n), lost_v.reshape(n), change)
+                shorten(b, e, h / tried)
+            if not good:
+                h = tried
+                break
+            step, end = tried, last if tried == left else time + tried
             h = min(h, step / SAFETY, longest)
-            continue_polynomial(b, e, h / step)
-            time = until if step == left else time + step
             done += 1
-        return done, time, h, True
+        clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT] = time, step, end, h
+        if not step > 0.0:
+            dx[:], dv[:] = 0.0, 0.0
+        elif end <= until:
+            changes(1.0, step, start_v, start, b, dx, dv)
+        else:
+            shown = np.zeros((9, n))
+            shown[:7] = b
+            for j in range(2):
+                changes(POINTS[j], step, start_v, start, shown, dx, dv)
+                for i in range(n):
+                    at.reshape(n)[i], moved.reshape(n)[i] = start_x[i] + dx[i], start_v[i] + dv[i]
+                accelerate(variant, at, moved, m, G, length2, more, a)
+                take_in_between(j, a.reshape(n), start, shown)
+            changes((until - time) / step, step, start_v, start, shown, dx, dv)
+        at_x, at_v, off_x, off_v = x.reshape(n), v.reshape(n), lost_x.reshape(n), lost_v.reshape(n)
+        for i in range(n):
+            at_x[i], at_v[i] = start_x[i] + (dx[i] - off_x[i]), start_v[i] + (dv[i] - off_v[i])
+        return done, good
 
     return advance

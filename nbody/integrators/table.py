@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
 from nbody.scenario.fields import Group
-from nbody.state import Snapshot, State, Want
+from nbody.state import Outputs, Snapshot, State
 
 if TYPE_CHECKING:
     from nbody.integrators.table_few import FewSteps
@@ -35,7 +35,7 @@ def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1
     """The facts of a scheme that makes ``moves`` in each step."""
     forces = [k for k, move in enumerate(moves) if move.kind == "force"]
     moved_after = any(move.kind.startswith("drift") for move in moves[forces[-1] :])
-    leaves = Want.NOTHING if moved_after else Want.ACCELERATION
+    leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
     evaluations = _evaluations(moves, bool(leaves))
     return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
 
@@ -62,17 +62,17 @@ class MoveTable(FixedStep):
         self._state: State | None = None
         self._compiled: FewSteps | None = None  # of this state
 
-    def _step(self, motion: Motion, want: Want) -> None:
-        # Schemes that end with a force evaluation compute ``want`` in it, so that a recorded frame needs no further
+    def _step(self, motion: Motion, outputs: Outputs) -> None:
+        # Schemes that end with a force evaluation compute ``outputs`` in it, so that a recorded frame needs no further
         # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
         moves = motion.state.moves
         for k, (kind, fraction) in enumerate(self.facts.moves):
             if kind == "force":
-                motion.evaluate(want if k == self._last_force else Want.ACCELERATION)
+                motion.evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
             else:
                 getattr(moves, kind)(fraction * self.dt)
-        if want is not Want.ACCELERATION:
-            motion.evaluate(want)
+        if outputs is not Outputs.ACCELERATION:
+            motion.evaluate(outputs)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         if few := self._few(motion):
@@ -101,13 +101,13 @@ class MoveTable(FixedStep):
                 self._compiled = FewSteps(motion, self.facts, self.dt)
         return self._compiled
 
-    def work(self, motion: Motion, steps: int, want: Want = Want.ACCELERATION) -> int:
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         if not steps:
             return 0
         (engine, state), facts = motion, self.facts
         force = engine.work(state)
         first = _evaluations(facts.moves, bool(state.clock.current))
         pairs = (first + (steps - 1) * facts.evaluations) * force
-        if want is Want.ACCELERATION:
+        if outputs is Outputs.ACCELERATION:
             return pairs
-        return pairs + engine.work(state, want) - (force if facts.leaves else 0)
+        return pairs + engine.work(state, outputs) - (force if facts.leaves else 0)

@@ -14,11 +14,12 @@ from nbody.integrators import radau
 from nbody.integrators.collisions import contact
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
+from nbody.integrators.few_bodies import BEGIN, END
 from nbody.integrators.pair_forces import variant_of
 from nbody.integrators.radau import steps_for
 
-STATE = 7
-"""The number of arguments between positions and velocities and the time: mass, G, length2, b, e, lost_x, lost_v."""
+MORE = 3
+"""The number of arguments of a kernel after ``steps``: the longest step, eta, and the further numbers."""
 
 
 def make_steps(variant, x, v, arguments):
@@ -41,30 +42,25 @@ def _watching(name: str) -> Callable:
     made_of = b"".join(Path(module.__file__ or "").read_bytes() for module in (contact, radau))
     variant = f"{variant_of(name)} {hashlib.sha256(made_of).hexdigest()}"  # changes with what the kernel is made of
 
-    def steps_to_contact(x, v, before, state, moment, limits, radius, more):
-        """Make steps until two bodies touch.
+    def steps_to_contact(x, v, arguments, begin, clock, limits, radius, more):
+        """Make steps until two bodies touch in the last one.
 
         Args:
             x, v: (3, N).
-            before: (2, 3, N) gets their values at the beginning of the last step.
-            state: the kernel's next :data:`STATE` arguments; ``more``: its last ones.
-            moment: the time and the length of the next step.
-            limits: the time until, and the number of steps.
+            arguments: the kernel's next ones, up to ``begin``; ``more``: those after ``steps``.
+            limits: the time until, the last time, and the number of steps.
             radius: (N,).
 
         Returns:
-            What the kernel returns (number of steps, time, next step, success), the time of the last step's beginning, and
-            True if two bodies have touched in it.
+            What the kernel returns, and True if two bodies touch.
         """
-        time, h = moment
-        until, steps = limits
-        done, good, begun, touched = 0, True, time, False
-        while done < steps and time < until and good and not touched:
-            before[0], before[1], begun = x, v, time
-            made, time, h, good = make_steps(variant, x, v, state + (time, h, until, 1) + more)  # noqa: RUF005  (Numba)
+        until, last, steps = limits
+        done, good, touched = 0, True, False
+        while done < steps and clock[END] < until and good and not touched:
+            made, good = make_steps(variant, x, v, arguments + (begin, clock, until, last, 1) + more)  # noqa: RUF005  (Numba)
             done += made
-            touched = any_contact(before[0], before[1], x, v, time - begun, radius)
-        return done, time, h, good, begun, touched
+            touched = made > 0 and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
+        return done, good, touched
 
     return disk_cached(steps_to_contact)
 
@@ -86,13 +82,11 @@ class WatchedSteps:
         """A function with the arguments and results of the kernel ``name``."""
         return partial(self._call, _watching(name))
 
-    def _call(
-        self, watching: Callable, x: np.ndarray, v: np.ndarray, *arguments: Any
-    ) -> tuple[int, float, float, bool]:
-        before = np.empty((2, *x.shape))
-        state, (time, h, until, steps, *more) = arguments[:STATE], arguments[STATE:]
-        moment, limits = (float(time), float(h)), (float(until), steps)
-        *found, begun, touched = watching(x, v, before, state, moment, limits, self._radius, tuple(more))
+    def _call(self, watching: Callable, x: np.ndarray, v: np.ndarray, *arguments: Any) -> tuple[int, bool]:
+        (*state, begin, clock, until, last, steps), more = arguments[:-MORE], arguments[-MORE:]
+        limits = float(until), float(last), steps
+        done, good, touched = watching(x, v, tuple(state), begin, clock, limits, self._radius, more)
         if touched:
-            self.span = Span(before[0].T, before[1].T, x.T.copy(), v.T.copy(), begun, found[1])
-        return tuple(found)  # type: ignore[return-value]
+            x0, v0 = begin[:2].transpose(0, 2, 1).copy()
+            self.span = Span(x0, v0, x.T.copy(), v.T.copy(), clock[BEGIN], clock[END])
+        return done, good

@@ -72,20 +72,20 @@ class ForceTransport:
         rows [bounds[p], bounds[p + 1])."""
 
     def exchange(
-        self, nodes: Any, counts: Sequence[int], components: int, room: Any, bounds: Sequence[int], stream: Any
+        self, nodes: Any, counts: Sequence[int], components: int, buffer: Any, bounds: Sequence[int], stream: Any
     ) -> Any:
         """Send each process the sums of its rows when ``stream`` reaches this point.
 
         Args:
             nodes: (S, 4, N) on the device; the first ``counts[number]`` have the sums of this part.
             components: C, how many of the 4 are needed.
-            room: (M, 4, R) on the device, for M = Σ counts nodes of the R rows of this process.
+            buffer: (M, 4, R) on the device, for M = Σ counts nodes of the R rows of this process.
             bounds: process p has the rows [bounds[p], bounds[p + 1]).
 
         Returns:
-            The nodes of all parts, (M, C, R), in this room, where those of one process are already.
+            The nodes of all parts, (M, C, R), in this buffer, where those of one process are already.
         """
-        return room
+        return buffer
 
     def wait(self) -> None:
         """Return when the device has what other processes send."""

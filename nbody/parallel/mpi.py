@@ -26,17 +26,17 @@ from nbody.parallel.launcher import JobLaunch
 from nbody.parallel.library import name_of, start_mpi
 from nbody.parallel.team import Team, is_agreed
 
-PATIENCE_VARIABLE = "NBODY_RANK_PATIENCE"
-PATIENCE = 300.0
+TIMEOUT_VARIABLE = "NBODY_RANK_PATIENCE"
+TIMEOUT = 300.0
 """Seconds for which a rank waits for the forces of another one. All have the same work, so they differ by little."""
 
-DECISION_PATIENCE = 10
+DECISION_FACTOR = 10
 """Times as long for decisions, before which rank 0 may read a large file or compile."""
 
 SPIN, NAP, LONG_NAP = 1e-3, 1e-4, 1e-2
 """Seconds for which a rank tests without a pause, the pause between later tests, and that after a second."""
 
-SETTLE = 0.2
+FLUSH_PAUSE = 0.2
 """Seconds before an abort, in which the launcher passes on what this rank has printed; MPICH's drops the rest."""
 
 VALUE, FAILED, END = 0, 1, 2
@@ -64,7 +64,7 @@ class MpiTeam(Team):
         self._comm, self._side = world.Dup(), world.Dup()
         self._calls, self._notes, self._depth = 0, list[Any](), 0
         self._row_types: dict[int, Any] = {}
-        self.patience = _patience()
+        self.timeout = _timeout()
         self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
         self.hosts = self.all(socket.gethostname())
 
@@ -81,12 +81,12 @@ class MpiTeam(Team):
         sent = np.frombuffer(data, np.uint8) if self.first else np.empty(int(lengths[0]), np.uint8)
         for begin in range(0, len(sent), CHUNK):
             part = sent[begin : begin + CHUNK]
-            self._wait(self._comm.Ibcast([part, self._mpi.BYTE]), self.patience * DECISION_PATIENCE)
+            self._wait(self._comm.Ibcast([part, self._mpi.BYTE]), self.timeout * DECISION_FACTOR)
         self._lost = False
         return value if self.first else pickle.loads(sent.data)
 
     def all(self, value: Any, soon: bool = False) -> list[Any]:
-        data, limit = _pickled(value), self.patience * (1 if soon else DECISION_PATIENCE)
+        data, limit = _pickled(value), self.timeout * (1 if soon else DECISION_FACTOR)
         found = self._gathered(self._headers(data, VALUE, limit=limit), data)
         self._lost = False
         return found
@@ -119,7 +119,7 @@ class MpiTeam(Team):
         is the original one, ``own``."""
         found, self._lost = np.zeros((self.size, 2), np.int64), True
         header = np.array([len(data), kind], np.int64)
-        self._wait(self._comm.Iallgather(header, found), limit or self.patience * DECISION_PATIENCE)
+        self._wait(self._comm.Iallgather(header, found), limit or self.timeout * DECISION_FACTOR)
         lengths, kinds = np.ascontiguousarray(found.T)
         failed = np.flatnonzero(kinds == FAILED)
         error: Any = None
@@ -142,7 +142,7 @@ class MpiTeam(Team):
         received = np.empty(int(ends[-1]), np.uint8)
         places = [received, lengths, ends - lengths, self._mpi.BYTE]
         sent = [np.frombuffer(data, np.uint8), self._mpi.BYTE]
-        self._wait(self._comm.Iallgatherv(sent, places), self.patience * DECISION_PATIENCE)
+        self._wait(self._comm.Iallgatherv(sent, places), self.timeout * DECISION_FACTOR)
         spans = zip(ends - lengths, ends, strict=True)
         return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
 
@@ -153,7 +153,7 @@ class MpiTeam(Team):
         counts = [last - first for first, last in itertools.pairwise(bounds)]
         places = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
         self._lost = True
-        self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.patience)
+        self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.timeout)
         self._lost = False
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
@@ -185,14 +185,14 @@ class MpiTeam(Team):
 
     def wait(self, arrived: Callable[[], bool]) -> None:
         self._lost = True
-        self._poll(arrived, self.patience)
+        self._poll(arrived, self.timeout)
         self._lost = False
 
     def _wait(self, request: Any, limit: float) -> None:
         self._poll(request.Test, limit)
 
     def _wait_all(self, requests: list[Any]) -> None:
-        self._poll(lambda: self._mpi.Request.Testall(requests), self.patience)
+        self._poll(lambda: self._mpi.Request.Testall(requests), self.timeout)
 
     def _poll(self, arrived: Callable[[], bool], limit: float) -> None:
         """Return when a call has ended. Raises RunFailed after ``limit`` seconds, or if another rank has died."""
@@ -209,7 +209,7 @@ class MpiTeam(Team):
                 self._announce()
             if waited > limit:
                 raise RunFailed(
-                    f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {PATIENCE_VARIABLE} sets the limit"
+                    f"rank {self.rank} has waited {limit:g} s for {self._absent()}; {TIMEOUT_VARIABLE} sets the limit"
                 )
 
     def _tested(self, arrived: Callable[[], bool]) -> bool:
@@ -243,7 +243,7 @@ class MpiTeam(Team):
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
-        time.sleep(SETTLE)
+        time.sleep(FLUSH_PAUSE)
         self._mpi.COMM_WORLD.Abort(code)
         os._exit(code)
 
@@ -257,14 +257,14 @@ class MpiTeam(Team):
                 kind.Free()  # some MPIs warn of what is left
 
 
-def _patience() -> float:
-    text = os.environ.get(PATIENCE_VARIABLE, "")
+def _timeout() -> float:
+    text = os.environ.get(TIMEOUT_VARIABLE, "")
     try:
-        seconds = float(text or PATIENCE)
+        seconds = float(text or TIMEOUT)
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise InputError(f"{PATIENCE_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
+        raise InputError(f"{TIMEOUT_VARIABLE}={printable(text)[:20]}: must be a number of seconds greater than 0")
     return seconds
 
 

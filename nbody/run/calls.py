@@ -7,11 +7,8 @@ from typing import Any, NamedTuple
 from nbody.errors import InputError
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
-from nbody.run.schedule import Schedule, StepSchedule, TimeSchedule, whole_steps
+from nbody.run.schedule import FOREVER, Schedule, StepSchedule, TimeSchedule, whole_steps
 from nbody.state import State
-
-FOREVER = 1 << 62
-"""A number of steps that no run makes."""
 
 ROUNDING = 4
 """Units in the last place by which two times may differ and still be the same moment."""

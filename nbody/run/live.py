@@ -1,6 +1,6 @@
 """A simulation on a thread of its own, which a window controls: pause, single steps, speed, restart, recording.
 
-    window ── toggle, step, faster, record … ──► LiveRun ◄── pace ── thread: Simulation.beats()
+    window ── toggle, step, faster, record … ──► LiveRun ◄── pace ── thread: Simulation.progress_events()
        ▲                                                               │
        └───────────── pictures (the caller's ``publish``) ◄────────────┘
 
@@ -19,7 +19,7 @@ from nbody.errors import InputError, NBodyError
 from nbody.initial import check_initial, make_particles
 from nbody.particles import Particles
 from nbody.run.live_pace import UNLIMITED, LivePace
-from nbody.run.loop import Beat
+from nbody.run.loop import ProgressEvent
 from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
@@ -27,7 +27,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import State
 
-PATIENCE = 2.0
+TIMEOUT = 2.0
 """Seconds that closing waits for the current step; then the step is abandoned."""
 
 Publish = Callable[[State], None]
@@ -83,8 +83,8 @@ class LiveRun:
         self._simulation: Simulation | None = None
         self._publish: Publish | None = None
         self.begun, self._closing = False, False
-        self._wish = ""  # "restart", "record" or "stop recording", until the thread has obeyed
-        self._step = 0  # of the latest beat
+        self._command = ""  # "restart", "record" or "stop recording", until the thread has handled it
+        self._step = 0  # of the latest event
         self._first_energy = math.nan
         self._stop = StopRequest()
         self._ready: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -152,12 +152,12 @@ class LiveRun:
         self.pace.let_go()
 
     def close(self) -> None:
-        """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`PATIENCE` is
+        """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`TIMEOUT` is
         abandoned: the recording then ends with the last frame before it."""
         self._stop.silent = self._closing = self._stop.requested = True
         self._publish = None
         self.pace.wake()
-        self.thread.join(PATIENCE)
+        self.thread.join(TIMEOUT)
         self._stop.now = True
         self.thread.join()
 
@@ -186,8 +186,8 @@ class LiveRun:
         self._stop.requested = self._closing = True
         self.pace.wake()
 
-    def _ask(self, wish: str) -> None:
-        self._wish = wish
+    def _ask(self, command: str) -> None:
+        self._command = command
         self.pace.wake()
 
     # --- The thread ---
@@ -220,12 +220,12 @@ class LiveRun:
         self._step = self._simulation.steps_made
 
     def _run(self, simulation: Simulation) -> None:
-        """Run until the end, a wish, or an error of the run, which the user is told."""
+        """Run until the end, a command, or an error of the run, which the user is told."""
         self._stop = StopRequest()
         self._stop.requested = self._stop.silent = self._closing
         try:
-            for beat in simulation.beats(progress=self._note, pace=self):
-                self._after(beat)
+            for event in simulation.progress_events(progress=self._note, pace=self):
+                self._after(event)
             self.ended = not self._stop.requested
             self._show(simulation.state)
         except _Left:
@@ -235,7 +235,7 @@ class LiveRun:
                 raise
             self.messages.put(str(error))
             if isinstance(error, InputError) and self.recording:  # the file can't be written: go on without it
-                self.recording, self._wish = None, "stop recording"
+                self.recording, self._command = None, "stop recording"
                 return
             self.pace.playing, self.ended = False, True
         if self.recording:
@@ -243,21 +243,21 @@ class LiveRun:
             self.recording = None
 
     def _wait_for_wish(self) -> str | None:
-        """The user's next wish; None when the window closes."""
-        while not self._wish:
+        """The user's next command; None when the window closes."""
+        while not self._command:
             if self._closing:
                 return None
             self.pace.sleep(self.begun)
-        return self._wish
+        return self._command
 
     def _obey(self) -> None:
-        """Do what the user wishes."""
-        wish, self._wish = self._wish, ""
-        if wish == "restart":
+        """Do what the user has asked for."""
+        command, self._command = self._command, ""
+        if command == "restart":
             self._first_energy = self.energy_error = math.nan
             self._new()
             self._show(self.simulation.state)
-        elif wish == "stop recording":
+        elif command == "stop recording":
             self.simulation.record(None)
         else:
             try:
@@ -276,7 +276,7 @@ class LiveRun:
     def steps(self) -> int:
         """Waits for the window, the user, and the next picture's turn."""
         try:
-            while not (self._closing or self._wish):
+            while not (self._closing or self._command):
                 if self.begun and (now := self.pace.steps_now(self._publish is not None)):
                     self.pace.granted = now
                     return now
@@ -290,17 +290,17 @@ class LiveRun:
         finally:
             self.pace.work()
 
-    def _after(self, beat: Beat) -> None:
-        """Take note of a beat, and show the state if it is time."""
-        progress = beat.progress
+    def _after(self, event: ProgressEvent) -> None:
+        """Take note of a progress event, and show the state if it is time."""
+        progress = event.progress
         made, self._step = progress.step - self._step, progress.step
         if math.isnan(self._first_energy):
-            self._first_energy = beat.energies.initial
-        if not math.isnan(beat.energies.latest):
-            self.energy_error = (beat.energies.latest - self._first_energy) / (abs(self._first_energy) or 1.0)
+            self._first_energy = event.energies.initial
+        if not math.isnan(event.energies.latest):
+            self.energy_error = (event.energies.latest - self._first_energy) / (abs(self._first_energy) or 1.0)
         self._note(progress)
         if self.pace.made(made):
-            self._show(beat.state)
+            self._show(event.state)
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress

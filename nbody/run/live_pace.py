@@ -26,7 +26,7 @@ class LivePace:
         steps_per_picture: below 1, a picture is shown for more than 1/:data:`PICTURES_PER_S` seconds.
         steps_per_s: the steps per second while steps were made, without pauses; 0 if not yet known.
         shown: the window has taken the latest picture.
-        granted: the steps of the current beat.
+        granted: the steps of the current progress event.
     """
 
     def __init__(self, steps_per_picture: float) -> None:

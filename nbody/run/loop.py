@@ -28,11 +28,11 @@ MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
 
 MANY = 10
-"""Steps between two beats from which on a run that records nothing measures its energy at each beat."""
+"""Steps between two progress events from which on a run that records nothing measures its energy at each event."""
 
 
-class Beat(NamedTuple):
-    """The run between two steps, as :meth:`Simulation.beats` yields it several times per second."""
+class ProgressEvent(NamedTuple):
+    """The run between two steps, as :meth:`Simulation.progress_events` yields it several times per second."""
 
     state: State
     progress: Progress
@@ -46,7 +46,7 @@ class Pace(Protocol):
         """A context with the request that stops the run."""
 
     def steps(self) -> int:
-        """Return when the next steps may be made, and how many at most before the next beat. Called between two steps."""
+        """Return when the next steps may be made, and how many at most before the next event. Called between two steps."""
 
 
 class Loop:
@@ -68,7 +68,7 @@ class Loop:
         self.clock, self.stop = Clock(), StopRequest()
         self._first = run.steps_made
 
-    def beats(self, progress: Callable[[Progress], None]) -> Iterator[Beat]:
+    def progress_events(self, progress: Callable[[Progress], None]) -> Iterator[ProgressEvent]:
         """Make the steps, and yield several times per second between two. ``progress`` is called during long steps."""
         run = self._run
         with (
@@ -93,7 +93,7 @@ class Loop:
         with self._team.agreed():
             return run.recording.open()
 
-    def _steps(self) -> Iterator[Beat]:
+    def _steps(self) -> Iterator[ProgressEvent]:
         run, clock, stop = self._run, self.clock, self.stop
         self._begin()
         queued = at_most = 0
@@ -117,11 +117,11 @@ class Loop:
             if queued >= at_most or (self._team.size == 1 and clock.due()):
                 clock.look(run.steps_made - self._first, run.state, soon=queued > 1)
                 queued = 0
-                yield self._beat()
+                yield self._event()
                 if self._team.broadcast(run.recording.checkpoint_due()):
                     self._checkpoint()
         self._end(failure)
-        yield self._beat()
+        yield self._event()
 
     def _begin(self) -> None:
         """Prepare the scheme, and record the first frame, if that is still to be done."""
@@ -157,14 +157,14 @@ class Loop:
         touched = run.colliding is not None and run.colliding.stopped
         return touched or self._schedule.ended(run.steps_made, run.time)
 
-    def _beat(self) -> Beat:
+    def _event(self) -> ProgressEvent:
         run = self._run
         fast = self.clock.steps_in_a_beat() >= MANY  # else an energy that nobody records would take too long
         energies = run.energies if fast else run.recording.energies
-        return Beat(run.state, progress_of(run, self.clock, self._schedule, energies), energies)
+        return ProgressEvent(run.state, progress_of(run, self.clock, self._schedule, energies), energies)
 
     def _steps_in_a_beat(self) -> int:
-        """The number of steps until the next beat. Several ranks take that of rank 0, and stop if one of them is to stop.
+        """The number of steps until the next event. Several ranks take that of rank 0, and stop if one of them is to stop.
 
         Raises the error of the recording, which rank 0 alone has.
         """

@@ -18,7 +18,7 @@ from nbody.run.output import Output
 from nbody.run.recorder import Moment, Recorder
 from nbody.run.schedule import Schedule
 from nbody.scenario import FromArrays
-from nbody.state import Snapshot, Want
+from nbody.state import Outputs, Snapshot
 from nbody.trajectory import TrajectoryWriter, state_bytes
 from nbody.trajectory.provenance import collect_provenance
 
@@ -146,7 +146,7 @@ class Recording:
         """Wait until everything is in the file; ``complete`` if it has all frames of the schedule."""
         self._open().close(complete)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Take over the number of frames and the energies after a run that has ended well."""
         self.frames, self._energies = self._run.team.broadcast((self._open().frames, self._open().energies))
 
@@ -205,7 +205,7 @@ class Recording:
         known: dict[str, Any] = run.scope() | facts | run.team.provenance()
         if (devices := run.engine.identity(run.state).device) != known["device"]:
             known["devices"] = devices
-        if file.start is None and run.measures_forces and Want.ACCELERATION in run.state.clock.current:
+        if file.start is None and run.measures_forces and Outputs.ACCELERATION in run.state.clock.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
         header = run.plan.header(**collect_provenance(**known))
@@ -256,7 +256,7 @@ class RecordedElsewhere(Recording):
     def close(self, complete: bool) -> None:
         pass
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         self.frames, self._energies = self._run.team.broadcast(None)
 
     def frame(self) -> None:

@@ -84,12 +84,12 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
             # frames may have been replaced by another one.)
-            frames = min(checkpoint.frames, int(np.searchsorted(run.step[:], step, side="right")))
-            # A frame at the checkpoint's step that is not on the schedule was the end of a run, or an interruption; a
+            frames = min(checkpoint.frames, int(np.searchsorted(run.time[:], time, side="right")))
+            # A frame at the checkpoint's time that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
-            if run.step[frames - 1] == step and not regular and longer and frames > 1:
+            if run.time[frames - 1] == time and not regular and longer and frames > 1:
                 frames -= 1
-            if (again := int(np.sum(run.step[:] > step))) and longer:
+            if (again := int(np.sum(run.time[:] > time))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames])
             start = Start(path, step, time, checkpoint, frames, energies)

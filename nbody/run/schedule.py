@@ -1,7 +1,7 @@
 """The schedule of a run: which moments become frames, and when the run ends, in steps or in time."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbody.errors import InputError
 from nbody.integrators.integrator import Integrator
@@ -12,6 +12,10 @@ FRAMES = 100
 
 MOST = 2**53
 """The most steps, or frames, of a run: a float64 counts up to it."""
+
+
+FOREVER = 1 << 62
+"""A number of steps that no run makes."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class StepSchedule:
             return 0
         return self.last // self.every - step // self.every + (self.last % self.every != 0)
 
+    def ends_alone(self, time: float) -> "StepSchedule":
+        """The schedule of the first and the last frame of a run from ``time`` on."""
+        return replace(self, every=FOREVER)
+
     def fraction(self, step: int, time: float) -> float:
         """The fraction of the run that is done."""
         return min(1.0, step / self.last) if self.last else 1.0
@@ -73,7 +81,7 @@ class TimeSchedule:
         return time == self.origin + self._before(time) * self.interval
 
     def next(self, step: int, time: float) -> tuple[int, float]:
-        return 1 << 62, self._frame(self._before(time) + 1)
+        return FOREVER, self._frame(self._before(time) + 1)
 
     def count_after(self, step: int = 0, time: float = -math.inf) -> int:
         time = max(time, self.origin)
@@ -81,6 +89,9 @@ class TimeSchedule:
             return 0
         whole = self._before(self.end) - self._before(time)
         return whole + (self._frame(self._before(self.end)) < self.end)
+
+    def ends_alone(self, time: float) -> "TimeSchedule":
+        return replace(self, interval=(self.end - time) or 1.0, origin=time)
 
     def fraction(self, step: int, time: float) -> float:
         return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0

@@ -18,9 +18,9 @@ from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.calls import FOREVER, Callback, Calls, calls_of
+from nbody.run.calls import Callback, Calls, calls_of
 from nbody.run.guards import doubts
-from nbody.run.loop import Beat, Loop, Pace
+from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.notebook import default_notify
 from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, plan
@@ -267,8 +267,8 @@ class Simulation:
         On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
         ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
         change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that keeps other coordinates or derivatives (hermite4, block schemes, wisdom_holman, hybrid): it does not see the
-        change.
+        that keeps other coordinates or derivatives (hermite4, ias15, block schemes, wisdom_holman, hybrid): it does not see
+        the change.
         """
         return dict(zip(("position", "velocity"), self.state.values("position", "velocity", copy=False), strict=True))
 
@@ -345,7 +345,7 @@ class Simulation:
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
         calls = calls_of(callback, every, interval, self.integrator, self.state)
-        return self._run_all(self.beats(steps, progress, calls=calls), progress)
+        return self._run_all(self.progress_events(steps, progress, calls=calls), progress)
 
     def integrate(
         self,
@@ -358,22 +358,22 @@ class Simulation:
     ) -> Summary:
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
         calls = calls_of(callback, every, interval, self.integrator, self.state)
-        return self._run_all(self.beats(None, progress, until=until, calls=calls), progress)
+        return self._run_all(self.progress_events(None, progress, until=until, calls=calls), progress)
 
-    def _run_all(self, beats: Iterator[Beat], progress: Callable[[Progress], None]) -> Summary:
-        for beat in beats:
-            progress(beat.progress)
+    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None]) -> Summary:
+        for event in events:
+            progress(event.progress)
         assert self._summary is not None
         return self._summary
 
-    def beats(
+    def progress_events(
         self,
         steps: int | None = None,
         progress: Callable[[Progress], None] = lambda now: None,
         until: float | None = None,
         calls: Calls | None = None,
         pace: Pace | None = None,
-    ) -> Iterator[Beat]:
+    ) -> Iterator[ProgressEvent]:
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
         steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
@@ -388,8 +388,8 @@ class Simulation:
             self.steps_made,
             self.integrator.report(self.motion).body_steps,
         )
-        if isinstance(schedule, StepSchedule) and not self.recording.looks:
-            schedule = replace(schedule, every=FOREVER)  # the first moment and the last
+        if not self.recording.looks:
+            schedule = schedule.ends_alone(self.time)
         loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():
             self.recording.go_on(schedule)
@@ -397,10 +397,10 @@ class Simulation:
             self.colliding.stopped = False
         left, self._running = False, True
         try:
-            for beat in loop.beats(progress):
+            for event in loop.progress_events(progress):
                 if not left:
                     try:
-                        yield beat
+                        yield event
                     except GeneratorExit:  # the caller has stopped iterating
                         left = True
                         loop.stop.request()
@@ -410,10 +410,10 @@ class Simulation:
         finally:
             self.state.progress.watch = None
             self._running = False
-        self.recording.settle()
+        self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
         self._summary = self.team.broadcast(summary_of(self, loop.clock, self.steps_made - first, single, interrupted))
-        if not interrupted and (line := self.integrator.report(self.motion).remark):
+        if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
         if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.facts.own_forces:
             self.plan.remember_rate(self._summary)
@@ -433,7 +433,7 @@ class Simulation:
 
     def _check_idle(self) -> None:
         if self._running:
-            raise InputError("this simulation is running; end that run first (stop iterating over its beats)")
+            raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""

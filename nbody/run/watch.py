@@ -10,7 +10,7 @@ from collections.abc import Callable
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
-from nbody.state import Want
+from nbody.state import Outputs
 
 LONG = 0.5
 """Seconds after which the progress of a step is shown."""
@@ -55,7 +55,9 @@ class Watch:
 
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
-        now = self._integrator.work(self._motion, steps, self._state.frames.outputs if recorded else Want.ACCELERATION)
+        now = self._integrator.work(
+            self._motion, steps, self._state.frames.outputs if recorded else Outputs.ACCELERATION
+        )
         # A run that stops between two frames records one more frame, whose accelerations may already be known.
         closing = (
             0

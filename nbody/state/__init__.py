@@ -18,17 +18,17 @@ from nbody.state.frames import (
     Snapshot,
     StateFrames,
     bytes_in_transit,
+    device_blocks,
     frame_bytes,
     frames_per_block,
     itemsize,
-    sides,
 )
+from nbody.state.outputs import Outputs
 from nbody.state.progress import ForceProgress
-from nbody.state.want import Want
 
 __all__ = [
-    "BLOCKS", "Column", "ForceProgress", "Snapshot", "State", "StateClock", "StateFrames", "StateMoves", "Want",
-    "bytes_in_transit", "bytes_of", "checkpoint_arrays", "frame_bytes", "frames_per_block", "itemsize", "sides",
+    "BLOCKS", "Column", "ForceProgress", "Outputs", "Snapshot", "State", "StateClock", "StateFrames", "StateMoves",
+    "bytes_in_transit", "bytes_of", "checkpoint_arrays", "device_blocks", "frame_bytes", "frames_per_block", "itemsize",
 ]  # fmt: skip
 
 
@@ -92,14 +92,14 @@ class State(ABC):
 
     def invalidate(self) -> None:
         """Declare that the positions have changed: no result is current."""
-        self.clock.current = Want.NOTHING
+        self.clock.current = Outputs.NOTHING
 
     @abstractmethod
     def values(self, *names: str, copy: bool = True) -> list[Any]:
         """``position``, ``velocity`` and ``acceleration`` (N, D), ``mass`` and ``potential`` (N,), in the dtype of the
         state; on the host columns that were added too.
 
-        All requested moves have been made. The potential is defined only after ``Want.POTENTIAL``. They are copies on the
+        All requested moves have been made. The potential is defined only after ``Outputs.POTENTIAL``. They are copies on the
         host; without ``copy`` they are the state's own, where they are: NumPy arrays, or arrays on the GPU with
         ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
         """
@@ -141,9 +141,11 @@ class State(ABC):
     def _from_host(self, source: np.ndarray, array: Any) -> None: ...
 
 
-def _current(arrays: dict[str, np.ndarray]) -> Want:
+def _current(arrays: dict[str, np.ndarray]) -> Outputs:
     """The results that are current in a checkpoint. (nbody 0.1 stored two numbers, ``fresh``.)"""
     if "current" in arrays:
-        return Want(int(arrays["current"][0]))
+        return Outputs(int(arrays["current"][0]))
     fresh, potential = map(int, arrays["fresh"])
-    return (Want.NOTHING, Want.ACCELERATION)[fresh] | (Want.NOTHING, Want.ENERGY, Want.POTENTIAL)[potential]
+    return (Outputs.ACCELERATION if fresh else Outputs.NOTHING) | (Outputs.NOTHING, Outputs.ENERGY, Outputs.POTENTIAL)[
+        potential
+    ]

@@ -1,6 +1,6 @@
 """The steps and the time of a state, and which results belong to its positions."""
 
-from nbody.state.want import Want
+from nbody.state.outputs import Outputs
 
 
 class StateClock:
@@ -22,7 +22,7 @@ class StateClock:
         self.step, self.dt = 0, 0.0
         self.time = self.origin = float(time)
         self.time_dependent = False
-        self.current = Want.NOTHING
+        self.current = Outputs.NOTHING
 
     @property
     def time(self) -> float:
@@ -56,4 +56,4 @@ class StateClock:
         """Let time pass with the positions. No result is current afterwards."""
         self.now += dt
         self.drifts.append(dt)
-        self.current = Want.NOTHING
+        self.current = Outputs.NOTHING

@@ -4,7 +4,7 @@ Arrays have rows of four numbers, so that a body is one 128-bit load in float32:
 
     body         (N, 4)   x   y   z   m
     velocity     (N, 4)   vx  vy  vz  0
-    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the q of ``Want.ENERGY``, if requested)
+    acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the q of ``Outputs.ENERGY``, if requested)
 
 In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames are collected until a force evaluation or the host needs
 their result, and are then made by one launch: :mod:`nbody.state.moves`. Repeated steps are replayed as CUDA graphs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state.want import Want
+from nbody.state.outputs import Outputs
 
 MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
 """The most frames per block, the most bytes per block (at least one frame), and the number of blocks: one is written to the
@@ -38,7 +38,7 @@ def frames_per_block(particles: int, precision: str) -> int:
     return max(1, min(MOST_PER_BLOCK, BLOCK_BYTES // frame_bytes(particles, precision)))
 
 
-def sides(particles: int, precision: str) -> int:
+def device_blocks(particles: int, precision: str) -> int:
     """Blocks of frames on the device: one is filled while the other is copied to the host; or only one, if a frame is large:
     it is copied during the next step, and filled after it."""
     return 1 if frame_bytes(particles, precision) > LARGE_BYTES else 2
@@ -100,7 +100,7 @@ class StateFrames(ABC):
     """The columns that snapshots of this state can bring."""
 
     def __init__(self) -> None:
-        self.outputs, self.columns = Want.ENERGY, tuple[str, ...]()
+        self.outputs, self.columns = Outputs.ENERGY, tuple[str, ...]()
         self.slots: np.ndarray | None = None
 
     def request(self, names: Collection[str], particles: Particles) -> None:
@@ -108,7 +108,7 @@ class StateFrames(ABC):
         column that is faster to compute on the host is not brought."""
         self.columns = tuple(name for name in self.offered if name in names)
         if "potential" in self.columns:
-            self.outputs = Want.POTENTIAL
+            self.outputs = Outputs.POTENTIAL
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
         """Call ``step`` ``count`` times. A device may record the call once, under ``key``, and replay it: calls with the

@@ -10,8 +10,8 @@ from nbody.state.frames import COLUMNS, Snapshot, StateFrames
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress
 from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
+from nbody.state.outputs import Outputs
 from nbody.state.staging import DeviceBlock, Staging
-from nbody.state.want import Want
 
 STEPS_PER_GRAPH = 16
 """The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
@@ -21,7 +21,7 @@ class Replay(NamedTuple):
     """A graph, the results that are current after it, the moves that are still to be made after it, and its steps."""
 
     graph: Graph
-    current: Want
+    current: Outputs
     waiting: tuple[PendingMove, ...]
     steps: int
 
@@ -35,7 +35,7 @@ class Replays:
 
     def __init__(self, stream: Any, clock: DeviceClock, moves: DeviceMoves, progress: DeviceProgress) -> None:
         self._stream, self._clock, self._moves, self._progress = stream, clock, moves, progress
-        self._compiled: dict[Hashable, Want] = {}  # current after a step, by kernels and what is current before
+        self._compiled: dict[Hashable, Outputs] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
     def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
@@ -131,30 +131,30 @@ class ReplayedFrames(StateFrames):
     def snapshot(self) -> Snapshot:
         staging = self._staging_area()
         block = staging.next_block()
-        side = staging.side_for(block, self._stream)
-        self._pack(side, 1)
-        return staging.send(side, block, 1, self._stream)[0]
+        buffer = staging.buffer_for(block, self._stream)
+        self._pack(buffer, 1)
+        return staging.send(buffer, block, 1, self._stream)[0]
 
     def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
         staging = self._staging_area()
-        if staging.sides == 1:  # the steps need not wait until the last frame is copied
+        if staging.buffers == 1:  # the steps need not wait until the last frame is copied
             self.repeat(step, 1, key)
             return [self.snapshot()]
         block = staging.next_block()
-        side = staging.side_for(block, self._stream)
+        buffer = staging.buffer_for(block, self._stream)
         if key is None:
-            self._pack(side, count, step)
+            self._pack(buffer, count, step)
         else:
-            self._replays.make(lambda: self._pack(side, count, step), 1, (key, count, side.number), key)
-        return staging.send(side, block, count, self._stream)
+            self._replays.make(lambda: self._pack(buffer, count, step), 1, (key, count, buffer.number), key)
+        return staging.send(buffer, block, count, self._stream)
 
     def _staging_area(self) -> Staging:
         self._staging = self._staging or Staging(len(self._body), self._body.dtype, self.columns)
         return self._staging
 
-    def _pack(self, side: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
+    def _pack(self, buffer: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
         """Pack ``count`` frames, each after a call of ``step`` if it is given."""
-        for area in side.areas[:count]:
+        for area in buffer.areas[:count]:
             if step is not None:
                 step()
             self._moves.pack(area, self._fill)

@@ -5,7 +5,7 @@
 The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
 area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
 it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
-areas: there are two sides, used alternately (or one side if a frame is large). The blocks form a ring. A block is free when
+areas: there are two buffers, used alternately (or one if a frame is large). The blocks form a ring. A block is free when
 all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
 One H200, 20480 bodies of a Plummer sphere, float32: a step takes 148 µs, 159 with the sum of the energy,
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbody.gpu import cuda, is_done, out_of_memory
-from nbody.state import BLOCKS, Snapshot, frame_bytes, frames_per_block, sides
+from nbody.state import BLOCKS, Snapshot, device_blocks, frame_bytes, frames_per_block
 from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS
 
@@ -39,14 +39,14 @@ def _bytes(count: int, dtype: np.dtype, columns: int) -> int:
 
 def device_bytes(count: int, dtype: np.dtype, columns: int = 0) -> int:
     """Bytes on the device for recorded frames, with a number of columns."""
-    return sides(count, dtype.name) * frames_per_block(count, dtype.name) * _bytes(count, dtype, columns)
+    return device_blocks(count, dtype.name) * frames_per_block(count, dtype.name) * _bytes(count, dtype, columns)
 
 
 class DeviceBlock:
     """Areas on the device for the frames of one block.
 
     Attributes:
-        number: its index among the sides.
+        number: its index among the buffers.
         memory: (K, bytes), the memory of each frame; ``areas``: views of it that moves pack into.
         packed, copied: events: its frames are packed; its frames are copied to the host.
     """
@@ -129,16 +129,16 @@ class StagedSnapshot(Snapshot):
 
 
 class Staging:
-    """The sides and the ring of blocks of one state.
+    """The buffers and the ring of blocks of one state.
 
     Attributes:
-        sides: how many there are.
+        buffers: how many there are.
     """
 
     def __init__(self, count: int, dtype: np.dtype, columns: tuple[str, ...] = ()) -> None:
-        frames, self.sides = frames_per_block(count, dtype.name), sides(count, dtype.name)
+        frames, self.buffers = frames_per_block(count, dtype.name), device_blocks(count, dtype.name)
         with out_of_memory("the buffer of recorded frames", device_bytes(count, dtype, len(columns))):
-            self._sides = [DeviceBlock(number, frames, count, dtype, len(columns)) for number in range(self.sides)]
+            self._buffers = [DeviceBlock(number, frames, count, dtype, len(columns)) for number in range(self.buffers)]
         self._copies = cuda.stream()
         self._free: queue.SimpleQueue[PinnedBlock] = queue.SimpleQueue()
         for number in range(BLOCKS):
@@ -148,17 +148,17 @@ class Staging:
         """A free block; waits until there is one."""
         return self._free.get()
 
-    def side_for(self, block: PinnedBlock, stream) -> DeviceBlock:
-        """The side into which a block's frames are packed; ``stream`` waits until the side's last frames are copied."""
-        side = self._sides[block.number % self.sides]
-        side.copied.wait(stream)
-        return side
+    def buffer_for(self, block: PinnedBlock, stream) -> DeviceBlock:
+        """The buffer into which a block's frames are packed; ``stream`` waits until the buffer's last frames are copied."""
+        buffer = self._buffers[block.number % self.buffers]
+        buffer.copied.wait(stream)
+        return buffer
 
-    def send(self, side: DeviceBlock, block: PinnedBlock, count: int, stream) -> list[Snapshot]:
-        """Copy the first ``count`` frames of a side to a block when ``stream`` reaches this point. Returns their
+    def send(self, buffer: DeviceBlock, block: PinnedBlock, count: int, stream) -> list[Snapshot]:
+        """Copy the first ``count`` frames of a buffer to a block when ``stream`` reaches this point. Returns their
         snapshots."""
-        side.packed.record(stream)
-        side.packed.wait(self._copies)
-        side.memory[:count].copy_to_host(block.memory[:count], stream=self._copies)
-        side.copied.record(self._copies)
+        buffer.packed.record(stream)
+        buffer.packed.wait(self._copies)
+        buffer.memory[:count].copy_to_host(block.memory[:count], stream=self._copies)
+        buffer.copied.record(self._copies)
         return block.snapshots_after(count, self._copies)

@@ -1,12 +1,13 @@
-"""Recordings damaged at random or to do harm, given to every command that reads one: none may crash, hang, or say more
-than one line:
+"""Recordings and files of bodies, damaged at random or to do harm, given to every command that reads one: none may crash,
+hang, or say more than one line:
 
     python tests/crash/fuzz_files.py [FILES] [--workers W] [--seed S]
 
-A file is a sound recording (one of ours; or rewritten by another program, every tenth) with a few of its bytes
-changed: bits flipped, sizes and addresses replaced by others (zero, the largest, ones that lead in circles), blocks
-moved, the end cut off. In every fourth, the index is changed and has the right checksum. Workers read them in their own
-process, so a crash ends the worker and is seen.
+A file is a sound recording (one of ours; or rewritten by another program, every tenth), or every fourth time the bodies in
+one of the formats that ``initial.file`` reads, with a few of its bytes changed: bits flipped, sizes and addresses replaced
+by others (zero, the largest, ones that lead in circles), blocks moved, the end cut off. In a quarter of the recordings the
+index is changed and has the right checksum; of a text, words are. Workers read them in their own process, so a crash ends
+the worker and is seen.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from nbody.analysis import PLOTS
 from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.exchange import SUFFIXES
 from nbody.trajectory import Trajectory, foreign_file
 from nbody.trajectory.contents import FOOTER, MAGIC
 from nbody.viewer.sources.recording import RecordedSource
@@ -43,8 +45,8 @@ SECONDS = 30
 """For one command; the slowest sound one takes one."""
 
 MEMORY = 4 * 2**30
-FOREIGN, FORGED = 0.1, 0.25
-"""Shares of the files."""
+BODIES, FOREIGN, FORGED = 0.25, 0.1, 0.25
+"""Fractions of the files: of bodies; and of the recordings, those of other programs and those with a forged index."""
 
 SCENARIO = """
 initial: {generator: plummer, particles: 20, seed: 5}
@@ -79,6 +81,18 @@ def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
     return [(folder / name).read_bytes() for name in ("whole.h5", "longer.h5")], foreign
 
 
+def bodies(folder: Path) -> dict[str, bytes]:
+    """Sound files of bodies, by suffix, and for each the scenario ``from.SUFFIX.yaml`` that begins with one."""
+    found = {}
+    for suffix in SUFFIXES:
+        file = folder / f"sound{suffix}"
+        if quiet("export", folder / "whole.h5", file)[0] == 0:  # else a package is missing
+            found[suffix] = file.read_bytes()
+            (folder / f"from{suffix}.yaml").write_text(FROM_FILE.replace("bad.h5", f"bad{suffix}"))
+    assert {".csv", ".npz", ".hdf5", ".tipsy", ".nemo"} <= found.keys()
+    return found
+
+
 def quiet(*arguments: object) -> tuple[int, str]:
     """Run ``nbody ARGUMENTS`` here. Returns the exit code and what it said on standard error."""
     said = io.StringIO()
@@ -90,7 +104,8 @@ def quiet(*arguments: object) -> tuple[int, str]:
 def damaged(sound: bytes) -> bytes:
     """``sound`` with one to eight changes, most of them where the structure is."""
     data = bytearray(sound)
-    places = [at for at in random.sample(range(len(data)), 4000) if data[at]]  # most of the room is zeros
+    sampled = random.sample(range(len(data)), min(4000, len(data)))
+    places = [at for at in sampled if data[at]]  # most of the space is zeros
     for _ in range(random.choice((1, 1, 1, 2, 3, 8))):
         change, at = random.choice(CHANGES), random.choice(places)
         change(data, at)
@@ -102,12 +117,17 @@ def forged(sound: bytes) -> bytes:
     """``sound`` with changes of its index, whose checksum is right."""
     length, count, _, _ = FOOTER.unpack(sound[-FOOTER.size :])
     start = len(sound) - FOOTER.size - count
-    words = re.split(rb"(\w+)", sound[start : -FOOTER.size])
+    text = reworded(sound[start : -FOOTER.size])
+    return sound[:start] + text + FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
+
+
+def reworded(text: bytes) -> bytes:
+    """``text`` with one to eight of its words replaced."""
+    words = re.split(rb"(\w+)", text)
     for _ in range(random.choice((1, 1, 2, 8))):
         k = random.randrange(1, len(words), 2)
         words[k] = random.choice((words[random.randrange(1, len(words), 2)], *WORDS))
-    text = b"".join(words)
-    return sound[:start] + text + FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
+    return b"".join(words)
 
 
 WORDS = (
@@ -196,21 +216,33 @@ def work(folder: Path, files: int, seed: int) -> Counter:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     folder.mkdir()
     ours, foreign = seeds(folder)
+    formats = bodies(folder)
     foreign_file.start = Forked
-    bad, seen = folder / "bad.h5", Counter()
+    seen: Counter = Counter()
     for k in range(files):
-        if random.random() < FORGED:
-            bad.write_bytes(forged(random.choice(ours)))
+        suffix = ".h5"
+        if random.random() < BODIES:
+            suffix = random.choice(list(formats))
+            bad = folder / f"bad{suffix}"
+            change = reworded if suffix == ".csv" and random.random() < 0.5 else damaged
+            bad.write_bytes(change(formats[suffix]))
         else:
-            bad.write_bytes(damaged(random.choice(foreign if random.random() < FOREIGN else ours)))
-        shutil.copyfile(bad, folder / "kept.h5")  # the commands may change it: for whoever looks for the cause
+            bad = folder / "bad.h5"
+            if random.random() < FORGED:
+                bad.write_bytes(forged(random.choice(ours)))
+            else:
+                bad.write_bytes(damaged(random.choice(foreign if random.random() < FOREIGN else ours)))
+        shutil.copyfile(bad, folder / "kept")  # the commands may change it: for whoever looks for the cause
         signal.alarm(SECONDS)  # the default action: this worker dies, and is seen
-        code, said = look(bad, folder)
+        if suffix == ".h5":
+            code, said = look(bad, folder)
+        else:
+            code, said = quiet("run", folder / f"from{suffix}.yaml", "-o", folder / "from.h5", "--overwrite")
         signal.alarm(0)
         seen[f"exit code {code}"] += 1
         errors = [line for line in said.splitlines() if line.startswith("error: ")]
         if code not in (0, 1, 2) or "Traceback" in said or (code == 2 and "\n" in said.strip() and len(errors) != 1):
-            raise AssertionError(f"file {k}: exit code {code}: {said}")
+            raise AssertionError(f"file {k}, {bad.name}: exit code {code}: {said}")
     return seen
 
 
@@ -234,9 +266,9 @@ def share(folder: Path, files: int, workers: int, seed: int) -> int:
         child, status = os.wait()
         if code := os.waitstatus_to_exitcode(status):
             wrong += 1
-            kept = Path(tempfile.gettempdir()) / f"fuzzed-{seed + children[child]}.h5"
+            kept = Path(tempfile.gettempdir()) / f"fuzzed-{seed + children[child]}"
             with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(folder / str(children[child]) / "kept.h5", kept)
+                shutil.copyfile(folder / str(children[child]) / "kept", kept)
             print(f"seed {seed + children[child]}: the reader ended with {code}; the file is {kept}")
     return wrong
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import commands
 from commands import Bench
 
-PATIENCE = 2.0
+TIMEOUT = 2.0
 
 
 def interrupt(bench: Bench, seen: Counter) -> None:
@@ -44,7 +44,7 @@ def interrupt(bench: Bench, seen: Counter) -> None:
     seen[f"{number.name}, exit {code}"] += 1
     assert code in (130, 0, -number), (code, bench.said())  # the last: it was done, and about to exit; so may be 130
     assert found["status"] == "complete" or (found["status"], code) == ("stopped", 130), (code, found["status"])
-    assert seconds < PATIENCE, seconds
+    assert seconds < TIMEOUT, seconds
     if found["status"] == "stopped" and random.random() < 0.2:
         assert commands.ended(bench.begin("resume", bench.path)) == 0, bench.said()
         bench.compare()

@@ -30,7 +30,7 @@ FULLER = 4
 """The second run of a GPU has the largest N divided by this: the pilot is too small to fill a GPU (one H200: ``gpu-global``
 makes 32e9 interactions/s with 4096 particles, 617e9 with 262144)."""
 
-PATIENCE = 5.0
+LONGEST_SECOND_RUN = 5.0
 """The largest estimated time of the second run in seconds; else its N is reduced. (The first rate is too low.)"""
 
 ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
@@ -128,7 +128,7 @@ class Competitor(ABC):
         first, fastest = self._pilot(min(PILOT, largest))
         self.compile_s = max(0.0, first - fastest)
         count = largest // FULLER if self.backend == "gpu" else 0
-        while count and (self.expected(count) > PATIENCE or not self.fits(count)):
+        while count and (self.expected(count) > LONGEST_SECOND_RUN or not self.fits(count)):
             count //= FULLER
         if count > PILOT:
             self._pilot(count)

@@ -16,7 +16,7 @@ from nbody.state import State
 FEWEST, MOST = 3, 50
 """The number of runs, of which the median counts."""
 
-ENOUGH, PATIENCE = 0.1, 1.0
+ENOUGH, LONGEST_SERIES = 0.1, 1.0
 """Seconds of runs after which the fewest runs are enough, and seconds after which no further run starts once there are the
 two that the spread needs."""
 
@@ -72,7 +72,7 @@ class LectureRun:
 def _enough(times: Sequence[float]) -> bool:
     """True if these times (in seconds) need no further run."""
     runs, total = len(times), sum(times)
-    return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= PATIENCE)
+    return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= LONGEST_SERIES)
 
 
 def lecture_row(c: EngineCompetitor, disk: ForceProblem, judge: Judge) -> Row:

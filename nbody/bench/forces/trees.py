@@ -19,7 +19,7 @@ from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
-from nbody.state import Want
+from nbody.state import Outputs
 
 ACCURACIES = (1e-3, 1e-4)
 """The median errors that are asked for, if the user names none."""
@@ -61,7 +61,7 @@ class TreeCompetitor(Linear, EngineCompetitor):
 
     def facts(self) -> dict[str, Any]:
         assert self._state is not None
-        computed = self._engine.work(self._state, Want.ACCELERATION)
+        computed = self._engine.work(self._state, Outputs.ACCELERATION)
         counted = computed if computed < self._state.count**2 else None
         return {"accuracy": self.accuracy, "interactions": counted}
 

@@ -11,7 +11,7 @@ from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator, Motion, unsupported
-from nbody.state import Want
+from nbody.state import Outputs
 
 __all__ = ["COUNTS", "measure"]
 
@@ -26,7 +26,7 @@ SETTINGS = {
 
 ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds after which a scheme is stopped; its row then has a note instead of a time."""
 
 STEPS = 512
@@ -76,9 +76,9 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
             )
             scheme.advance(motion, left, problem.end)
             motion.state.progress.wait()
-            if time.perf_counter() - start > PATIENCE:
+            if time.perf_counter() - start > TIMEOUT:
                 return row.noted(
-                    f"not finished after {PATIENCE:g} s, at {100 * motion.state.clock.time / problem.end:.0f} %"
+                    f"not finished after {TIMEOUT:g} s, at {100 * motion.state.clock.time / problem.end:.0f} %"
                 )
     except RunFailed as error:
         return row.noted(str(error))
@@ -106,7 +106,7 @@ def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: flo
 
 
 def _energy(motion: Motion) -> float:
-    motion.evaluate(Want.ENERGY)
+    motion.evaluate(Outputs.ENERGY)
     snapshot = motion.state.frames.snapshot().wait()
     energy = float(snapshot.sums[:2].sum())
     snapshot.release()

@@ -26,7 +26,7 @@ from nbody.parallel import ALONE, Team
 from nbody.parallel.shares import add_over_ranks, cover, share_count, worth_dividing
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 EXTENT = {"float32": 20, "float64": 60}
@@ -63,8 +63,8 @@ class CpuEngine(Engine):
     """
 
     can = Abilities(
-        compiled=True, outputs=Want.POTENTIAL | Want.JERK, potential="separate", targets=True, species=True, ranks=True,
-        massless=True, own_units=True, few=FEW, auto_range=range(1, 1 << 62),
+        compiled=True, outputs=Outputs.POTENTIAL | Outputs.JERK, potential="separate", targets=True, species=True,
+        ranks=True, massless=True, own_units=True, few=FEW, auto_range=range(1, 1 << 62),
     )  # fmt: skip
     state_type = HostState
 
@@ -82,38 +82,38 @@ class CpuEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         return state.count * int(state.workspace)
 
-    def _compute(self, state: State, want: Want) -> None:
-        if Want.JERK not in want:
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        if Outputs.JERK not in outputs:
             self._run(state, potential=False)
         elif self._is_few(state):
-            self._run_few(state, Want.JERK)
+            self._run_few(state, Outputs.JERK)
         else:
-            self._compute_targets(state, Want.JERK, np.arange(state.count))
-        if Want.ENERGY in want:
-            self._compute_potential(state, want)
+            self._compute_targets(state, Outputs.JERK, np.arange(state.count))
+        if Outputs.ENERGY in outputs:
+            self._compute_potential(state, outputs)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
         self._run(state, potential=True)
 
-    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         _, units = self._scaled(state)
-        speed = exponent(state.velocity) if Want.JERK in want else 0
-        sums = self._row_sums(state, want, targets, speed)
+        speed = exponent(state.velocity) if Outputs.JERK in outputs else 0
+        sums = self._row_sums(state, outputs, targets, speed)
         d = state.dimensions
         state.acceleration[targets] = sums[:, :d] * self._dtype.type(units.acceleration)
-        if Want.JERK in want:
+        if Outputs.JERK in outputs:
             factor = units.acceleration * units.position * 2.0**speed
             [jerk] = state.values("jerk", copy=False)
             jerk[targets] = sums[:, 3 : 3 + d] * self._dtype.type(factor)
-        if Want.ENERGY in want:
+        if Outputs.ENERGY in outputs:
             state.potential[targets] = sums[:, 6] * self._dtype.type(units.potential)
             mark_coincident(state, self.gravity, units, NEAREST[self.precision], targets)
 
-    def _row_sums(self, state: HostState, want: Want, targets: np.ndarray, speed: int = 0) -> np.ndarray:
+    def _row_sums(self, state: HostState, outputs: Outputs, targets: np.ndarray, speed: int = 0) -> np.ndarray:
         """The sums (T, 7) over the bodies that act for each target, in the kernel's units; that of velocity is 2^speed."""
         length2, units = self._scaled(state)
-        kernel = rows_for(LAWS.load(self.gravity.softening).name, want)
+        kernel = rows_for(LAWS.load(self.gravity.softening).name, outputs)
         x, v = components(state.position, units.position), components(state.velocity, power_of_two(1.0, -speed))
         mass = (state.mass * self._dtype.type(units.mass))[: state.workspace]
         team = worth_dividing(self._team, len(targets) * len(mass))
@@ -140,7 +140,7 @@ class CpuEngine(Engine):
         """The accelerations of all bodies, or the potential: pairs of those that act, and the rows of the others."""
         assert isinstance(state, HostState)
         if self._is_few(state):
-            self._run_few(state, Want.POTENTIAL if potential else Want.ACCELERATION)
+            self._run_few(state, Outputs.POTENTIAL if potential else Outputs.ACCELERATION)
             return
         first = 0 if self.gravity.per_species else int(state.workspace)
         if first:
@@ -153,14 +153,14 @@ class CpuEngine(Engine):
     def _is_few(self, state: State) -> bool:
         return state.count <= FEW and not self.gravity.per_species
 
-    def _run_few(self, state: State, want: Want) -> None:
+    def _run_few(self, state: State, outputs: Outputs) -> None:
         """The accelerations of few bodies, these with the jerk, or the potential."""
         assert isinstance(state, HostState)
         kernels, law = few_kernels(self.gravity.softening, state.dimensions), (self.gravity.G, self.gravity.length2)
-        if want is Want.JERK:
+        if outputs is Outputs.JERK:
             [jerk] = state.values("jerk", copy=False)
             kernels.jerks(state.position, state.velocity, state.mass, *law, state.acceleration, jerk)
-        elif want is Want.POTENTIAL:
+        elif outputs is Outputs.POTENTIAL:
             kernels.potentials(state.position, state.mass, *law, state.potential)
         else:
             kernels.accelerations(state.position, state.mass, *law, state.acceleration)
@@ -168,7 +168,7 @@ class CpuEngine(Engine):
 
     def _run_rows(self, state: HostState, potential: bool, targets: np.ndarray) -> None:
         """The accelerations of some bodies, or the potential, row by row."""
-        sums = self._row_sums(state, Want.POTENTIAL if potential else Want.ACCELERATION, targets)
+        sums = self._row_sums(state, Outputs.POTENTIAL if potential else Outputs.ACCELERATION, targets)
         _, units = self._scaled(state)
         if potential:
             state.potential[targets] = sums[:, 6] * self._dtype.type(units.potential)

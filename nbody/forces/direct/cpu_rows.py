@@ -21,7 +21,7 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_pairs import REAL, SOURCES
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
 from nbody.law import pair_law, pair_slopes
-from nbody.state import Want
+from nbody.state import Outputs
 
 OWN_SOURCE = Path(__file__).read_bytes()
 
@@ -33,7 +33,7 @@ SUMS = 7
 
 
 @cache
-def rows_for(law: str, want: Want) -> Callable:
+def rows_for(law: str, outputs: Outputs) -> Callable:
     """The compiled function ``rows(targets, x, v, m, length2, sums)``.
 
     Args of the function:
@@ -45,7 +45,7 @@ def rows_for(law: str, want: Want) -> Callable:
             :func:`~nbody.forces.direct.cpu_pairs.missing_factor`.
     """
     made_of = SOURCES + OWN_SOURCE + str(bare_estimates()).encode()
-    variant = f"{law} {int(want)} {hashlib.sha256(made_of).hexdigest()}"
+    variant = f"{law} {int(outputs)} {hashlib.sha256(made_of).hexdigest()}"
 
     def rows(targets, x, v, m, length2, sums):
         if len(targets) * len(m) < ALONE:
@@ -76,8 +76,8 @@ def _sum_row_in_a_kernel(variant, i, x, v, m, length2, sums):
 @cache
 def _row(variant: str, real: type) -> Callable:
     law_name, flags, _ = variant.split()
-    want = Want(int(flags))
-    jerk, potential = Want.JERK in want, Want.ENERGY in want
+    outputs = Outputs(int(flags))
+    jerk, potential = Outputs.JERK in outputs, Outputs.ENERGY in outputs
     rsqrt, inverse_cube, _ = roots(real)
     inline = njit(fastmath=FAST, forceinline=True)
     law = pair_law(law_name, 3, rsqrt, inline, inverse_cube)

@@ -59,8 +59,8 @@ class Shares(NamedTuple):
 class Tiles(NamedTuple):
     """The particles and their sums during a force evaluation; :mod:`nbody.forces.direct.cpu_pairs` says how they are used.
 
-    ``bodies``, (tiles, 4, room), holds x, y, z, m in the kernel's units; ``sums_i``, (tiles, 4, room), and ``sums_j``,
-    (tiles, shares + 1, 4, room), hold ax, ay, az, φ; ``partial``, (threads, 4, room), holds the sums for the other tile of
+    ``bodies``, (tiles, 4, width), holds x, y, z, m in the kernel's units; ``sums_i``, (tiles, 4, width), and ``sums_j``,
+    (tiles, shares + 1, 4, width), hold ax, ay, az, φ; ``partial``, (threads, 4, width), holds the sums for the other tile of
     the pair that a thread is computing. The last slot of ``sums_j`` is for the sum over the shares of all ranks.
     """
 
@@ -77,23 +77,23 @@ class Tiles(NamedTuple):
     def rounds(self, shares: Shares) -> Iterator[tuple[int, int]]:
         """Ranges of distances, ``first`` to ``last`` (not included), between which the threads synchronize, so that a signal
         is handled in time. The first range begins with 0."""
-        tiles, _, room = self.bodies.shape
+        tiles, _, width = self.bodies.shape
         own = shares.tile(shares.last, tiles) - shares.tile(shares.first, tiles)
-        size = max(1, PIECE // max(1, 2 * own * room * room))
+        size = max(1, PIECE // max(1, 2 * own * width * width))
         end = tiles // 2 + 1
         return pairwise([0, *range(1 + size, end, size), end])
 
     @staticmethod
     def shape(count: int, dtype: np.dtype) -> tuple[int, int, int]:
         """The shape of the bodies: one tile for few particles, else an even number, which divides well among cores."""
-        room = TILE_BYTES // dtype.itemsize if count >= MANY else TILE
-        return 1 if count <= room else 2 * -(-count // (2 * room)), 4, room
+        width = TILE_BYTES // dtype.itemsize if count >= MANY else TILE
+        return 1 if count <= width else 2 * -(-count // (2 * width)), 4, width
 
     @classmethod
     def shapes(cls, count: int, dtype: np.dtype, shares: Shares) -> tuple[tuple[int, ...], ...]:
         """The shapes of the arrays."""
-        tiles, four, room = sums = cls.shape(count, dtype)
-        return sums, sums, (tiles, shares.last - shares.first + 1, four, room), (config.NUMBA_NUM_THREADS, four, room)
+        tiles, four, width = sums = cls.shape(count, dtype)
+        return sums, sums, (tiles, shares.last - shares.first + 1, four, width), (config.NUMBA_NUM_THREADS, four, width)
 
     @classmethod
     def bytes_needed(cls, count: int, dtype: np.dtype) -> int:
@@ -106,9 +106,9 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Zeros, aligned to a page. Vectors that cross a cache line cost 15 % in float32 and 30 % in float64; and a load waits
     for an earlier store to the same offset in another page, which halves the speed in the worst case."""
     size = math.prod(shape) * dtype.itemsize
-    room = np.zeros(size + PAGE, np.uint8)
-    start = -room.ctypes.data % PAGE
-    return room[start : start + size].view(dtype).reshape(shape)
+    memory = np.zeros(size + PAGE, np.uint8)
+    start = -memory.ctypes.data % PAGE
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 @disk_cached

@@ -27,27 +27,27 @@ from nbody.law import Gravity, pair_law
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import State, Want, itemsize
+from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
 from nbody.state.staging import device_bytes
 
 
 class Shape(NamedTuple):
-    """What a kernel is compiled for: ``dtype`` is the type of a pair's arithmetic, ``wanted`` is what it computes besides
+    """What a kernel is compiled for: ``dtype`` is the type of a pair's arithmetic, ``outputs`` is what it computes besides
     accelerations, ``mixed`` means that the state and the sums are float64 although ``dtype`` is float32, and ``per_species``
     that each body has a softening length."""
 
     softening: str
     dimensions: int
     dtype: np.dtype
-    wanted: Want = Want.ACCELERATION
+    outputs: Outputs = Outputs.ACCELERATION
     mixed: bool = False
     per_species: bool = False
 
     @property
     def potential(self) -> bool:
         """True if the kernel computes the potential or the potential energy."""
-        return Want.ENERGY in self.wanted
+        return Outputs.ENERGY in self.outputs
 
     @property
     def law(self) -> Callable:
@@ -118,24 +118,24 @@ class GpuEngine(Engine):
         ):
             state.partition.transport = Ranks(self._team)
 
-    def _shape(self, want: Want = Want.ACCELERATION) -> Shape:
+    def _shape(self, outputs: Outputs = Outputs.ACCELERATION) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"
         dtype = np.dtype(np.float32) if mixed else self._dtype
-        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, want, mixed, self.gravity.per_species)
+        return Shape(self.gravity.softening, self.gravity.dimensions, dtype, outputs, mixed, self.gravity.per_species)
 
     def _tuning(self, count: int) -> tuple:
         """Further arguments of ``build`` for ``count`` particles."""
         return ()
 
-    def _kernel(self, want: Want, state: DeviceState) -> Any:
+    def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
         """The kernel for this engine's gravity and precision and for the state's number of particles."""
-        return compiled(self._build, self._shape(want), *self._tuning(state.count))
+        return compiled(self._build, self._shape(outputs), *self._tuning(state.count))
 
-    def _compute(self, state: State, want: Want) -> None:
+    def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
         state.moves.flush()
-        kernel, real = self._kernel(want, state), self._shape().real
+        kernel, real = self._kernel(outputs, state), self._shape().real
         length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
         self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
 

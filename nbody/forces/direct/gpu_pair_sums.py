@@ -33,7 +33,7 @@ from nbody.forces.direct.gpu_triangle import (
 from nbody.gpu import cuda
 from nbody.parallel.devices import bounds
 from nbody.parallel.shares import cover
-from nbody.state import Want
+from nbody.state import Outputs
 
 SLICES = 8
 """Threads that share the partial sums of one body."""
@@ -150,7 +150,7 @@ def last_factor(masses: str, column_components: int, real: type) -> Callable:
 
 
 @cache
-def sum_kernel(tiling: PairTiling, masses: str, real: type, wanted: Want, shared: bool) -> Any:
+def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, shared: bool) -> Any:
     """The kernel that adds the partial sums of each body, SLICES threads per body: a single thread would wait for each read.
     With shares (``shared``) a thread adds whole shares, else every SLICES-th term of the only one.
 
@@ -162,7 +162,10 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, wanted: Want, shared
     :class:`~nbody.forces.direct.gpu_triangle.PairLaunch`. The root of the tree sets acceleration (N, 4), other nodes go to
     the stack.
     """
-    row_components, column_components = (4 if Want.ENERGY in wanted else 3), (4 if wanted == Want.POTENTIAL else 3)
+    row_components, column_components = (
+        (4 if Outputs.ENERGY in outputs else 3),
+        (4 if outputs == Outputs.POTENTIAL else 3),
+    )
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
     before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
     factor_of = last_factor(masses, column_components, real)

@@ -16,7 +16,7 @@ are the reason for three choices:
 - only the columns are loaded by 128 bits. A row loaded like this would have its x, y and z in the same banks as the
   column's, and each subtraction would take two clocks (predicted from the machine code: 3 clocks more per pair);
 - the order of the sums, of the products in ``weigh``, and of the parts in ``difference`` (all in
-  :mod:`nbody.forces.direct.gpu_meeting`) has the fewest waits of 250 variants: 3 % (float32) and 5 % (mixed) faster than
+  :mod:`nbody.forces.direct.gpu_interaction`) has the fewest waits of 250 variants: 3 % (float32) and 5 % (mixed) faster than
   the natural order.
 """
 
@@ -26,15 +26,15 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
-from nbody.forces.direct.gpu_meeting import loading, meeting, passing_on
+from nbody.forces.direct.gpu_interaction import interaction, loading, passing_on
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, units_before
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Want
+from nbody.state import Outputs
 
-FOLD = 1024
-"""A row's sum in registers is added to its total after this number of columns: errors grow with √FOLD + √(N/FOLD), not √N.
+REDUCE_EVERY = 1024
+"""A row's sum in registers is added to its total after this number n of columns: errors grow with √n + √(N/n), not √N.
 (A column's sum covers one tile; :func:`~nbody.forces.direct.gpu_pair_sums.sum_kernel` adds these sums in float64.)"""
 
 
@@ -81,26 +81,26 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     in :attr:`~nbody.forces.direct.gpu_triangle.PairWork.run_units`.
     """
     real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
-    energy = shape.wanted == Want.ENERGY
+    energy = shape.outputs == Outputs.ENERGY
     warps, bodies, chunk_size, tile_size = *tiling, tiling.chunk, tiling.tile
     wide = np.float64 if mixed else real
-    fold = chunk_size if mixed else FOLD
+    reduce_every = chunk_size if mixed else REDUCE_EVERY
     # In 2-D the small kernel has registers for 16 warps anyway. With the energy it must be limited to them (126 registers
     # instead of 140 for the lecture's disc, without spilling): both kernels are launched with the same number of blocks.
     roomy = energy and shape.flat and real is np.float32 and not mixed and bodies <= 10
     resident = 16 if roomy else resident_warps(bodies)
-    row_sums, column_sums = 4 if potential else 3, 4 if shape.wanted == Want.POTENTIAL else 3
+    row_sums, column_sums = 4 if potential else 3, 4 if shape.outputs == Outputs.POTENTIAL else 3
     load, pass_on = loading(shape, masses), passing_on(shape, masses)
-    meet, meet_itself = (meeting(shape, bodies, masses, with_itself) for with_itself in (False, True))
+    interact, interact_with_self = (interaction(shape, bodies, masses, with_itself) for with_itself in (False, True))
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
     @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, run, runs, share, extra):
-        near = cuda.shared.array((chunk_size, 4), real, alignment=16)  # the columns of the chunk
+        tile_j = cuda.shared.array((chunk_size, 4), real, alignment=16)  # x y z m of the chunk's columns
         low = cuda.shared.array((3, chunk_size if mixed or per_species else 1), real)
-        pull = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
+        sums_j = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
         total = cuda.shared.array((4, tile_size), wide)  # the sums of the rows
-        at, felt = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
+        row, sums_i = cuda.local.array((7, bodies), real), cuda.local.array((4, bodies), real)  # the rows, in registers
         t = cuda.threadIdx.x
         lane, warp = t % LANES, t // LANES
         chunks = (body.shape[0] + chunk_size - 1) // chunk_size
@@ -112,55 +112,55 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
                 tile += 1
             for k in range(bodies):
                 i = tile * tile_size + k * chunk_size + t
-                at[0, k], at[1, k], at[2, k], at[3, k], at[4, k], at[5, k], at[6, k] = load(body, length2, i)
+                row[0, k], row[1, k], row[2, k], row[3, k], row[4, k], row[5, k], row[6, k] = load(body, length2, i)
                 for c in range(4):
-                    felt[c, k] = real(0)
+                    sums_i[c, k] = real(0)
                     total[c, k * chunk_size + t] = wide(0)
             chunk = tile * bodies + unit - before(tile, chunks, bodies)
             end = min(chunks, chunk + stop - unit)
             unit += end - chunk
             while chunk < end:
                 j = chunk * chunk_size + t
-                near[t, 0], near[t, 1], near[t, 2], near[t, 3], p, q, r = load(body, length2, j)
+                tile_j[t, 0], tile_j[t, 1], tile_j[t, 2], tile_j[t, 3], p, q, r = load(body, length2, j)
                 if mixed:
                     low[0, t], low[1, t], low[2, t] = p, q, r
                 if per_species:
                     low[0, t] = p
                 for c in range(4):
-                    pull[c, t] = real(0)
+                    sums_j[c, t] = real(0)
                 cuda.syncthreads()
                 for shift in range(warps):
-                    mine = (warp + shift) % warps * LANES + lane
+                    j_local = (warp + shift) % warps * LANES + lane
                     if mixed:
-                        p, q, r = low[0, mine], low[1, mine], low[2, mine]
+                        p, q, r = low[0, j_local], low[1, j_local], low[2, j_local]
                     if per_species:
-                        p = low[0, mine]
-                    column = near[mine, 0], near[mine, 1], near[mine, 2], near[mine, 3], p, q, r
-                    felt_by = pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine]
-                    met, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would have 64 bits
+                        p = low[0, j_local]
+                    column = tile_j[j_local, 0], tile_j[j_local, 1], tile_j[j_local, 2], tile_j[j_local, 3], p, q, r
+                    sums = sums_j[0, j_local], sums_j[1, j_local], sums_j[2, j_local], sums_j[3, j_local]
+                    passed, every = np.uint32(0), np.uint32(LANES)  # columns; a Python int would have 64 bits
                     if potential and shift == 0 and chunk < (tile + 1) * bodies:
-                        felt_by = meet_itself(at, felt, column, felt_by, length2, chunk - tile * bodies)
-                        column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
-                        met = np.uint32(met + np.uint32(1))
-                    while met != every:
-                        felt_by = meet(at, felt, column, felt_by, length2, 0)
-                        column, felt_by = pass_on(column, felt_by, (lane + 1) % LANES)
-                        met = np.uint32(met + np.uint32(1))
-                    pull[0, mine], pull[1, mine], pull[2, mine], pull[3, mine] = felt_by
+                        sums = interact_with_self(row, sums_i, column, sums, length2, chunk - tile * bodies)
+                        column, sums = pass_on(column, sums, (lane + 1) % LANES)
+                        passed = np.uint32(passed + np.uint32(1))
+                    while passed != every:
+                        sums = interact(row, sums_i, column, sums, length2, 0)
+                        column, sums = pass_on(column, sums, (lane + 1) % LANES)
+                        passed = np.uint32(passed + np.uint32(1))
+                    sums_j[0, j_local], sums_j[1, j_local], sums_j[2, j_local], sums_j[3, j_local] = sums
                     cuda.syncthreads()
                 if chunk >= (tile + 1) * bodies and j < body.shape[0]:
                     for c in range(column_sums):
-                        columns[tile - first, c, j - first * tile_size] = pull[c, t]
+                        columns[tile - first, c, j - first * tile_size] = sums_j[c, t]
                 chunk += 1
                 if energy and chunk == min(end, (tile + 1) * bodies):  # the tile's own pairs are counted twice
                     for k in range(bodies):
-                        felt[3, k] *= real(0.5)
+                        sums_i[3, k] *= real(0.5)
                         total[3, k * chunk_size + t] *= wide(0.5)
-                if chunk == end or chunk * chunk_size % fold == 0:
+                if chunk == end or chunk * chunk_size % reduce_every == 0:
                     for k in range(bodies):
                         for c in range(row_sums):
-                            total[c, k * chunk_size + t] += felt[c, k]
-                            felt[c, k] = real(0)
+                            total[c, k * chunk_size + t] += sums_i[c, k]
+                            sums_i[c, k] = real(0)
             for k in range(bodies):
                 for c in range(row_sums):
                     rows[cuda.blockIdx.x + tile - first, c, k * chunk_size + t] = total[c, k * chunk_size + t]

@@ -32,13 +32,13 @@ from nbody.forces.direct.gpu_pair_sums import (
 )
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, divided, push, room_on_card
+from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, card_limits, divided, push
 from nbody.forces.engine import Memory
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
 from nbody.parallel.devices import Worker, bounds
 from nbody.particles import Particles
-from nbody.state import State, Want, itemsize
+from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
 
 
@@ -121,8 +121,8 @@ class SymmetricEngine(GpuEngine):
             particles = Particles(particles.mass[:count], particles.position[:count], particles.velocity[:count])
         masses = masses_of(particles, self.gravity, self._shape().real)
         tiling = tiling_for(count, self.precision, masses, self.gravity.per_species)
-        room = room_on_card(tiling, columns, self._resident_blocks(tiling, masses))
-        work = divided(count, tiling, columns.itemsize, room)
+        limits = card_limits(tiling, columns, self._resident_blocks(tiling, masses))
+        work = divided(count, tiling, columns.itemsize, limits)
         state.workspace = PairPlan(masses, tiling, work, *self._parts(state, work))
 
     def _parts(self, state: DeviceState, work: PairWork) -> tuple[list[PairPart], Rest | None]:
@@ -161,10 +161,10 @@ class SymmetricEngine(GpuEngine):
         them divides the work evenly, and the bits must not depend on whether the energy is computed. (A second, partial
         wave is slow: with blocks for 16 per multiprocessor where 14 fit, the lecture's disc took 191 µs instead of 138;
         20480 bodies, one H200.)"""
-        return min(self._resident(want, tiling, masses) for want in (Want.ACCELERATION, Want.ENERGY))
+        return min(self._resident(outputs, tiling, masses) for outputs in (Outputs.ACCELERATION, Outputs.ENERGY))
 
-    def _resident(self, want: Want, tiling: PairTiling, masses: str) -> int:
-        shape = self._shape(want)
+    def _resident(self, outputs: Outputs, tiling: PairTiling, masses: str) -> int:
+        shape = self._shape(outputs)
         body, rows, columns = (
             np.empty((1, 4), self._dtype), np.empty((1, 1, 4), self._dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
@@ -172,14 +172,14 @@ class SymmetricEngine(GpuEngine):
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
         return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
-    def _kernel(self, want: Want, state: DeviceState) -> PairKernels:
+    def _kernel(self, outputs: Outputs, state: DeviceState) -> PairKernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""
-        shape, plan, of_each = self._shape(want), state.workspace, want == Want.POTENTIAL
+        shape, plan, of_each = self._shape(outputs), state.workspace, outputs == Outputs.POTENTIAL
         return PairKernels(
             pairs_kernel(shape, plan.tiling, plan.masses),
-            sum_kernel(plan.tiling, plan.masses, shape.real, want, plan.work.shares > 1),
+            sum_kernel(plan.tiling, plan.masses, shape.real, outputs, plan.work.shares > 1),
             root_kernel(plan.masses, shape.real, of_each),
-            3 if want is Want.ACCELERATION else 4,
+            3 if outputs is Outputs.ACCELERATION else 4,
         )
 
     def _launch(self, kernel: PairKernels, state: DeviceState, G: Any, length2: Any) -> None:
@@ -236,10 +236,10 @@ class SymmetricEngine(GpuEngine):
 
     def _rows_without_mass(self, kernel: PairKernels, worker: Worker, state: DeviceState, G: Any) -> Iterator[int]:
         """Launch a device's part of the rows of bodies without mass."""
-        want = Want.ACCELERATION if kernel.components == 3 else Want.POTENTIAL
+        outputs = Outputs.ACCELERATION if kernel.components == 3 else Outputs.POTENTIAL
         if not self.gravity.per_species:
             worker.length2 = self._dtype.type(self.gravity.length2)  # of the state's type, not the pairs'
-        return self._tiled._rows(self._tiled._kernel(want, state), worker, state, G, state.partition.acting)
+        return self._tiled._rows(self._tiled._kernel(outputs, state), worker, state, G, state.partition.acting)
 
     @cached_property
     def _tiled(self) -> TiledEngine:
@@ -260,7 +260,7 @@ class SymmetricEngine(GpuEngine):
         """The division of the work for which memory is estimated."""
         columns, tiling = _columns(precision), tiling_for(particles, precision)
         resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
-        return divided(particles, tiling, columns.itemsize, room_on_card(tiling, columns, resident))
+        return divided(particles, tiling, columns.itemsize, card_limits(tiling, columns, resident))
 
 
 def _columns(precision: str) -> np.dtype:

@@ -92,8 +92,8 @@ def block_of(unit, units, blocks):
     return ((unit + 1) * blocks - 1) // units
 
 
-class CardRoom(NamedTuple):
-    """What a card has room for: ``blocks`` of the kernel at a time, ``budget`` bytes of column sums, and ``piece``
+class CardLimits(NamedTuple):
+    """What fits on a card: ``blocks`` of the kernel at a time, ``budget`` bytes of column sums, and ``piece``
     interactions per launch (see :mod:`nbody.forces.direct.gpu_pieces`)."""
 
     blocks: int
@@ -101,15 +101,15 @@ class CardRoom(NamedTuple):
     piece: int
 
 
-def room_on_card(tiling: PairTiling, dtype: np.dtype, blocks: int | None = None) -> CardRoom:
-    """The room on the current card, or on an H200 if there is none; ``dtype`` is the type of a pair's arithmetic.
+def card_limits(tiling: PairTiling, dtype: np.dtype, blocks: int | None = None) -> CardLimits:
+    """The limits of the current card, or of an H200 if there is none; ``dtype`` is the type of a pair's arithmetic.
 
     ``blocks``: blocks of the kernel that the card holds at a time; None: the most that it holds of any kernel.
     """
     memory = gpu.facts().memory_total if gpu.available() else 139 << 30
     share = 1 << (memory // COLUMNS_SHARE).bit_length() - 1
     most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
-    return CardRoom(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
+    return CardLimits(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
 
 
 @dataclass(frozen=True)
@@ -196,31 +196,31 @@ class PairWork:
         return (launch.blocks + launch.tiles) * 4 * self.tiling.tile
 
 
-def divided(count: int, tiling: PairTiling, itemsize: int, room: CardRoom) -> PairWork:
+def divided(count: int, tiling: PairTiling, itemsize: int, card: CardLimits) -> PairWork:
     """How the work on ``count`` bodies is divided on a card; ``itemsize``: bytes per number of a column sum."""
     one = PairWork(count, tiling, 1, 1, 1)
     if count < SHARES_FROM:
-        return PairWork(count, tiling, min(room.blocks, one.units), 1, 1)
-    waves = 2 if 2 * room.blocks * UNITS_PER_HALF <= one.units else 1
-    while 2 * waves <= WAVES and 2 * waves * room.blocks * UNITS_PER_RUN <= one.units:
+        return PairWork(count, tiling, min(card.blocks, one.units), 1, 1)
+    waves = 2 if 2 * card.blocks * UNITS_PER_HALF <= one.units else 1
+    while 2 * waves <= WAVES and 2 * waves * card.blocks * UNITS_PER_RUN <= one.units:
         waves *= 2
-    runs = min(waves * room.blocks, one.units, MOST_RUNS)
+    runs = min(waves * card.blocks, one.units, MOST_RUNS)
     shares, step = SHARES, 0
     while not step:
         sizes = [2**k for k in range(shares.bit_length() - 1, -1, -1)]
-        step = next((k for k in sizes if _fits(PairWork(count, tiling, runs, shares, k), itemsize, room)), 0)
+        step = next((k for k in sizes if _fits(PairWork(count, tiling, runs, shares, k), itemsize, card)), 0)
         if not step and shares >= runs:
             step = 1  # a card too small for a single run
         shares *= 1 if step else 2
     return PairWork(count, tiling, runs, shares, step)
 
 
-def _fits(work: PairWork, itemsize: int, room: CardRoom) -> bool:
+def _fits(work: PairWork, itemsize: int, card: CardLimits) -> bool:
     """True if every launch fits the budget and the piece."""
     pairs = work.tiling.tile * work.tiling.chunk
     launches = work.launches(0, work.shares)
     return all(
-        work.columns(each) * itemsize <= room.budget and 2 * each.units * pairs <= room.piece for each in launches
+        work.columns(each) * itemsize <= card.budget and 2 * each.units * pairs <= card.piece for each in launches
     )
 
 

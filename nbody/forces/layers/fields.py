@@ -3,7 +3,7 @@
 from nbody.fields.added import AddedFields
 from nbody.forces.engine import Engine, Targets
 from nbody.forces.layers.layer import Layer
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 
 
 class WithFields(Layer):
@@ -13,17 +13,17 @@ class WithFields(Layer):
         super().__init__(inner)
         self._fields = fields
 
-    def _compute(self, state: State, want: Want) -> None:
-        super()._compute(state, want)
-        self._fields.add(state, want)
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        super()._compute(state, outputs)
+        self._fields.add(state, outputs)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
-        super()._compute_potential(state, want)
-        self._fields.add(state, want, accelerations=self.can.potential != "separate")
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
+        super()._compute_potential(state, outputs)
+        self._fields.add(state, outputs, accelerations=self.can.potential != "separate")
 
-    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
-        super()._compute_targets(state, want, targets)
-        self._fields.add(state, want, targets=targets)
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
+        super()._compute_targets(state, outputs, targets)
+        self._fields.add(state, outputs, targets=targets)
 
 
 def fields_of(engine: Engine) -> AddedFields | None:

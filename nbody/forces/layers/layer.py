@@ -6,7 +6,7 @@ from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
 from nbody.forces.problem import Problem
 from nbody.parallel import Team
 from nbody.particles import Particles
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 
 
 class Layer(Engine):
@@ -26,8 +26,8 @@ class Layer(Engine):
     def load(self, particles: Particles) -> State:
         return self._inner.load(particles)
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        return self._inner.work(state, want, current)
+    def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
+        return self._inner.work(state, outputs, current)
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         return self._inner.error(particles, targets)
@@ -35,14 +35,14 @@ class Layer(Engine):
     def identity(self, state: State | None = None) -> Identity:
         return self._inner.identity(state)
 
-    def _compute(self, state: State, want: Want) -> None:
-        self._inner._compute(state, want)
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        self._inner._compute(state, outputs)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
-        self._inner._compute_potential(state, want)
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
+        self._inner._compute_potential(state, outputs)
 
-    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
-        self._inner._compute_targets(state, want, targets)
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
+        self._inner._compute_targets(state, outputs, targets)
 
 
 def innermost(engine: Engine) -> Any:

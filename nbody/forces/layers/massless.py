@@ -13,7 +13,7 @@ from nbody.forces.engine import Identity, Targets
 from nbody.forces.layers.layer import Layer
 from nbody.forces.layers.sorted import HostSorted, Sorted, acting
 from nbody.particles import Particles
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 
@@ -32,38 +32,38 @@ class WithoutMassless(Layer):
             state.workspace = found
         return state
 
-    def work(self, state: State, want: Want = Want.ACCELERATION, current: Want = Want.NOTHING) -> int:
-        return self._inner.work(_computed(state), want, current)
+    def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
+        return self._inner.work(_computed(state), outputs, current)
 
     def identity(self, state: State | None = None) -> Identity:
         return self._inner.identity(state and _computed(state))
 
-    def _compute(self, state: State, want: Want) -> None:
-        self._sorted(state, want, self._inner._compute)
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        self._sorted(state, outputs, self._inner._compute)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
-        self._sorted(state, want, self._inner._compute_potential, self.can.potential != "separate")
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
+        self._sorted(state, outputs, self._inner._compute_potential, self.can.potential != "separate")
 
-    def _compute_targets(self, state: State, want: Want, targets: Targets) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         found = state.workspace
         if isinstance(found, HostSorted):  # of engines on a GPU only the tree computes targets
             rows = found.index[targets]
-            found.gather(state, want)
-            self._inner._compute_targets(found.state, want, rows)
-            found.scatter_rows(state, want, targets, rows)
+            found.gather(state, outputs)
+            self._inner._compute_targets(found.state, outputs, rows)
+            found.scatter_rows(state, outputs, targets, rows)
         else:
-            self._inner._compute_targets(state, want, targets)
+            self._inner._compute_targets(state, outputs, targets)
 
     def _sorted(
-        self, state: State, want: Want, compute: Callable[[State, Want], None], accelerations: bool = True
+        self, state: State, outputs: Outputs, compute: Callable[[State, Outputs], None], accelerations: bool = True
     ) -> None:
         found = state.workspace
         if isinstance(found, Sorted):
-            found.gather(state, want)
-            compute(found.state, want)
-            found.scatter(state, want, accelerations)
+            found.gather(state, outputs)
+            compute(found.state, outputs)
+            found.scatter(state, outputs, accelerations)
         else:
-            compute(state, want)
+            compute(state, outputs)
 
 
 def _computed(state: State) -> State:

@@ -7,7 +7,7 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.layers.sorted import Sorted
 from nbody.gpu import cuda
-from nbody.state import Want
+from nbody.state import Outputs
 
 THREADS = 256
 
@@ -23,12 +23,12 @@ class DeviceSorted(Sorted):
         if hasattr(state, "softening2"):
             self.state.softening2 = cuda.to_device(state.softening2.copy_to_host()[order])
 
-    def gather(self, state: Any, want: Want) -> None:
+    def gather(self, state: Any, outputs: Outputs) -> None:
         state.moves.flush()
         gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._order, self.state.body)
 
-    def scatter(self, state: Any, want: Want, accelerations: bool) -> None:
-        components = np.int64(4 if Want.ENERGY in want else 3)
+    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
+        components = np.int64(4 if Outputs.ENERGY in outputs else 3)
         blocks = -(-state.count // THREADS)
         scatter_rows[blocks, THREADS, state.stream](
             self.state.acceleration, self._order, state.acceleration, components

@@ -52,10 +52,10 @@ class Ranks(ForceTransport):
         rows.copy_to_device(host, stream)
 
     def exchange(
-        self, nodes: Any, counts: Sequence[int], components: int, room: Any, bounds: Sequence[int], stream: Any
+        self, nodes: Any, counts: Sequence[int], components: int, buffer: Any, bounds: Sequence[int], stream: Any
     ) -> Any:
-        shape = sum(counts), components, room.shape[2]
-        found = room.reshape(room.size)[: math.prod(shape)].reshape(*shape)
+        shape = sum(counts), components, buffer.shape[2]
+        found = buffer.reshape(buffer.size)[: math.prod(shape)].reshape(*shape)
         exchange = self._exchange_directly if self.nccl else self._exchange_through_host
         exchange(nodes, counts, found, list(itertools.pairwise(bounds)), stream)
         return found

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.state import Want
+from nbody.state import Outputs
 from nbody.state.host import HostState
 
 FEWEST = 1 / 4
@@ -37,11 +37,11 @@ class Sorted:
         self.index[order] = np.arange(len(order))
         self.state = copy.copy(state)
 
-    def gather(self, state: Any, want: Want) -> None:
+    def gather(self, state: Any, outputs: Outputs) -> None:
         """Copy what an engine reads from the state in the user's order."""
         raise NotImplementedError
 
-    def scatter(self, state: Any, want: Want, accelerations: bool) -> None:
+    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
         """Copy what an engine has computed to the state in the user's order: the potential if it is wanted, and
         accelerations if they are new."""
         raise NotImplementedError
@@ -59,20 +59,20 @@ class HostSorted(Sorted):
         if hasattr(state, "softening2"):
             self.state.softening2 = state.softening2[order]
 
-    def gather(self, state: Any, want: Want) -> None:
+    def gather(self, state: Any, outputs: Outputs) -> None:
         np.take(state.position, self._order, axis=0, out=self.state.position)
-        if Want.JERK in want:
+        if Outputs.JERK in outputs:
             np.take(state.velocity, self._order, axis=0, out=self.state.velocity)
             self.state.jerk = np.zeros_like(state.jerk)
 
-    def scatter(self, state: Any, want: Want, accelerations: bool) -> None:
-        self.scatter_rows(state, want, self._order, slice(None), accelerations)
+    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
+        self.scatter_rows(state, outputs, self._order, slice(None), accelerations)
 
-    def scatter_rows(self, state: Any, want: Want, to: Any, rows: Any, accelerations: bool = True) -> None:
+    def scatter_rows(self, state: Any, outputs: Outputs, to: Any, rows: Any, accelerations: bool = True) -> None:
         """:meth:`scatter` for some rows."""
         if accelerations:
             state.acceleration[to] = self.state.acceleration[rows]
-        if Want.JERK in want:
+        if Outputs.JERK in outputs:
             state.jerk[to] = self.state.jerk[rows]
-        if Want.ENERGY in want:
+        if Outputs.ENERGY in outputs:
             state.potential[to] = self.state.potential[rows]

@@ -21,7 +21,7 @@ from nbody.forces.problem import Problem
 from nbody.law import pair_law
 from nbody.linalg.rung import ProductShape, Rung
 from nbody.particles import Particles
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 BUDGET = 64 << 20
@@ -86,16 +86,16 @@ class CpuMatrixEngine(Engine):
         count, rows = state.count, self._rows(state.count, self._dtype.itemsize)
         state.workspace = HostOperands(np.empty((rows, count), self._dtype), np.empty((count, 4), self._dtype))
 
-    def _compute(self, state: State, want: Want) -> None:
+    def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
         dimensions, product = state.dimensions, state.workspace.product
         factor = self._multiply(state, potential=False)
         towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
         state.acceleration[...] = self._dtype.type(self.gravity.G) * towards
-        if Want.ENERGY in want:
-            self._compute_potential(state, want)
+        if Outputs.ENERGY in outputs:
+            self._compute_potential(state, outputs)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
         self._multiply(state, potential=True)
         state.potential[...] = -self._dtype.type(self.gravity.G) * state.workspace.product[:, 3]

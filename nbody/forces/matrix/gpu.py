@@ -24,7 +24,7 @@ from nbody.forces.problem import Problem
 from nbody.gpu import cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 from nbody.particles import Particles
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.device import DeviceState
 
 THREADS = 256
@@ -158,17 +158,17 @@ class GpuMatrixEngine(GpuEngine):
             blocks.append(MatrixBlock(np.int64(first), block[:held], result[first : first + held], multiply))
         state.workspace = DeviceOperands(factor, result, blocks)
 
-    def _compute(self, state: Any, want: Want) -> None:
-        super()._compute(state, Want.ACCELERATION)
-        if Want.ENERGY in want:
-            self._compute_potential(state, want)
+    def _compute(self, state: Any, outputs: Outputs) -> None:
+        super()._compute(state, Outputs.ACCELERATION)
+        if Outputs.ENERGY in outputs:
+            self._compute_potential(state, outputs)
 
-    def _compute_potential(self, state: Any, want: Want) -> None:
-        super()._compute(state, want)
+    def _compute_potential(self, state: Any, outputs: Outputs) -> None:
+        super()._compute(state, outputs)
 
-    def _kernel(self, want: Want, state: DeviceState) -> Any:
+    def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
         """The kernels :func:`build_write_factor`, :func:`build_write_block` and :func:`build_combine`."""
-        shape = self._shape(want)
+        shape = self._shape(outputs)
         return compiled(build_write_factor, shape.real), compiled(self._build, shape), compiled(build_combine, shape)
 
     def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:

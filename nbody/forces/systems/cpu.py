@@ -14,7 +14,7 @@ from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
 from nbody.law import pair_law
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
 
@@ -28,7 +28,7 @@ class CpuSystemsEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         return state.count * (state.count // self._systems)
 
-    def _compute(self, state: State, want: Want) -> None:
+    def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
         n = state.count // self._systems
         within_for(self.gravity.softening)(
@@ -36,8 +36,8 @@ class CpuSystemsEngine(Engine):
         )
         state.progress.report(state.count * n)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
-        self._compute(state, want)
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
+        self._compute(state, outputs)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Bodies in Morton order and their cells: one side of a descent, and its division into tasks."""
+"""Bodies in Morton order and their cells: the sources or the targets of a descent, and its division into tasks."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from nbody.forces.tree.box import Box
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.order import Order, gathered, picked, sorted_bodies
 from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.room import Side
 from nbody.forces.tree.upward import fields_of
+from nbody.forces.tree.walk_memory import TreeView
 from nbody.forces.tree.workers import one_thread_for_few
 
 TASKS_PER_WORKER = 32
@@ -32,11 +32,11 @@ class SortedBodies:
             self.bodies = gathered(position, mass, self.order.order, units.position, units.mass)
             self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
-    def side(self, variant: Variant, scale: np.ndarray) -> Side:
+    def view(self, variant: Variant, scale: np.ndarray) -> TreeView:
         """The tree for kernels; ``scale`` (N,) is |a| of all bodies in the kernel's units."""
         with one_thread_for_few(len(self.order.order)):
             scale = picked(scale, self.order.order)
-            return Side(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
+            return TreeView(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""

@@ -22,7 +22,7 @@ from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import Column, State, Want
+from nbody.state import Column, Outputs, State
 from nbody.state.host import HostMoves, HostState
 
 NODE_BYTES, BODY_BYTES = 100, 64
@@ -97,17 +97,17 @@ class CpuTreeEngine(Engine):
         tree = f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"
         return super().identity(state)._replace(bits={"tree": tree})
 
-    def _compute(self, state: State, want: Want) -> None:
+    def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, TreeState)
         tree = self._tree(state)
         field = self._field(state, tree, None)
         a, norm = state.acceleration, state.acceleration_norm
         deliver(field, self._dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS, 4)), a, norm)
         state.progress.report(tree.work.interactions)
-        if Want.ENERGY in want:
+        if Outputs.ENERGY in outputs:
             self._fill_potential(state, tree)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, TreeState)
         self._fill_potential(state, self._tree(state))
 
@@ -117,7 +117,7 @@ class CpuTreeEngine(Engine):
         mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision])
         state.progress.report(tree.work.interactions)
 
-    def _compute_targets(self, state: State, want: Want, targets: np.ndarray) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, TreeState)
         tree, active = self._tree(state), np.zeros(state.count, bool)
         active[targets] = True
@@ -125,7 +125,7 @@ class CpuTreeEngine(Engine):
         state.acceleration[targets] = rows * self._dtype.type(tree.units.acceleration)
         state.acceleration_norm[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
         state.progress.report(tree.work.interactions)
-        if Want.ENERGY in want:
+        if Outputs.ENERGY in outputs:
             phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
             state.potential[targets] = phi * self._dtype.type(tree.units.potential)
             mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision], targets)
@@ -154,7 +154,7 @@ class CpuTreeEngine(Engine):
     def _tree(self, state: TreeState) -> HostTree:
         """The tree of the present positions; that of the last evaluation if they are the same."""
         tree = state.workspace
-        current = state.clock.current is not Want.NOTHING
+        current = state.clock.current is not Outputs.NOTHING
         if tree is None or not (current and np.array_equal(tree.position, state.position)):
             assert isinstance(self._options, TreeOptions)
             tree = HostTree(state.position, state.mass, self.gravity, self.precision, self._options, team=self._team)

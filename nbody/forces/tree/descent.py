@@ -12,8 +12,8 @@ from numba.extending import intrinsic
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.pieces import Variant, piece
-from nbody.forces.tree.room import DEPTH
 from nbody.forces.tree.target import visit_for
+from nbody.forces.tree.walk_memory import DEPTH
 
 
 @intrinsic
@@ -31,12 +31,12 @@ def next_number(typing_context, counter):
 
 @cache
 def descend_for(variant: str) -> Callable:
-    """The compiled function ``descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result)``:
+    """The compiled function ``descend(w, sources, targets, last, counter, tasks, same, rules, group, few, memory, result)``:
     worker w takes tasks until none is left. Returns False if a list can't be completed. Several threads call it
     at once."""
 
-    def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, room, result):
-        return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, room, result)
+    def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, memory, result):
+        return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, memory, result)
 
     return disk_cached(descend, fastmath=FAST)
 
@@ -46,13 +46,13 @@ def _work(variant: Variant) -> Callable:
     visit = visit_for(variant)
 
     @njit(fastmath=FAST, error_model="numpy")
-    def work(w, last, counter, tasks, same, sources, targets, rules, group, few, room, result):
+    def work(w, last, counter, tasks, same, sources, targets, rules, group, few, memory, result):
         target_cells = targets.cells
-        stack, active = room.stack[w], result.active
+        stack, active = memory.stack[w], result.active
         path = np.full(DEPTH, -1, np.int64)  # from the root to the cell of the last task
         bounds = np.zeros(DEPTH + 2, np.int64)  # of the undecided sources of each cell of the path
         bounds[1] = 1
-        room.undecided[w, 0] = 0
+        memory.undecided[w, 0] = 0
         task = next_number(counter)
         while task < last:
             length, cell = np.int64(0), np.int64(tasks[task])
@@ -72,12 +72,12 @@ def _work(variant: Variant) -> Callable:
                 first, count = np.int64(target_cells.first[cell]), np.int64(target_cells.count[cell])
                 if len(active) and active[first + count] == active[first]:
                     continue
-                far, tests = room.counts[w, 0], room.counts[w, 3]
-                down = visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, room, result)
+                far, tests = memory.counts[w, 0], memory.counts[w, 3]
+                down = visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, memory, result)
                 if down == -2:
                     return False
                 if depth < length and first != target_cells.first[path[length]]:
-                    room.counts[w, 0], room.counts[w, 3] = far, tests  # another task counts this cell
+                    memory.counts[w, 0], memory.counts[w, 3] = far, tests  # another task counts this cell
                 if down < 0:
                     continue
                 child, children = np.int64(target_cells.child[cell]), np.int64(target_cells.children[cell])

@@ -11,7 +11,7 @@ more bodies, which costs time and no accuracy.
 
 The counts of a tree are in an array of int32 on the device, ``counts``: the first cell of level l at l (LEVELS + 2 numbers),
 then the deepest level, the number of groups and the next one to compute, those of regions, the number of regions whose
-lists have room, and the number of groups in each octave of their cost.
+lists fit, and the number of groups in each octave of their cost.
 """
 
 from collections.abc import Callable
@@ -147,7 +147,7 @@ def scan(parts, totals):
 
 @gpu.kernel()
 def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work, last_work):
-    """The first cell of each level, and the deepest level that fits. The regions whose lists have room beside the moments of
+    """The first cell of each level, and the deepest level that fits. The regions whose lists fit beside the moments of
     the cells: at most ``regions``, in ``rows`` rows of ``row_bytes`` each. The interactions that ``work`` counted become
     those of the last evaluation, and it counts from 0 again."""
     if cuda.threadIdx.x == 0:

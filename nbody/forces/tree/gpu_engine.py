@@ -32,7 +32,7 @@ from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.fields import Group
-from nbody.state import State, Want
+from nbody.state import Outputs, State
 from nbody.state.device import DeviceState
 
 LOWEST_ORDER = 3
@@ -128,7 +128,7 @@ class TreeEngine(GpuEngine):
         counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
         return interactions(counted, state.count)
 
-    def _compute(self, state: State, want: Want) -> None:
+    def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
         tree: DeviceTree = state.workspace
         state.moves.flush()
@@ -136,15 +136,15 @@ class TreeEngine(GpuEngine):
             tree.begun = True
             state.progress.wait()
             if not state.acceleration.copy_to_host().any():
-                self._evaluate(state, Want.ACCELERATION)
-        self._evaluate(state, want)
+                self._evaluate(state, Outputs.ACCELERATION)
+        self._evaluate(state, outputs)
 
-    def _compute_potential(self, state: State, want: Want) -> None:
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
         state.moves.flush()
-        self._evaluate(state, want, keep=True)
+        self._evaluate(state, outputs, keep=True)
 
-    def _compute_targets(self, state: State, want: Want, targets: Any) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Any) -> None:
         # ``targets`` may be an array on the device.
         assert isinstance(state, DeviceState)
         state.moves.flush()
@@ -152,17 +152,17 @@ class TreeEngine(GpuEngine):
         if not state.workspace.begun:
             state.progress.wait()
             if not state.acceleration.copy_to_host()[rows.copy_to_host()].any(axis=1).all():
-                self._enqueue(state, Want.ACCELERATION, rows=rows)
-        self._enqueue(state, want, rows=rows)
+                self._enqueue(state, Outputs.ACCELERATION, rows=rows)
+        self._enqueue(state, outputs, rows=rows)
         state.progress.report(interactions(int(state.workspace.targets.last_work[0]), rows.shape[0]))
 
-    def _evaluate(self, state: DeviceState, want: Want, keep: bool = False) -> None:
-        self._enqueue(state, want, keep)
+    def _evaluate(self, state: DeviceState, outputs: Outputs, keep: bool = False) -> None:
+        self._enqueue(state, outputs, keep)
         if not keep:
             momentum.balance(state.body, state.acceleration, state.workspace.forces, state.stream)
         state.progress.report(self.work(state))
 
-    def _enqueue(self, state: DeviceState, want: Want, keep: bool = False, rows: Any = None) -> None:
+    def _enqueue(self, state: DeviceState, outputs: Outputs, keep: bool = False, rows: Any = None) -> None:
         """Enqueue the tree, and the forces on all bodies or on some rows, which are an array on the device."""
         tree: DeviceTree = state.workspace
 
@@ -170,24 +170,24 @@ class TreeEngine(GpuEngine):
             tree.build(body, self.gravity.G, self._settings.group)
 
         def walk(tree: DeviceTree, acceleration: Any) -> None:
-            self._walk(tree, tree.cells, acceleration, want, keep)
+            self._walk(tree, tree.cells, acceleration, outputs, keep)
 
         if rows is not None:
             build(tree, state.body)
             cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
-            self._walk(tree, cells, state.acceleration, want)
+            self._walk(tree, cells, state.acceleration, outputs)
         elif tree.division:
-            tree.division.compute(state, build, walk, (want, keep))
+            tree.division.compute(state, build, walk, (outputs, keep))
         else:
             build(tree, state.body)
             walk(tree, state.acceleration)
 
     def _walk(
-        self, tree: DeviceTree, targets: DeviceCells, result: Any, want: Want, keep: bool = False, shift: int = 0
+        self, tree: DeviceTree, targets: DeviceCells, result: Any, outputs: Outputs, keep: bool = False, shift: int = 0
     ) -> None:
         """Enqueue the forces of a tree on ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
-        s, shape = self._settings, self._shape(want)
+        s, shape = self._settings, self._shape(outputs)
         basis, geometric = self._basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
         law = np.float64(self.gravity.length2), np.float64(self._reach), bound
@@ -233,7 +233,7 @@ def build_tree(engine: TreeEngine, state: DeviceState) -> None:
 
 
 def field_at(
-    engine: TreeEngine, state: DeviceState, points: np.ndarray, want: Want = Want.ACCELERATION
+    engine: TreeEngine, state: DeviceState, points: np.ndarray, outputs: Outputs = Outputs.ACCELERATION
 ) -> tuple[np.ndarray, np.ndarray]:
     """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
     tree that was built last. A body in the place of a point exerts no force on it."""
@@ -241,9 +241,9 @@ def field_at(
     rows[:, : state.dimensions] = points
     result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
     cells = tree.cells_of(cuda.to_device(rows), engine._group(len(points), state.count))
-    engine._walk(tree, cells, result, Want.ACCELERATION, shift=state.count)  # learns |a|
+    engine._walk(tree, cells, result, Outputs.ACCELERATION, shift=state.count)  # learns |a|
     cells.restart()
-    engine._walk(tree, cells, result, want, shift=state.count)
+    engine._walk(tree, cells, result, outputs, shift=state.count)
     state.progress.wait()
     found = result.copy_to_host()
     return found[:, : state.dimensions].copy(), found[:, 3].copy()

@@ -4,7 +4,7 @@
     walk    moments ─►                   ◄─ lists
 
 The cells are built before moments and lists are written. Moments begin at the first byte, and lists end at the last one,
-with the list of region 0. The memory has room for the lists of all regions and the moments of a third of the cells, which
+with the list of region 0. The memory holds the lists of all regions and the moments of a third of the cells, which
 are as many cells as there typically are. If there are more cells, fewer lists fit. If the lists of all regions do not fit,
 all groups begin with the root (:mod:`.gpu_regions`).
 """
@@ -47,7 +47,7 @@ class Sizes(NamedTuple):
 
 
 def cells_for(count: int, leaf: int) -> int:
-    """The cells that fit: typically there are N/8 with leaves of 32, and there is room for three times as many. (With more
+    """The cells that fit: typically there are N/8 with leaves of 32, and three times as many fit. (With more
     the tree ends at a higher level, see :mod:`.gpu_build`.)"""
     return min(2 * count + 64, 12 * count // leaf + 4096)
 

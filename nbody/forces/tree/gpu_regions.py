@@ -3,7 +3,7 @@
 One warp per region walks the tree from the root. Cells that it accepts for all bodies of the region at once act on the
 region's expansion. Others are opened while they are larger than the region; then they are left to its groups, in a list.
 The groups begin with this list instead of the root (:mod:`.gpu_walk`), and with the region's expansion. If the list is too
-long, the groups begin with the root; and all groups do if there is no room for the lists of all regions
+long, the groups begin with the root; and all groups do if the lists of all regions do not fit
 (:mod:`.gpu_memory`).
 """
 

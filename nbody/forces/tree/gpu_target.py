@@ -37,8 +37,8 @@ class Target(NamedTuple):
     pop: Callable
     """pop(stack, chosen, warp, lane, top): takes cells from the stack. (the cell of this lane or -1, the new top)"""
     push: Callable
-    """push(queue, warp, count, wanted, value, lane): appends the values of the lanes that want it, as far as there is
-    room. The new count."""
+    """push(queue, warp, count, wanted, value, lane): appends the values of the lanes with ``wanted``, up to the
+    capacity. The new count."""
     drop: Callable
     """drop(queue, warp, lane): removes the first 32 of at most 64 values."""
     seen: Callable

@@ -31,7 +31,7 @@ class DeviceCells:
         leaf: cells with more bodies are divided.
         basis, wide: the expansions, and the type of coordinates.
         stream: the stream of all launches.
-        cell_bytes: what :attr:`moments` has room for per cell.
+        cell_bytes: the bytes of :attr:`moments` per cell.
 
     Attributes:
         share: the targets whose forces are computed.
@@ -69,7 +69,7 @@ class DeviceCells:
             self._sort = Sort(self._keys, self._rows, basis.dimensions * keys.LEVELS + 1, stream)
         self.moments = self._shared.view(np.float32).reshape(n.rows * LIST // 4, 4)
         self.lists = self._shared.view(np.int32).reshape(n.rows, LIST)
-        self._room = n.regions, n.rows, cell_bytes, memory.LIST_BYTES
+        self._limits = n.regions, n.rows, cell_bytes, memory.LIST_BYTES
         self.work.copy_to_device(np.zeros(1, np.int64))
         self.costs.copy_to_device(np.zeros(self.costs.size, np.int32))
         self.last_work = cuda.mapped_array(1, np.int64)
@@ -112,8 +112,8 @@ class DeviceCells:
         mark, link = build.mark_kernel(self.dimensions), groups.link_kernel(self.dimensions)
         mark[blocks, threads, stream](found, np.int32(self.leaf), levels, self._before)
         build.scan[build.ALL_LEVELS, build.SCAN_THREADS, stream](self._before, self._totals)
-        room = np.int32(self.nodes.shape[0]), *map(np.int64, self._room)
-        build.number[1, 32, stream](self._totals, self.counts, *room, self.work, self.last_work)
+        limits = np.int32(self.nodes.shape[0]), *map(np.int64, self._limits)
+        build.number[1, 32, stream](self._totals, self.counts, *limits, self.work, self.last_work)
         build.write[blocks, threads, stream](levels, self._before, self.counts, self.nodes)
         link[self.blocks, CELL_THREADS, stream](
             found, self.counts, self.nodes, self.groups, self.costs, np.int32(group), self.regions, self.region_at,

@@ -128,7 +128,7 @@ def _shuffled(builder, a, b, order):
 @intrinsic
 def select_ids(typing_context, ids, codes, start, count, code, to, number):
     """Append the ids whose code is ``code`` to ``to`` after ``number`` ones, from LANES of them from ``start`` on, of which
-    the first ``count`` count; in order. Returns the new number. ``to`` has room for LANES more."""
+    the first ``count`` count; in order. Returns the new number. ``to`` holds LANES more."""
 
     def generate(context, builder, signature, arguments):
         ids_, codes_, start_, count_, code_, to_, number_ = arguments

@@ -25,8 +25,8 @@ STAGED_CELLS = 256
 
 @njit(error_model="numpy", inline="always")
 def stage_bodies(first, count, bodies, staged, number):
-    """Append bodies to the staged ones, at most as many as there is room for; returns the numbers of bodies taken and
-    staged. Both matrices have room for LANES more."""
+    """Append bodies to the staged ones, at most as many as fit; returns the numbers of bodies taken and
+    staged. Both matrices hold LANES more."""
     taken = min(count, STAGED_BODIES - number)
     for j in range(0, taken, LANES):
         for k in range(4):
@@ -151,7 +151,7 @@ def pad(ids, number):
 
 def _stage_cells(variant: Variant) -> Callable:
     """``stage(ids, number, moments, rows)``: copy the centres and moments of cells side by side, padded with massless cells
-    to a multiple of LANES; returns the number of blocks. All that M2L and M2P read. ``ids`` has room for LANES more."""
+    to a multiple of LANES; returns the number of blocks. All that M2L and M2P read. ``ids`` holds LANES more."""
     kept = variant.basis.moments
     highest = variant.order - (0 if variant.potential else 1)
     width = 3 + sum(sum(n) <= max(highest, variant.degree) for n in kept)
@@ -176,7 +176,7 @@ stage_cells = piece(_stage_cells)
 
 
 def _stage_records(variant: Variant) -> Callable:
-    """``stage(ids, number, records, rows)``: copy the records of cells side by side. ``ids`` has room for LANES more."""
+    """``stage(ids, number, records, rows)``: copy the records of cells side by side. ``ids`` holds LANES more."""
     columns, lanes = columns_of(4 + variant.order, variant.real), 64 // np.dtype(variant.real).itemsize
 
     @njit(fastmath=FAST, error_model="numpy")

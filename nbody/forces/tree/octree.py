@@ -35,14 +35,14 @@ class Cells(NamedTuple):
 
 def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
     """The cells of bodies with sorted ``keys``; those with more than ``leaf`` bodies are divided."""
-    room = len(keys) // 4 + 64
+    capacity = len(keys) // 4 + 64
     while True:
-        table, levels = np.empty((5, room), np.uint32), np.zeros(80, np.int64)
-        number, depth = build(keys, leaf, dimensions, table, levels, np.empty((room, 8), np.uint32))
-        if number <= room:
+        table, levels = np.empty((5, capacity), np.uint32), np.zeros(80, np.int64)
+        number, depth = build(keys, leaf, dimensions, table, levels, np.empty((capacity, 8), np.uint32))
+        if number <= capacity:
             rows = [np.ascontiguousarray(row[:number]) for row in table]
             return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
-        room = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
+        capacity = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
 @njit(error_model="numpy")
@@ -90,7 +90,7 @@ def _adopt(cell, ends, first, count, child, children, parent):
 
 
 def _level(keys, leaf, dimensions, table, ends, begin, end):
-    """Divide the cells of a level, and write those of the next one if there is room; returns its end."""
+    """Divide the cells of a level, and write those of the next one if it fits; returns its end."""
     first, count, child, children, parent = table[0], table[1], table[2], table[3], table[4]
     for k in prange(end - begin):
         children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
@@ -109,8 +109,8 @@ _together = njit(_level, error_model="numpy", parallel=True)
 
 
 def _build(keys, leaf, dimensions, table, levels, ends):
-    """Fill the table: first, count, child, children, parent. Returns the number of cells and levels; the number exceeds the
-    room if that is too small. ``ends`` (room, 8) is working memory: where the children of the cells of a level end."""
+    """Fill the table: first, count, child, children, parent. Returns the numbers of cells and levels; that of cells exceeds
+    the capacity if it is too small. ``ends`` (capacity, 8) is working memory: where the children of a level's cells end."""
     depth, begin, end = 0, 0, 1
     table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
     while begin < end <= table.shape[1]:

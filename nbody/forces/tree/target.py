@@ -39,16 +39,16 @@ def _expand(text: str) -> Callable:
 
 
 def _decide(text: str) -> Callable:
-    """``decide(w, cell, begin, end, terminal, sources, box, rules, few, room)``: fill the lists of a target, whose undecided
-    sources are a range. Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
+    """``decide(w, cell, begin, end, terminal, sources, box, rules, few, memory)``: fill the lists of a target, whose
+    undecided sources are a range. Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
 
     @njit(fastmath=FAST, error_model="numpy", inline="always")
-    def decide(w, cell, begin, end, terminal, sources, box, rules, few, room):
-        weights, codes, lists = room.weights[w], room.codes[w], room.lists[w]
+    def decide(w, cell, begin, end, terminal, sources, box, rules, few, memory):
+        weights, codes, lists = memory.weights[w], memory.codes[w], memory.lists[w]
         numbers = np.zeros(4, np.int64)
         fill_weights(text, box[3], weights)
         limit = rules.error * max(box[7], rules.least)
-        ids, count, turn, rows = room.undecided[w, begin:], end - begin, 0, room.rows[w]
+        ids, count, turn, rows = memory.undecided[w, begin:], end - begin, 0, memory.rows[w]
         while count > 0:
             if count + LANES > len(codes):
                 count = -1
@@ -60,9 +60,9 @@ def _decide(text: str) -> Callable:
                     classify_terminal(text, some, rows, box, weights, rules, limit, codes[start:])
                 else:
                     classify_inner(text, some, rows, box, weights, rules, limit, codes[start:])
-            room.counts[w, 3] += count
-            queue = room.queues[w, turn]
-            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, room.queues[w, 2])
+            memory.counts[w, 3] += count
+            queue = memory.queues[w, turn]
+            count = sort_out(count, ids, codes, sources.cells, few, lists, numbers, queue, memory.queues[w, 2])
             ids, turn = queue, 1 - turn
         return count == 0, numbers[0], numbers[1], numbers[2], numbers[3]
 
@@ -70,16 +70,16 @@ def _decide(text: str) -> Callable:
 
 
 def _near_bodies(text: str, potential: bool) -> Callable:
-    """``near_bodies(w, number, first, count, same, sources, rules, room)``: P2P of a list of leaves."""
+    """``near_bodies(w, number, first, count, same, sources, rules, memory)``: P2P of a list of leaves."""
 
     @njit(fastmath=FAST, error_model="numpy", inline="always")
-    def near_bodies(w, number, first, count, same, sources, rules, room):
-        staged, targets, sums, ids = room.bodies[w], room.targets[w], room.sums[w], room.lists[w, 2]
+    def near_bodies(w, number, first, count, same, sources, rules, memory):
+        staged, targets, sums, ids = memory.bodies[w], memory.targets[w], memory.sums[w], memory.lists[w, 2]
         filled = 0
         for k in range(number):
             leaf = ids[k]
             start, left = np.int64(sources.cells.first[leaf]), np.int64(sources.cells.count[leaf])
-            room.counts[w, 2] += left * count
+            memory.counts[w, 2] += left * count
             if potential and same and start < first + count and start + left > first:
                 own_pairs(text, first, count, targets, start, left, sources.bodies, rules.length2, sums)
                 continue
@@ -103,8 +103,8 @@ def _finish(text: str, variant: Variant) -> Callable:
     near_bodies = _near_bodies(text, potential)
 
     @njit(fastmath=FAST, error_model="numpy", inline="always")
-    def finish(w, begin, count, same, local, box, far, near, multipole, sources, targets, rules, room, result):
-        place, sums, rows = room.targets[w], room.sums[w], room.rows[w]
+    def finish(w, begin, count, same, local, box, far, near, multipole, sources, targets, rules, memory, result):
+        place, sums, rows = memory.targets[w], memory.sums[w], memory.rows[w]
         blocks = -(-count // LANES)
         stage_bodies(begin, count, targets.bodies, place, 0)
         for k in range(4):
@@ -114,11 +114,11 @@ def _finish(text: str, variant: Variant) -> Callable:
                 place[k, i] = place[k, 0]
         if far:
             local_field(text, box[0], box[1], box[2], local, blocks, place, sums)
-        ids = room.lists[w, 1]
+        ids = memory.lists[w, 1]
         for start in range(0, multipole, STAGED_CELLS):
             staged = stage_cells(text, ids[start:], min(STAGED_CELLS, multipole - start), sources.fields.moments, rows)
             multipoles(text, count, place, staged, rows, rules.length2, sums)
-        near_bodies(w, near, begin, count, same, sources, rules, room)
+        near_bodies(w, near, begin, count, same, sources, rules, memory)
         for i in range(count):
             if len(result.active) == 0 or result.active[begin + i + 1] > result.active[begin + i]:
                 body = result.order[begin + i]
@@ -138,33 +138,33 @@ def visit_for(variant: Variant) -> Callable:
     expand, decide, finish = _expand(text), _decide(text), _finish(text, variant)
 
     @njit(fastmath=FAST, error_model="numpy", inline="always")
-    def visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, room, result):
+    def visit(w, cell, begin, end, depth, same, sources, targets, rules, group, few, memory, result):
         cells, box = targets.cells, targets.fields.boxes[cell]
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= group or cells.children[cell] == 0
-        done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, room)
-        if not done or end + down + LANES > len(room.codes[w]):
+        done, far, multipole, near, down = decide(w, cell, begin, end, terminal, sources, box, rules, few, memory)
+        if not done or end + down + LANES > len(memory.codes[w]):
             return -2
-        local = room.local[w, depth]
+        local = memory.local[w, depth]
         if cell == 0:
             for k in range(len(local)):
                 local[k] = zero
         else:
             above = targets.fields.boxes[cells.parent[cell]]
             dx, dy, dz = above[0] - box[0], above[1] - box[1], above[2] - box[2]
-            shift_local(text, dx, dy, dz, room.local[w, depth - 1], local)
-        expand(far, room.lists[w, 0], sources.fields.moments, box, rules.length2, room.rows[w], local)
-        room.counts[w, 0] += far
+            shift_local(text, dx, dy, dz, memory.local[w, depth - 1], local)
+        expand(far, memory.lists[w, 0], sources.fields.moments, box, rules.length2, memory.rows[w], local)
+        memory.counts[w, 0] += far
         if terminal:
-            room.counts[w, 1] += multipole * count
-            most = room.targets.shape[2]
+            memory.counts[w, 1] += multipole * count
+            most = memory.targets.shape[2]
             for start in range(0, count, most):
                 finish(
                     w, first + start, min(most, count - start), same, local, box, depth > 0 or far > 0, near, multipole,
-                    sources, targets, rules, room, result,
+                    sources, targets, rules, memory, result,
                 )  # fmt: skip
             return -1
-        undecided, handed = room.undecided[w, end : end + down], room.lists[w, 3]
+        undecided, handed = memory.undecided[w, end : end + down], memory.lists[w, 3]
         for k in range(down):
             undecided[k] = handed[k]
         return end + down

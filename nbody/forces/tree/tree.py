@@ -20,8 +20,8 @@ from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.descent import descend_for
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.room import Result, Side, WalkRoom
 from nbody.forces.tree.upward import ALONE
+from nbody.forces.tree.walk_memory import Result, TreeView, WalkMemory
 from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
@@ -37,8 +37,8 @@ UNIT = 4
 FEW = 8
 """Leaves with at most this number of bodies take part in direct sums rather than in M2P, which costs more."""
 
-FIRST_ROOM = 1 << 15
-"""The room for lists at first; it grows until every list fits."""
+FIRST_CAPACITY = 1 << 15
+"""The capacity of lists at first; it grows until every list fits."""
 
 
 class TreeWork(NamedTuple):
@@ -88,7 +88,7 @@ class HostTree:
         self.units = ComputeUnits.of(exponent(bulk) - UNIT, exponent(self.mass), gravity.G)
         self.work = TreeWork(0, 0, 0, 0)
         self._workers, self._team = workers or get_num_threads(), team
-        self._room = FIRST_ROOM
+        self._capacity = FIRST_CAPACITY
         self._own_scale: np.ndarray | None = None
 
     @cached_property
@@ -114,7 +114,7 @@ class HostTree:
         return phi[asked]
 
     def scale(self, at: np.ndarray | None = None) -> np.ndarray | None:
-        """|a| of bodies or points in the kernel's units, from a geometric criterion; None if that is all a user wants."""
+        """|a| of bodies or points in the kernel's units, from a geometric criterion; None if the user asks for no other."""
         if self.settings.theta is not None:
             return None
         if at is not None:
@@ -136,12 +136,12 @@ class HostTree:
         law = LAWS.load(self.gravity.softening).name
         variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
         ones = np.ones(len(self.position), self.real)
-        sources = self.bodies.side(variant, ones if scale is None or at is not None else scale)
+        sources = self.bodies.view(variant, ones if scale is None or at is not None else scale)
         bodies, targets = self.bodies, sources
         if at is not None:
             points = np.array(at, self.real, order="C")
             bodies = SortedBodies(points, np.zeros(len(points), self.real), self.box, self.units, self.settings.leaf)
-            targets = bodies.side(variant, np.ones(len(points), self.real) if scale is None else scale)
+            targets = bodies.view(variant, np.ones(len(points), self.real) if scale is None else scale)
         order = bodies.order.order
         counted = np.zeros(0, np.int64)
         if active is not None:
@@ -179,19 +179,22 @@ class HostTree:
         self.work = TreeWork(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
 
     def _descend(
-        self, variant: Variant, sources: Side, targets: Side, tasks: np.ndarray, same: bool, error: float, result: Result
+        self, variant: Variant, sources: TreeView, targets: TreeView, tasks: np.ndarray, same: bool, error: float,
+        result: Result,
     ) -> None:  # fmt: skip
         """Compute the field of the targets of ``tasks``."""
         descend = descend_for(variant.text())
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         while True:
-            room = WalkRoom.allocate(variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._room)
+            memory = WalkMemory.allocate(
+                variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._capacity
+            )
             counter = np.zeros(1, np.int64)
             group, last = self.settings.group, len(tasks)
-            if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, room, result):
+            if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, memory, result):
                 break
-            self._room *= 4
-        self.work = TreeWork(*map(int, room.counts.sum(0)[:4]))
+            self._capacity *= 4
+        self.work = TreeWork(*map(int, memory.counts.sum(0)[:4]))
 
 
 def norms(field: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
 """What becomes of a source; NONE if it has no mass."""
 
 FULL = -1
-"""The length of a list that has no room for all sources."""
+"""The length of a list that does not hold all sources."""
 
 FLAT = 0.5
 """The largest R/d of an accepted source. 0.4 costs 12 % at the same errors (Plummer, N = 1e5, order 4, one Zen 4 core)."""
@@ -144,8 +144,8 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     those that are handed down; the opened ones to ``open_ids``, and their children to ``queue``. Returns the length of the
     queue, or FULL."""
     far, multipole, near, down = numbers[0], numbers[1], numbers[2], numbers[3]
-    room = lists.shape[1] - LANES
-    if max(far, multipole, near, down) + count > room:
+    capacity = lists.shape[1] - LANES
+    if max(far, multipole, near, down) + count > capacity:
         return FULL
     multipole_before, opened, taken = multipole, np.int64(0), np.int64(0)
     for j in range(0, count, LANES):
@@ -168,10 +168,10 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     numbers[0], numbers[1], numbers[2], numbers[3] = far, kept, near, down
     for j in range(opened):
         s = open_ids[j]
-        if taken > room:
+        if taken > capacity:
             return FULL
         child = cells.child[s]
         for k in range(8):  # a vector; children that do not exist are overwritten
             queue[np.uint64(taken) + np.uint64(k)] = child + np.uint32(k)
         taken += np.int64(cells.children[s])
-    return taken if taken <= room else FULL
+    return taken if taken <= capacity else FULL

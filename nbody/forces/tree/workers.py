@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.forces.tree.room import Side
+from nbody.forces.tree.walk_memory import TreeView
 
 SHORT = 1 << 15
 """The most bodies for which one thread orders them and adds up moments. These are some thirty short loops; one ends when
@@ -77,13 +77,13 @@ _addresses: dict[Any, int] = {}
 
 def _start(
     address, bodies, cells, fields, target_bodies, target_cells, target_fields,
-    last, counter, tasks, same, rules, group, few, room, result,
+    last, counter, tasks, same, rules, group, few, memory, result,
 ):  # fmt: skip
     """(Numba's parallel loops know no tuples of tuples.)"""
     failed = 0
-    for w in prange(len(room.counts)):
-        sources, targets = Side(bodies, cells, fields), Side(target_bodies, target_cells, target_fields)
-        given = (np.int64(w), sources, targets, last, counter, tasks, same, rules, group, few, room, result)
+    for w in prange(len(memory.counts)):
+        sources, targets = TreeView(bodies, cells, fields), TreeView(target_bodies, target_cells, target_fields)
+        given = (np.int64(w), sources, targets, last, counter, tasks, same, rules, group, few, memory, result)
         if not call_at(address, given):
             failed += 1
     return failed == 0

@@ -23,13 +23,13 @@ from nbody.parallel.shares import worth_dividing
 class HostBlocks:
     """The loop over blocks of one state in host memory."""
 
-    remark = ""
+    message = ""
 
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
         self._state, count = state, state.count
         self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
-        self._team, self._room = (
+        self._team, self._memory = (
             team_of(motion.engine),
             BlockArrays(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9))),
         )
@@ -46,7 +46,7 @@ class HostBlocks:
         self._orbits: Orbits | None = None
 
     def _bodies(self) -> BlockBodies:
-        """The bodies, with the masses and limits that follow from the joined pairs."""
+        """The bodies, with the masses and limits that follow from the formed pairs."""
         if self._orbits is None:
             self._orbits = self.pairs.orbits(self._rows, self._last, self._step)
             self._mass, self._limit = self.pairs.masses_and_limits(self._orbits)
@@ -61,9 +61,9 @@ class HostBlocks:
         state, D, gravity = self._state, self._state.dimensions, self._gravity
         self._rows[:] = 0.0
         self._last[:] = self._step[:] = 0
-        self._orbits, self.pairs.parted = None, self.pairs.joined
+        self._orbits, self.pairs.dissolved = None, self.pairs.formed
         self._rows[:D], self._rows[3 : 3 + D] = state.position.T, state.velocity.T
-        p, _, sums = self._room
+        p, _, sums = self._memory
         p[:6], p[6:] = self._rows[:6], 0.0
         team = worth_dividing(self._team, state.count**2)
         for _ in range(2):  # the second one knows the accelerations
@@ -114,14 +114,14 @@ class HostBlocks:
             blocks, self._now, single, failed, exceeded, waiting = blocks_for(gravity.softening, self._order)(
                 b.rows, b.mass, b.last, b.step, b.wanted, b.limit, self._orbits.second, self._now, end, tick, steps - made,
                 unit, smallest, self._shared, self._eta, gravity.length2, gravity.G,
-                (team.rank, team.size, shares.WORTH), self._room, waiting,
+                (team.rank, team.size, shares.WORTH), self._memory, waiting,
             )  # fmt: skip
             made, singles = made + blocks, singles + single
             if exceeded:
                 self.pairs.part(b, self._now, tick, unit)
                 self._pairs_changed()
             if waiting:
-                team.gather_rows(self._room.sums[:waiting], team.bounds(waiting))
+                team.gather_rows(self._memory.sums[:waiting], team.bounds(waiting))
             if not (exceeded or waiting) or failed >= 0:
                 return made, self._now, singles, failed
 

@@ -248,7 +248,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
 
     def advance(
         rows, m, last, step, wanted, limit, parked, now, end, tick, steps, largest, smallest, shared, eta, length2, G,
-        ranks, room, waiting,
+        ranks, memory, waiting,
     ):  # fmt: skip
         """Make up to ``steps`` blocks, or all until the time ``end``, or until the perturbation of a pair is too strong, or
         until other ranks' sums are needed.
@@ -265,7 +265,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             largest, smallest: limits of a step in ticks.
             shared: all bodies make the shortest step.
             ranks: this rank, their number, and the fewest pairs of a block that they divide.
-            room: see :class:`BlockArrays`; kept between calls.
+            memory: see :class:`BlockArrays`; kept between calls.
             waiting: the bodies of a block whose sums are complete now, 0 for none.
 
         Returns:
@@ -274,7 +274,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             part (then call again, ``waiting``, with all sums), or 0.
         """
         count = m.size
-        p, active, sums = room
+        p, active, sums = memory
         rank, size, fewest = ranks
         blocks, single, exceeded = 0, 0, False
         while blocks < steps and not exceeded:

@@ -21,10 +21,10 @@ FOREVER = 1e300
 """The step that accuracy asks for where no force acts; finite, like all numbers of a checkpoint."""
 
 START = 0.1
-"""The first steps as a share of what the first derivatives suggest: later ones know more derivatives."""
+"""The first steps as a fraction of what the first derivatives suggest: later ones know more derivatives."""
 
 APPROACH = 0.25
-"""The longest step of a pair's centre of mass, as a share of the time in which another body could arrive."""
+"""The longest step of a pair's centre of mass, as a fraction of the time in which another body could arrive."""
 
 
 def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:

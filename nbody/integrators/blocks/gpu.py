@@ -1,7 +1,7 @@
 """Block time steps on a GPU: three kernels per block, and nothing returns to the host between them.
 
     predict   all bodies to the next time; list the bodies whose steps end there
-    force     each warp: some of the listed bodies, and a share of all bodies, from tiles in shared memory
+    force     each warp: some of the listed bodies, and a chunk of all bodies, from tiles in shared memory
     finish    each warp: the sums of one listed body in a fixed order, its correction and its next step
 
 Several GPUs divide the sums, and exchange them between ``force`` and ``finish``: :mod:`.gpu_workers`.
@@ -79,7 +79,7 @@ class DeviceBlocks:
         self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
         self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
-        devices, self.remark = _devices(engine, count, parts)
+        devices, self.message = _devices(engine, count, parts)
         self._workers = Workers(self._columns, self._kernels, devices, state.stream)
         self.restored()
 
@@ -92,7 +92,7 @@ class DeviceBlocks:
         self._orbits: Orbits | None = None
 
     def _joined(self) -> Orbits:
-        """The joined pairs; after a restore, masses and limits follow from them."""
+        """The formed pairs; after a restore, masses and limits follow from them."""
         if self._orbits is None:
             self._pairs_changed(self._bodies())
         assert self._orbits is not None
@@ -104,7 +104,7 @@ class DeviceBlocks:
         return BlockBodies(*(column.copy_to_host() for column in self._columns))
 
     def _pairs_changed(self, b: BlockBodies) -> None:
-        """Copy the bodies to the device, after pairs have joined or parted."""
+        """Copy the bodies to the device, after pairs have formed or dissolved."""
         self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
         b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
         for column, values in zip(self._columns, b, strict=True):
@@ -120,7 +120,7 @@ class DeviceBlocks:
         self._columns.rows.copy_to_device(rows)
         for ticks in (self._columns.last, self._columns.step):
             ticks.copy_to_device(np.zeros(state.count, np.int64))
-        self.pairs.parted = self.pairs.joined
+        self.pairs.dissolved = self.pairs.formed
         self._orbits = None
         self._joined()
         self._workers.copy_bodies()
@@ -155,7 +155,7 @@ class DeviceBlocks:
         self.look(tick, unit)
         if clock[FAILED] < 0:
             return -1
-        short = np.flatnonzero(self._columns.step.copy_to_host() < smallest)  # but for pairs that have joined
+        short = np.flatnonzero(self._columns.step.copy_to_host() < smallest)  # but for pairs that have formed
         return int(short[-1]) if len(short) else -1
 
     def look(self, tick: float, unit: int) -> None:
@@ -224,9 +224,9 @@ class DeviceBlocks:
         orbits = self._joined()
         if len(orbits.first):
             relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
-            first, second, share = map(cuda.to_device, (orbits.first, orbits.second, orbits.share))
+            first, second, fraction = map(cuda.to_device, (orbits.first, orbits.second, orbits.fraction))
             resolve[blocks_for(len(orbits.first)), THREADS, state.stream](
-                state.body, state.velocity, first, second, relative, share
+                state.body, state.velocity, first, second, relative, fraction
             )
             state.stream.synchronize()  # the arrays are needed until then
 

@@ -18,9 +18,9 @@ from nbody.integrators.blocks.gpu_layout import (
     TICK,
     UNIT,
     WARPS,
+    chunks_of,
     exact,
     in_ticks,
-    shares_of,
     tiling,
 )  # fmt: skip
 from nbody.integrators.blocks.gpu_totals import totals
@@ -66,12 +66,12 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
         return largest(strongest, lane), largest(quickest, lane)
 
     @gpu.kernel
-    def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, division):
+    def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, partition):
         """Correct the listed bodies, a component per lane, and choose their next steps."""
         found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
-        shares = shares_of(number, last.size, division.parts, division.room, tile, group)
+        chunks = chunks_of(number, last.size, partition.parts, partition.capacity, tile, group)
         now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
         k = lane % 3
         first = cuda.blockIdx.x * WARPS
@@ -82,7 +82,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
             # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
-            value = G * of_all(sums, n, i, division, shares, lane, found)
+            value = G * of_all(sums, n, i, partition, chunks, lane, found)
             a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
@@ -93,17 +93,17 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                want = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                required = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
                 if limit[i] > 0.0:
-                    want = min(want, APPROACH / math.sqrt(quickest))
+                    required = min(required, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
                         clock[EXCEEDED] = 1
                 most = min(2 * step[i], clock[UNIT])
                 while now & (most - 1):
                     most >>= 1
-                wanted[i], last[i] = want, now
-                step[i] = in_ticks(want, tick, most)
+                wanted[i], last[i] = required, now
+                step[i] = in_ticks(required, tick, most)
                 if step[i] < clock[SMALLEST]:
                     cuda.atomic.max(clock, FAILED, i)
                 cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])

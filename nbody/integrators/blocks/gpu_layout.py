@@ -1,4 +1,4 @@
-"""What the kernels of block steps on a GPU share: sizes, the division of the sums, the clock, and the length of a step in
+"""What the kernels of block steps on a GPU share: sizes, the partition of the sums, the clock, and the length of a step in
 ticks."""
 
 from typing import Any, NamedTuple
@@ -70,20 +70,20 @@ def real_of(mixed: bool) -> type[np.floating]:
 
 class SumPartition(NamedTuple):
     """How the sums over all bodies are divided, and which of them a device computes: all bodies are ``parts`` parts, each of
-    the same number of shares. The shares of a part are added in order, and the parts pairwise in one binary tree. So the
-    bits depend on ``parts`` and ``room``, and not on the devices that compute the parts.
+    the same number of chunks. The chunks of a part are added in order, and the parts pairwise in one binary tree. So the
+    bits depend on ``parts`` and ``capacity``, and not on the devices that compute the parts.
 
     Attributes:
         parts: a power of two; 1 if the bodies are too few for several devices.
         first, own: the first part of this device, and the number of its parts.
-        room: about the groups of listed bodies times all shares; so all blocks of threads have work.
+        capacity: about the groups of listed bodies times all chunks; so all blocks of threads have work.
         nodes, kept: the sums of the tree that the devices exchange, and the first parts of each as bits.
     """
 
     parts: int
     first: int
     own: int
-    room: int
+    capacity: int
     nodes: int
     kept: int
 
@@ -94,10 +94,10 @@ bodies: 381 µs per block; 371 with 1, which leaves four and more devices withou
 
 
 @exact
-def shares_of(number, count, parts, room, tile, group):
-    """The shares of each part for ``number`` listed bodies."""
+def chunks_of(number, count, parts, capacity, tile, group):
+    """The chunks of each part for ``number`` listed bodies."""
     groups, tiles = (number + group - 1) // group, (count + tile - 1) // tile
-    return max(1, min((tiles + parts - 1) // parts, room // (parts * max(1, groups))))
+    return max(1, min((tiles + parts - 1) // parts, capacity // (parts * max(1, groups))))
 
 
 @exact

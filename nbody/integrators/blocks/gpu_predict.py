@@ -48,16 +48,16 @@ def begin(last, step, wanted, clock, scale):
 
 
 @gpu.kernel
-def resolve(body, velocity, first, second, relative, share):
+def resolve(body, velocity, first, second, relative, fraction):
     """Replace the centres of mass of pairs by both bodies; ``relative`` (6, n): separations and velocities."""
     n = cuda.grid(1)
     if n < first.size:
         i, j = first[n], second[n]
         for k in range(3):
             x, v = body[i, k], velocity[i, k]
-            body[i, k], body[j, k] = x + share[n] * relative[k, n], x - (1.0 - share[n]) * relative[k, n]
-            velocity[i, k] = v + share[n] * relative[3 + k, n]
-            velocity[j, k] = v - (1.0 - share[n]) * relative[3 + k, n]
+            body[i, k], body[j, k] = x + fraction[n] * relative[k, n], x - (1.0 - fraction[n]) * relative[k, n]
+            velocity[i, k] = v + fraction[n] * relative[3 + k, n]
+            velocity[j, k] = v - (1.0 - fraction[n]) * relative[3 + k, n]
 
 
 @cache

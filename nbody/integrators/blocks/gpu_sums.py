@@ -14,8 +14,8 @@ from nbody.integrators.blocks.gpu_layout import (
     LENGTH2,
     REACHED,
     SINGLE,
+    chunks_of,
     real_of,
-    shares_of,
     tiling,
 )  # fmt: skip
 from nbody.integrators.blocks.memory import rows_per_body
@@ -111,8 +111,8 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         return i
 
     @gpu.kernel(**gpu.FAST)
-    def force(p, partial, listed, clock, scale, slot, division):
-        """The sums over each share of this device: partial[(n * 9 + k) * here + share] for the listed body n,
+    def force(p, partial, listed, clock, scale, slot, partition):
+        """The sums over each chunk of this device: partial[(n * 9 + k) * here + chunk] for the listed body n,
         if ``here`` of them are this device's."""
         tile = cuda.shared.array((height, 4), real, alignment=16)
         rest = cuda.shared.array((warps, 9, 32), real)
@@ -124,18 +124,18 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         number, count = clock[3 + slot], listed.shape[0]
         if cuda.blockIdx.x == 0 and t == 0:
             tick(clock, slot)
-        shares = shares_of(number, count, division.parts, division.room, tile_size, group_size)
+        chunks = chunks_of(number, count, partition.parts, partition.capacity, tile_size, group_size)
         groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
-        here, first_share, all_shares = division.own * shares, division.first * shares, division.parts * shares
+        here, first_chunk, all_chunks = partition.own * chunks, partition.first * chunks, partition.parts * chunks
         length2, first_of_warp = real(scale[LENGTH2]), np.int32(warp * per_warp)
         mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
         work = cuda.blockIdx.x
         while work < groups * here:
-            group, share = work // here, work % here
+            group, chunk = work // here, work % here
             for b in range(bodies):
                 listed_i[b] = begin(p, listed, number, group * group_size + 32 * b + lane, own, sums, b)
-            q = tiles * (first_share + share) // all_shares
-            end = tiles * (first_share + share + 1) // all_shares
+            q = tiles * (first_chunk + chunk) // all_chunks
+            end = tiles * (first_chunk + chunk + 1) // all_chunks
             fetch(p, q * tile_size + mine, count, held)
             while q < end:
                 base = q * tile_size
@@ -163,7 +163,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                     for w in range(warps):
                         found += rest[w, k, lane]
                     if n < number:
-                        partial[(n * 9 + k) * here + share] = found
+                        partial[(n * 9 + k) * here + chunk] = found
                 cuda.syncthreads()
             work += cuda.gridDim.x
 

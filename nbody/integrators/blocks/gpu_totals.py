@@ -1,4 +1,4 @@
-"""Kernels of block steps on a GPU: the shares of the sums over all bodies are added, in an order that does not depend on the
+"""Kernels of block steps on a GPU: the chunks of the sums over all bodies are added, in an order that does not depend on the
 devices that computed them."""
 
 from functools import cache
@@ -8,7 +8,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.gpu import cuda
-from nbody.integrators.blocks.gpu_layout import STRENGTH, WARPS, exact, shares_of, tiling
+from nbody.integrators.blocks.gpu_layout import STRENGTH, WARPS, chunks_of, exact, tiling
 from nbody.integrators.blocks.memory import NODE
 
 
@@ -43,33 +43,33 @@ def totals(parts: int) -> Totals:
     merge = _mergers(parts, 1)
 
     @exact
-    def of_parts(partial, n, division, shares, lane, found):
-        """Add the shares of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
-        first, end = division.first, division.first + division.own
+    def of_parts(partial, n, partition, chunks, lane, found):
+        """Add the chunks of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
+        first, end = partition.first, partition.first + partition.own
         for p in range(parts):
             found[p] = 0.0
         if lane < 27:
-            start, share = (n * 9 + lane % 9) * division.own * shares, lane // 9
-            while share < shares:
+            start, chunk = (n * 9 + lane % 9) * partition.own * chunks, lane // 9
+            while chunk < chunks:
                 for p in range(parts):
                     if first <= p < end:
-                        found[p] += partial[start + (p - first) * shares + share]
-                share += 3
+                        found[p] += partial[start + (p - first) * chunks + chunk]
+                chunk += 3
         k = lane % 9
         for p in range(parts):
             found[p] = gpu.shuffle(found[p], k) + (gpu.shuffle(found[p], k + 9) + gpu.shuffle(found[p], k + 18))
         merge(found, first, end)
 
     @exact
-    def of_all(sums, n, i, division, shares, lane, found):
+    def of_all(sums, n, i, partition, chunks, lane, found):
         """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
-        only some of the parts, what :func:`gather_kernel` stored; ``found``: room for a number per part."""
-        if division.own == parts:
-            of_parts(sums, n, division, shares, lane, found)
+        only some of the parts, what :func:`gather_kernel` stored; ``found``: capacity for a number per part."""
+        if partition.own == parts:
+            of_parts(sums, n, partition, chunks, lane, found)
         else:
-            place = i * division.nodes * NODE + lane % 9
+            place = i * partition.nodes * NODE + lane % 9
             for p in range(parts):
-                if division.kept >> p & 1:
+                if partition.kept >> p & 1:
                     found[p] = sums[place]
                     place += NODE
                 else:
@@ -82,25 +82,25 @@ def totals(parts: int) -> Totals:
 
 @cache
 def gather_kernel(mixed: bool, parts: int) -> Any:
-    """The kernel that adds the shares of a device's parts, and stores the sums of each listed body on all devices: sum k of
+    """The kernel that adds the chunks of a device's parts, and stores the sums of each listed body on all devices: sum k of
     body i over the node with the number m in gathered[(i * nodes + m) * NODE + k]."""
     tile, group, of_parts = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_parts
 
     @gpu.kernel
-    def gather(partial, gathered, listed, clock, slot, division):
+    def gather(partial, gathered, listed, clock, slot, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
-        shares = shares_of(number, listed.size, division.parts, division.room, tile, group)
+        chunks = chunks_of(number, listed.size, partition.parts, partition.capacity, tile, group)
         first = cuda.blockIdx.x * WARPS
         while first < number:
             n = min(first + warp, number - 1)
-            of_parts(partial, n, division, shares, lane, found)
+            of_parts(partial, n, partition, chunks, lane, found)
             if lane < NODE and first + warp < number:
-                place = listed[n] * division.nodes * NODE + lane
+                place = listed[n] * partition.nodes * NODE + lane
                 for p in range(parts):
-                    if division.kept >> p & 1:
-                        if division.first <= p < division.first + division.own:
+                    if partition.kept >> p & 1:
+                        if partition.first <= p < partition.first + partition.own:
                             for there in gathered:
                                 there[place] = found[p]
                         place += NODE
@@ -115,16 +115,16 @@ def store_kernel(mixed: bool, parts: int) -> Any:
     tile, group, of_all = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_all
 
     @gpu.kernel
-    def store(rows, sums, listed, scale, division):
+    def store(rows, sums, listed, scale, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = rows.shape[1]
-        shares = shares_of(number, number, division.parts, division.room, tile, group)
+        chunks = chunks_of(number, number, partition.parts, partition.capacity, tile, group)
         first = cuda.blockIdx.x * WARPS
         while first < number:
             n = min(first + warp, number - 1)
             i = listed[n]
-            value = scale[STRENGTH] * of_all(sums, n, i, division, shares, lane, found)
+            value = scale[STRENGTH] * of_all(sums, n, i, partition, chunks, lane, found)
             if lane < 9 and first + warp < number:
                 rows[6 + lane, i] = value
             first += cuda.gridDim.x * WARPS

@@ -59,7 +59,7 @@ class BlockWorker:
 
     Args:
         bodies: on this device.
-        division: the parts over which it adds the forces; the room follows.
+        partition: the parts over which it adds the forces; the capacity follows.
         helper: the device, if it is not the first one.
     """
 
@@ -67,7 +67,7 @@ class BlockWorker:
         self,
         bodies: Columns,
         kernels: BlockKernels,
-        division: SumPartition,
+        partition: SumPartition,
         stream: Any,
         helper: gpu.Helper | None = None,
     ) -> None:
@@ -76,17 +76,17 @@ class BlockWorker:
         self.p = cuda.device_array((self.count * rows_per_body(kernels.mixed), 4), real_of(kernels.mixed))
         self.listed = cuda.device_array(self.count, np.int64)
         self.clock, self.scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
-        arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, division
+        arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, partition
         self._blocks = min(
             gpu.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
             for kernel in (kernels.sums, kernels.first_sums)
         )
-        room = self._blocks * (ROUNDS if kernels.parts > 1 else 1)
-        self._division = division._replace(room=room)
+        capacity = self._blocks * (ROUNDS if kernels.parts > 1 else 1)
+        self._partition = partition._replace(capacity=capacity)
         groups = -(-self.count // self._tiling.group)
-        most = max(groups * division.own, -(-room * division.own // division.parts))
+        most = max(groups * partition.own, -(-capacity * partition.own // partition.parts))
         self.partial = cuda.device_array(9 * self._tiling.group * most, np.float64)
-        size = self.count * division.nodes * NODE if division.nodes > 1 else 0
+        size = self.count * partition.nodes * NODE if partition.nodes > 1 else 0
         self.gathered = tuple(cuda.device_array(size, np.float64) for _ in range(2))
 
     def current(self) -> contextlib.AbstractContextManager[None]:
@@ -108,25 +108,25 @@ class BlockWorker:
     def force(self, kernel: Any, slot: int) -> None:
         """Compute the partial sums of the listed bodies."""
         kernel[self._blocks, 32 * self._tiling.warps, self.stream](
-            self.p, self.partial, self.listed, self.clock, self.scale, slot, self._division
+            self.p, self.partial, self.listed, self.clock, self.scale, slot, self._partition
         )
 
     def gather(self, gathered: tuple[Any, ...], slot: int) -> None:
         """Store the sums over this device's parts on all devices."""
         self._kernels.gather[self._warps(), THREADS, self.stream](
-            self.partial, gathered, self.listed, self.clock, slot, self._division
+            self.partial, gathered, self.listed, self.clock, slot, self._partition
         )
 
     def store(self, sums: Any) -> None:
         """Keep the sums of all bodies as their derivatives."""
         self._kernels.store[self._warps(), THREADS, self.stream](
-            self.bodies.rows, sums, self.listed, self.scale, self._division
+            self.bodies.rows, sums, self.listed, self.scale, self._partition
         )
 
     def finish(self, sums: Any, slot: int) -> None:
         """Correct the listed bodies."""
         self._kernels.finish[self._warps(), THREADS, self.stream](
-            *self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._division
+            *self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition
         )
 
     def _warps(self) -> int:

@@ -26,7 +26,7 @@ BLOCKS_PER_GRAPH = 24
 
 
 def divided(parts: int, devices: int) -> list[SumPartition]:
-    """The parts of each device, without the room."""
+    """The parts of each device, without the capacity."""
     ends = [parts * n // devices for n in range(devices + 1)]
     nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in cover(begin, end)]
     kept = sum(1 << node for node in nodes)
@@ -41,16 +41,16 @@ class Workers:
     """
 
     def __init__(self, bodies: Columns, kernels: BlockKernels, devices: Sequence[int], stream: Any) -> None:
-        count, divisions = len(bodies.mass), divided(kernels.parts, len(devices))
+        count, partitions = len(bodies.mass), divided(kernels.parts, len(devices))
         needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
-        self.first = BlockWorker(bodies, kernels, divisions[0], stream)
+        self.first = BlockWorker(bodies, kernels, partitions[0], stream)
         self._all, self._helpers = [self.first], list[gpu.Helper]()
         self._kernels, self._fork = kernels, gpu.Fork()
-        for device, division in zip(devices[1:], divisions[1:], strict=True):
+        for device, partition in zip(devices[1:], partitions[1:], strict=True):
             helper = gpu.Helper(device)
             with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
                 copies = _room_for(count)
-                self._all.append(BlockWorker(copies, kernels, division, helper.stream, helper))
+                self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper))
             self._helpers.append(helper)
         self._graph: Graph | None = None
         self._warm = False

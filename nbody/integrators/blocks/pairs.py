@@ -1,6 +1,6 @@
 """Hard pairs: two bodies that the others hardly perturb move about each other on Kepler's orbit, and cost no block steps.
 
-The first body of a joined pair becomes its centre of mass, an ordinary body of the block scheme with the mass of both; the
+The first body of a formed pair becomes its centre of mass, an ordinary body of the block scheme with the mass of both; the
 second one is parked: without mass, far away, and without steps. The relative motion is evaluated where it matters: in frames
 and energies, and when the pair parts. γ is the perturbation relative to the force between the two at apocentre, the distance
 Q = a (1 + e): of all other bodies, of mass m at the distance r, the largest max(1, 2 m/M) (Q/r)³. (2 m/M: the tide of the
@@ -45,7 +45,7 @@ LONGEST = 4.0
 """The longest period of a pair that may join, in steps of most bodies. Longer ones are perturbed; this spares the proof."""
 
 JOIN = 0.25
-"""A pair joins below this share of the perturbation at which it parts, so that it does not do both in turn."""
+"""A pair joins below this fraction of the perturbation at which it parts, so that it does not do both in turn."""
 
 
 class BlockBodies(NamedTuple):
@@ -69,8 +69,8 @@ class BlockBodies(NamedTuple):
 
 
 class Orbits(NamedTuple):
-    """The joined pairs: numbers of the first and the second bodies (n,), separations x and velocities v (3, n) from the
-    second to the first at the times ``since`` (n,) in ticks, G M (n,), and the second one's share of the mass (n,)."""
+    """The formed pairs: numbers of the first and the second bodies (n,), separations x and velocities v (3, n) from the
+    second to the first at the times ``since`` (n,) in ticks, G M (n,), and the second one's fraction of the mass (n,)."""
 
     first: np.ndarray
     second: np.ndarray
@@ -78,7 +78,7 @@ class Orbits(NamedTuple):
     v: np.ndarray
     since: np.ndarray
     mu: np.ndarray
-    share: np.ndarray
+    fraction: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray, last: np.ndarray, step: np.ndarray, masses: np.ndarray, G: float) -> Self:
@@ -101,8 +101,8 @@ class Orbits(NamedTuple):
         D = position.shape[1]
         for centre, relative in zip((position, velocity), self.at(now, tick), strict=True):
             middle = centre[self.first]
-            centre[self.first] = middle + (self.share * relative[:D]).T
-            centre[self.second] = middle - ((1 - self.share) * relative[:D]).T
+            centre[self.first] = middle + (self.fraction * relative[:D]).T
+            centre[self.second] = middle - ((1 - self.fraction) * relative[:D]).T
 
 
 def extremes(x: np.ndarray, v: np.ndarray, mu: float) -> tuple[float, float]:
@@ -144,10 +144,10 @@ class Pairs:
     def __init__(self, gravity: Gravity, order: int, eta: float, masses: np.ndarray, threshold: float) -> None:
         self._gravity, self._order, self._eta, self._masses = gravity, order, eta, masses
         self.threshold = threshold if len(masses) >= FEWEST else 0.0
-        self.joined = self.parted = 0
+        self.formed = self.dissolved = 0
 
     def orbits(self, rows: np.ndarray, last: np.ndarray, step: np.ndarray) -> Orbits:
-        """The joined pairs."""
+        """The formed pairs."""
         return Orbits.of(rows, last, step, self._masses, self._gravity.G)
 
     def masses_and_limits(self, orbits: Orbits) -> tuple[np.ndarray, np.ndarray]:
@@ -183,11 +183,11 @@ class Pairs:
         if not hard:
             return False
         p = self._predicted(b, now, tick)
-        joined = [i for i, j in hard if self._join(b, p, i, j, now)]
-        if joined:
-            self._begin(b, p, joined, now, tick, largest)
-            self.joined += len(joined)
-        return bool(joined)
+        formed = [i for i, j in hard if self._join(b, p, i, j, now)]
+        if formed:
+            self._begin(b, p, formed, now, tick, largest)
+            self.formed += len(formed)
+        return bool(formed)
 
     def part(self, b: BlockBodies, now: int, tick: float, largest: int) -> None:
         """Put both bodies of the pairs back whose limits are exceeded."""
@@ -197,14 +197,14 @@ class Pairs:
         back: list[int] = []
         for k, (i, j) in enumerate(zip(orbits.first, orbits.second, strict=True)):
             if b.limit[i] < 0.0:
-                relative, share = np.concatenate([x[:, k], v[:, k]]), orbits.share[k]
+                relative, fraction = np.concatenate([x[:, k], v[:, k]]), orbits.fraction[k]
                 centre = b.rows[:6, i].copy()
-                b.rows[:6, i], b.rows[:6, j] = centre + share * relative, centre - (1 - share) * relative
+                b.rows[:6, i], b.rows[:6, j] = centre + fraction * relative, centre - (1 - fraction) * relative
                 p[:6, i], p[:6, j], p[6:, [i, j]] = b.rows[:6, i], b.rows[:6, j], 0.0
                 b.mass[[i, j]], b.limit[i] = self._masses[[i, j]], 0.0
                 back += [i, j]
         self._begin(b, p, back, now, tick, largest)
-        self.parted += len(back) // 2
+        self.dissolved += len(back) // 2
 
     def _predicted(self, b: BlockBodies, now: int, tick: float) -> np.ndarray:
         """Positions, velocities and accelerations of all bodies at one time, (9, N)."""

@@ -29,8 +29,8 @@ SMALLEST = 40
 """The smallest step is the largest one divided by 2 to this power."""
 
 SHORT = 1e-4
-"""A stretch shorter than this share of the shortest step that accuracy asks for leaves mostly rounding errors in the higher
-derivatives, which are differences over a step. They are evaluated again after it."""
+"""A stretch shorter than this fraction of the shortest step that accuracy asks for leaves mostly rounding errors in the
+higher derivatives, which are differences over a step. They are evaluated again after it."""
 
 
 def _facts(order: int, source: str) -> SchemeFacts:
@@ -180,17 +180,17 @@ class BlockHermite(OwnForces):
         motion.state.invalidate()
 
     def report(self, motion: Motion) -> SchemeReport:
-        # All bodies act on those of a block. The remark: the number of GPUs, if it is not that of the scenario.
+        # All bodies act on those of a block. The message: the number of GPUs, if it is not that of the scenario.
         (blocks, single), count = self._made, motion.state.count
-        remark = self._blocks.remark if self._blocks else ""
-        return SchemeReport(single * count / max(1, blocks), float(count), self._single, remark=remark)
+        message = self._blocks.message if self._blocks else ""
+        return SchemeReport(single * count / max(1, blocks), float(count), self._single, message=message)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The present stretch between two frames, and the pairs that joined and parted so far."""
+        """The present stretch between two frames, and the pairs that formed and dissolved so far."""
         return {
             "stretch": np.array([self._begin, self._end]),
             "clock": np.array([self._now, self._unit, self._single], np.int64),
-            "pairs": np.array([self._blocks.pairs.joined, self._blocks.pairs.parted] if self._blocks else [0, 0]),
+            "pairs": np.array([self._blocks.pairs.formed, self._blocks.pairs.dissolved] if self._blocks else [0, 0]),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -202,7 +202,7 @@ class BlockHermite(OwnForces):
         ):
             raise ValueError("the stretch between two frames has no such time")
         self._blocks.restored(self._now)
-        self._blocks.pairs.joined, self._blocks.pairs.parted = map(int, arrays.get("pairs", (0, 0)))
+        self._blocks.pairs.formed, self._blocks.pairs.dissolved = map(int, arrays.get("pairs", (0, 0)))
 
 
 class Hermite4Block(BlockHermite):

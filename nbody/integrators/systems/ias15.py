@@ -1,6 +1,7 @@
 """The Gauss–Radau scheme of order 15 for ensembles, on all cores: each system has its own adaptive steps.
 
-A step of the run is a step of every system that has not reached the next frame. At a frame all systems have the same time.
+A step of the run is a step of every system that has not passed the next frame. At a frame all systems are shown at the same
+time, each from the polynomial of its last step.
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
+from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
@@ -26,7 +28,7 @@ class IAS15Systems(ManySystems):
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)
-        self._next = np.zeros(systems)
+        self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
 
     @classmethod
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
@@ -36,13 +38,17 @@ class IAS15Systems(ManySystems):
             )
         return super().supports(engine, problem)
 
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._begin = np.zeros((self._systems, 3, 3, motion.state.count // self._systems))
+
     def start(self, motion: Motion) -> None:
         # First steps, which are repeated if they turn out too long.
         super().start(motion)
         x, v = self._bodies(motion)
-        self._next = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
-        alone = np.isinf(self._next)  # no force: any step will do, and a checkpoint holds finite numbers
-        self._next[alone] = 1.0
+        following = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
+        following[np.isinf(following)] = 1.0  # no force: any step will do, and a checkpoint holds finite numbers
+        self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, following
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # Every system makes at most ``steps`` steps.
@@ -60,11 +66,15 @@ class IAS15Systems(ManySystems):
             for rows in (state.polynomial, state.prediction)
         )
         lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
+        if self._last[0, LENGTH] == UNKNOWN:
+            self._begin[:, 0], self._begin[:, 1] = x, v
+            self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
         eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         divided(
             steps_of_all(gravity.softening), self._systems, x, v, self._masses(motion), gravity.G, gravity.length2, b, e,
-            *lost, self._clock, self._next, until, steps, self.dt, eta, self._steps, self._status, self._closest,
+            *lost, self._begin, self._last, until, steps, self.dt, eta, self._steps, self._status, self._closest,
         )  # fmt: skip
+        self._clock[:] = np.minimum(self._last[:, END], until)
         d = state.dimensions
         state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))
         state.polynomial[...], state.prediction[...] = (
@@ -76,12 +86,15 @@ class IAS15Systems(ManySystems):
         state.invalidate()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The numbers per system, and the lengths of their next steps."""
-        return super().arrays() | {"next_step": self._next}
+        """The numbers per system, and the arrays of :class:`~nbody.integrators.ias15.IAS15`."""
+        return super().arrays() | {"begin": self._begin, "last": self._last}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
-        self._next = arrays["next_step"].copy()
+        if "last" in arrays:
+            self._begin, self._last = arrays["begin"].copy(), arrays["last"].copy()
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, arrays["next_step"]
 
 
 def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:

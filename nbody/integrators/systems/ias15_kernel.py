@@ -8,6 +8,7 @@ from numba import njit
 from numba.extending import overload
 
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.integrators.few_bodies import BEGIN, END, LENGTH
 from nbody.integrators.pair_forces import variant_of
 from nbody.integrators.radau import steps_for
 from nbody.integrators.systems.scheme import COLLISION, DONE, NOT_FINITE
@@ -45,14 +46,6 @@ def copy(source, target):
 
 
 @njit(error_model="numpy")
-def clear(rows):
-    """Set a (k, n) array to zero."""
-    for c in range(rows.shape[0]):
-        for i in range(rows.shape[1]):
-            rows[c, i] = 0.0
-
-
-@njit(error_model="numpy")
 def ended(x, v, good, near):
     """What has ended a system after a step, or tried one."""
     if not good:
@@ -60,41 +53,31 @@ def ended(x, v, good, near):
     return DONE if np.isfinite(near) and is_finite(v) else NOT_FINITE
 
 
-def one_system(
-    variant, x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, made, closest
-):  # fmt: skip
-    """In a kernel: steps of one system, until ``made`` is ``steps`` or ``time`` is ``until``, each by
-    :func:`nbody.integrators.radau.steps_for`; ``variant`` is a constant text. Returns what has ended the system, the time,
-    the next step, the steps made, and the shortest distance."""
+def one_system(variant, x, v, arguments, begin, clock, limits, more, made, closest):
+    """In a kernel: steps of one system, until ``made`` is ``steps`` or a step passes ``until``, each by
+    :func:`nbody.integrators.radau.steps_for`, whose arguments these are; ``limits``: until and steps; ``variant`` is a
+    constant text. Returns what has ended the system, the steps made, and the shortest distance."""
     raise NotImplementedError("for kernels only")
 
 
 @overload(one_system, prefer_literal=True)
-def _one_system_in_a_kernel(
-    variant, x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, made, closest
-):  # fmt: skip
+def _one_system_in_a_kernel(variant, x, v, arguments, begin, clock, limits, more, made, closest):
     advance = steps_for(variant.literal_value.split()[0])
 
-    def one_system(
-        variant, x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, steps, longest, eta, made, closest
-    ):  # fmt: skip
-        status, old_x, old_v = DONE, np.empty(x.shape), np.empty(v.shape)
-        while made < steps and time < until and status == DONE:
-            copy(x, old_x)
-            copy(v, old_v)
-            done, after, following, good = advance(
-                x, v, m, G, length2, b, e, lost_x, lost_v, time, h, until, 1, longest, eta
-            )
+    def one_system(variant, x, v, arguments, begin, clock, limits, more, made, closest):
+        status, (until, steps) = DONE, limits
+        while made < steps and clock[END] < until and status == DONE:
+            done, good = advance(x, v, *(arguments + (begin, clock, np.inf, np.inf, 1) + more))  # noqa: RUF005  (Numba)
             near = closest_pair(x)
             status = ended(x, v, good, near)
             if status == DONE:
-                time, h, made, closest = after, following, made + done, min(closest, near)
-        if status != DONE:  # it stays where it was, and nothing that is not finite stays in the state
-            copy(old_x, x)
-            copy(old_v, v)
-            for rows in (b, e, lost_x, lost_v):
-                clear(rows)
-        return status, time, h, made, closest
+                made, closest = made + done, min(closest, near)
+        if status != DONE:  # it stays where that step began, and nothing that is not finite stays in the state
+            clock[LENGTH], clock[END] = 0.0, clock[BEGIN]
+            for rows in arguments[3:]:
+                rows[:] = 0.0
+        advance(x, v, *(arguments + (begin, clock, until, np.inf, 0) + more))  # noqa: RUF005
+        return status, made, closest
 
     return one_system
 
@@ -105,37 +88,18 @@ def steps_of_all(law_name: str) -> Callable:
     variant = variant_of(law_name)
 
     def advance(
-        first,
-        last,
-        x,
-        v,
-        m,
-        G,
-        length2,
-        b,
-        e,
-        lost_x,
-        lost_v,
-        clock,
-        following,
-        until,
-        steps,
-        longest,
-        eta,
-        made,
-        status,
+        first, last, x, v, m, G, length2, b, e, lost_x, lost_v, begin, clock, until, steps, longest, eta, made, status,
         closest,
-    ):
-        """Make up to ``steps`` steps of each of the systems ``first`` … ``last`` - 1, none beyond the time ``until``.
+    ):  # fmt: skip
+        """Make up to ``steps`` steps of each of the systems ``first`` … ``last`` - 1, until one passes the time ``until``.
 
         The arrays are those of one system (:func:`nbody.integrators.radau.steps_for`) with a first axis for the systems;
-        clock, following, made, status, closest: (S,), the time, the next step, the number of steps so far, what has ended
-        it, and the shortest distance."""
+        made, status, closest: (S,), the number of steps so far, what has ended it, and the shortest distance."""
         for s in range(first, last):
             if status[s] == DONE:
-                status[s], clock[s], following[s], made[s], closest[s] = one_system(
-                    variant, x[s], v[s], m[s], G, length2, b[s], e[s], lost_x[s], lost_v[s], clock[s], following[s], until,
-                    made[s] + steps, longest, eta, made[s], closest[s],
+                status[s], made[s], closest[s] = one_system(
+                    variant, x[s], v[s], (m[s], G, length2, b[s], e[s], lost_x[s], lost_v[s]), begin[s], clock[s],
+                    (until, made[s] + steps), (longest, eta), made[s], closest[s],
                 )  # fmt: skip
 
     return disk_cached(advance)

@@ -77,8 +77,8 @@ class ManySystems(OwnForces):
         }  # fmt: skip
         ends = ((name, np.count_nonzero(self._status == code)) for code, name in enumerate(STATUS))
         listed = ", ".join(f"{count} {name}" for name, count in ends if count)
-        remark = f"systems: {listed}; see Trajectory.systems" if self._status.any() else ""
-        return super().report(motion)._replace(observed=observed, remark=remark)
+        message = f"systems: {listed}; see Trajectory.systems" if self._status.any() else ""
+        return super().report(motion)._replace(observed=observed, message=message)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system."""

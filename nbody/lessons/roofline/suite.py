@@ -29,7 +29,7 @@ MEASUREMENT = 5e-3
 MOST = 100
 """The minimum and maximum number of measurements per row."""
 
-PATIENCE = 5.0
+LONGEST = 5.0
 """If a row's measurements take longer than this (in seconds), it gets fewer than the minimum."""
 
 
@@ -63,7 +63,7 @@ def _row(competitor: Competitor, problem: ForceProblem, judge: Judge, notify: No
 def _repeats(expected: float) -> int:
     """The number of measurements of a row whose evaluation takes about this many seconds."""
     wanted = max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
-    return max(1, min(wanted, int(PATIENCE / expected)))
+    return max(1, min(wanted, int(LONGEST / expected)))
 
 
 def _explained(row: Row, competitor: Competitor, seen: Sequence[gpu.Launch]) -> Row:

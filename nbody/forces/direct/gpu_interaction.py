@@ -1,14 +1,14 @@
 """The device functions of the kernel of ``gpu-symmetric``: the forces of the pairs of rows and columns.
 
 A thread holds several rows in registers: bodies i with the sums of their forces. The column is the body j that is in the
-thread's lane now, with its sums. An iteration computes the pairs of all rows with the column (:func:`meeting`), and passes
-the column on to the next lane (:func:`passing_on`). The kernel that calls these functions is in
+thread's lane now, with its sums. An iteration computes the pairs of all rows with the column (:func:`interaction`), and
+passes the column on to the next lane (:func:`passing_on`). The kernel that calls these functions is in
 :mod:`nbody.forces.direct.gpu_pairs`.
 
-    row k     at[:, k] = x y z m and, in mixed precision, the low parts of x y z (the rest after rounding to float32); if
-              each body has a softening length, ε² in place of the first low part;
-              felt[:, k] = the sums of the forces and of minus the potential
-    column    x y z m p q r, with the same meaning;  pull = bx by bz bphi, its sums
+    row k     row[:, k] = x y z m and, in mixed precision, the low parts of x y z (the rest after rounding to
+              float32); if each body has a softening length, ε² in place of the first low part;
+              sums_i[:, k] = the sums of the forces and of minus the potential
+    column    x y z m p q r, with the same meaning;  sums_j = bx by bz bphi, its sums
 """
 
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from nbody import gpu
 from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.law import LAWS, pair_law
-from nbody.state import Want
+from nbody.state import Outputs
 
 
 def counts_alone(shape: Shape, masses: str) -> bool:
     """True if a pair's term of the energy is 1/distance alone: the common mass is multiplied at the end."""
-    return shape.wanted == Want.ENERGY and masses == "equal" and shape.real is np.float32
+    return shape.outputs == Outputs.ENERGY and masses == "equal" and shape.real is np.float32
 
 
 def loading(shape: Shape, masses: str) -> Callable:
@@ -98,7 +98,7 @@ def binding(shape: Shape, masses: str) -> Callable:
     """The function of the term that the column adds to minus the potential of the row. For the energy each pair has one
     term, which is added to the row; often it is a number that exists already: 1/distance, or a product of ``weigh``."""
     counted = counts_alone(shape, masses)
-    weighed = shape.wanted == Want.ENERGY and masses == "product" and shape.softening == "plummer"
+    weighed = shape.outputs == Outputs.ENERGY and masses == "product" and shape.softening == "plummer"
 
     @gpu.device_function
     def bind(u, mj):
@@ -109,16 +109,16 @@ def binding(shape: Shape, masses: str) -> Callable:
     return bind
 
 
-def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callable:
-    """The function of one iteration: it adds the forces of the pairs of the thread's rows and its column to both sides, and
+def interaction(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callable:
+    """The function of one iteration: it adds the forces of the pairs of the thread's rows and its column to both, and
     returns the column's new sums. Row ``itself`` is the same body as the column.
 
-    Only if ``with_itself``, the potential of a body by itself is left out. A body meets itself only in the first iteration
-    of a diagonal chunk, and the test costs four instructions per pair, so there are two such functions, and the first
+    Only ``with_itself`` the potential of a body by itself is left out. Both are one body only in the first iteration of a
+    diagonal chunk, and the test costs four instructions per pair, so there are two such functions, and the first
     iteration is outside the loop: a loop with both functions has twice the code, and a step of the lecture's disc with
     potentials took 247 µs instead of 179 (20480 bodies, one H200).
     """
-    flat, potential, of_each = shape.flat, shape.potential, shape.wanted == Want.POTENTIAL
+    flat, potential, of_each = shape.flat, shape.potential, shape.outputs == Outputs.POTENTIAL
     of_two = lengths(shape.per_species).of_two
     difference, bind = differing(shape.mixed), binding(shape, masses)
     # A cubic law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
@@ -128,40 +128,40 @@ def meeting(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Callab
     law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube)
 
     @gpu.device_function
-    def meet(at, felt, column, pull, length2, itself):
+    def interact(row, sums_i, column, sums_j, length2, itself):
         xj, yj, zj, mj, pj, qj, rj = column
-        bx, by, bz, bphi = pull
+        bx, by, bz, bphi = sums_j
         for k in range(bodies):
-            dx, dy = difference(xj, pj, at[0, k], at[4, k]), difference(yj, qj, at[1, k], at[5, k])
-            dz = difference(zj, rj, at[2, k], at[6, k])
-            root, u = law(dx, dy, dz, of_two(length2, at[4, k], pj))
-            fi, fj = weigh(root, at[3, k], mj)
+            dx, dy = difference(xj, pj, row[0, k], row[4, k]), difference(yj, qj, row[1, k], row[5, k])
+            dz = difference(zj, rj, row[2, k], row[6, k])
+            root, u = law(dx, dy, dz, of_two(length2, row[4, k], pj))
+            fi, fj = weigh(root, row[3, k], mj)
             bx = gpu.multiply_add(-fj, dx, bx)
-            felt[0, k] = gpu.multiply_add(fi, dx, felt[0, k])
+            sums_i[0, k] = gpu.multiply_add(fi, dx, sums_i[0, k])
             by = gpu.multiply_add(-fj, dy, by)
-            felt[1, k] = gpu.multiply_add(fi, dy, felt[1, k])
+            sums_i[1, k] = gpu.multiply_add(fi, dy, sums_i[1, k])
             if not flat:
-                felt[2, k] = gpu.multiply_add(fi, dz, felt[2, k])
+                sums_i[2, k] = gpu.multiply_add(fi, dz, sums_i[2, k])
                 bz = gpu.multiply_add(-fj, dz, bz)
             if potential and not (with_itself and k == itself):
-                felt[3, k] -= bind(u, mj)
+                sums_i[3, k] -= bind(u, mj)
                 if of_each:
-                    bphi -= u * at[3, k]
+                    bphi -= u * row[3, k]
         return bx, by, bz, bphi
 
-    return meet
+    return interact
 
 
 def passing_on(shape: Shape, masses: str) -> Callable:
     """The function that returns the column and its sums of another lane (a shuffle)."""
-    flat, mixed, of_each = shape.flat, shape.mixed, shape.wanted == Want.POTENTIAL
+    flat, mixed, of_each = shape.flat, shape.mixed, shape.outputs == Outputs.POTENTIAL
     per_species = shape.per_species
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 
     @gpu.device_function
-    def pass_on(column, pull, lane):
+    def pass_on(column, sums_j, lane):
         x, y, z, m, p, q, r = column
-        bx, by, bz, bphi = pull
+        bx, by, bz, bphi = sums_j
         x, bx = gpu.shuffle(x, lane), gpu.shuffle(bx, lane)
         y, by = gpu.shuffle(y, lane), gpu.shuffle(by, lane)
         if not flat:

@@ -1,4 +1,4 @@
-"""What a descent works on: the two sides of a tree, the working memory of its workers, and the result."""
+"""What a descent works on: the sources and the targets, the working memory of its workers, and the result."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ STACK = 8 * DEPTH
 """Cells that wait: at most seven siblings per level."""
 
 
-class Side(NamedTuple):
+class TreeView(NamedTuple):
     """The bodies (4, N + PAD), cells and fields of a tree, as sources or as targets."""
 
     bodies: np.ndarray
@@ -25,14 +25,14 @@ class Side(NamedTuple):
     fields: Fields
 
 
-class WalkRoom(NamedTuple):
+class WalkMemory(NamedTuple):
     """Working memory, a row per worker.
 
     Attributes:
-        undecided: (W, room + LANES) uint32, sources handed down, from the root's list to the present one.
-        lists: (W, 4, room + LANES) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
-        queues: (W, 3, room + LANES) uint32, two generations of opened sources, and the present one's parents.
-        codes: (W, room + LANES) int32.
+        undecided: (W, capacity + LANES) uint32, sources handed down, from the root's list to the present one.
+        lists: (W, 4, capacity + LANES) uint32, the M2L, M2P, P2P and handed-down sources of the present target.
+        queues: (W, 3, capacity + LANES) uint32, two generations of opened sources, and the present one's parents.
+        codes: (W, capacity + LANES) int32.
         rows: (W, width, STAGED_CELLS); bodies: (W, 4, STAGED_BODIES + LANES): staged sources.
         targets, sums: (W, 4, group): the bodies of the present target, and their sums.
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
@@ -55,15 +55,15 @@ class WalkRoom(NamedTuple):
     counts: np.ndarray
 
     @classmethod
-    def allocate(cls, variant: Variant, workers: int, group: int, room: int) -> "WalkRoom":
-        """Memory for ``workers`` threads, groups of at most ``group`` bodies and lists of at most ``room`` sources."""
+    def allocate(cls, variant: Variant, workers: int, group: int, capacity: int) -> "WalkMemory":
+        """Memory for ``workers`` threads, groups of at most ``group`` bodies and lists of at most ``capacity`` sources."""
         real, group = variant.real, -(-group // LANES) * LANES
         width = max(3 + len(variant.basis.moments), padded(4 + variant.order, real))
         return cls(
-            np.empty((workers, room + LANES), np.uint32),
-            np.empty((workers, 4, room + LANES), np.uint32),
-            np.empty((workers, 3, room + LANES), np.uint32),
-            np.empty((workers, room + LANES), np.int32),
+            np.empty((workers, capacity + LANES), np.uint32),
+            np.empty((workers, 4, capacity + LANES), np.uint32),
+            np.empty((workers, 3, capacity + LANES), np.uint32),
+            np.empty((workers, capacity + LANES), np.int32),
             np.empty((workers, width, STAGED_CELLS), real),
             np.empty((workers, 4, STAGED_BODIES + LANES), real),
             np.empty((workers, 4, group), real),

@@ -4,7 +4,7 @@ from enum import IntFlag
 from functools import cache
 
 
-class Want(IntFlag):
+class Outputs(IntFlag):
     """The results to compute for the positions, or that are current for them. Each includes the acceleration."""
 
     NOTHING = 0
@@ -20,12 +20,12 @@ class Want(IntFlag):
 
 
 @cache
-def missing(want: Want, current: Want) -> Want:
-    """The part of ``want`` that is not in ``current``. (Cached, since Python takes 2 µs for an operation on flags.)"""
-    return want & ~current
+def missing(outputs: Outputs, current: Outputs) -> Outputs:
+    """The part of ``outputs`` that is not in ``current``. (Cached, since Python takes 2 µs for an operation on flags.)"""
+    return outputs & ~current
 
 
 @cache
-def union(want: Want, current: Want) -> Want:
-    """Everything in ``want`` or ``current``. (Cached too.)"""
-    return want | current
+def union(outputs: Outputs, current: Outputs) -> Outputs:
+    """Everything in ``outputs`` or ``current``. (Cached too.)"""
+    return outputs | current
