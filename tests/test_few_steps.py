@@ -135,6 +135,17 @@ def test_steps_of_a_recorded_simulation_are_in_its_file(tmp_path):
         assert list(run.step) == [3, 4, 5]
 
 
+def test_a_small_run_without_an_output_starts_no_thread_and_does_not_ask_for_the_free_memory(monkeypatch):
+    """Both take longer than all the rest of it."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("nbody.machine.memory_available", refuse)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    assert small().run(steps=2).frames == 2
+
+
 def test_a_run_that_records_nothing_has_the_bits_of_one_that_records(tmp_path):
     ends = [small(every=3), small(every=3), small(every=3)]
     ends[1].record(tmp_path / "run.h5")

@@ -141,7 +141,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2987,
     "parallel": 922,
-    "run": 4374,
+    "run": 4378,
     "scenario": 2123,
     "state": 1402,
     "trajectory": 3434,

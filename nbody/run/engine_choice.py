@@ -36,7 +36,11 @@ def chosen_engine(
         notify, measure,
     )  # fmt: skip
     options = written
-    if written.name in AUTOMATIC and "accuracy" not in ENGINES.load(found.name).Options.model_fields:
+    if (
+        written.options
+        and written.name in AUTOMATIC
+        and "accuracy" not in ENGINES.load(found.name).Options.model_fields
+    ):
         gpus = {key: value for key, value in written.options.items() if key == "gpus"}
         options = EngineChoice(name=written.name, **gpus)  # direct sums are more accurate than what was asked for
     return with_gpus(scenario, Chosen(found.name, found.why, options, found.precision), count, notify)
