@@ -30,6 +30,8 @@ class Entry:
     is then a function of the variant's name (empty for none)."""
     experimental: bool = False
     """True if the component is used only when a user names it."""
+    tags: tuple[str, ...] = ()
+    """What is known of the component without importing it."""
     package: str = ""
     """The other package, with its version, that provides the component."""
 

@@ -125,7 +125,7 @@ def test_a_look_at_what_auto_is_measures_nothing(card):
     assert auto(5000, measure=False)[0] == "gpu-split"
 
 
-@pytest.mark.parametrize("asked", [{"outputs": Outputs.JERK}, {"targets": True}, {"ranks": 2}])
+@pytest.mark.parametrize("asked", [{"outputs": Outputs.JERK}, {"targets": True}, {"ranks": 2}, {"gpus": 2}])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_auto_takes_an_engine_that_supports_what_is_asked(card, asked, precision):
     name, _ = auto(5000, precision, **asked)

@@ -468,7 +468,7 @@ BAD = {
     "--particles 1.5": "must be a whole number, got '1.5'",
     f"--particles {10**11}": "GiB of memory",
     "--engines cpuu": "unknown engine 'cpuu' (did you mean 'cpu'?)",
-    "--engines reference --precision float32": "'reference' computes in float64, not in float32",
+    "--engines reference --precision float32": "'reference': it computes in float64, not in float32",
     "--cpu --engines gpu-tiled": "'gpu-tiled' works on the gpu",
     "--precision float16": "unknown precision 'float16'",
     "--cpu --precision mixed": "no engine on the cpu computes in mixed",

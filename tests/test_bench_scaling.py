@@ -48,4 +48,4 @@ def test_the_engines_that_divide_their_work_are_measured_if_named(monkeypatch):
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_other_engines_are_refused_in_one_line(capsys, engine):
     assert main(["bench", "scaling", "--engines", engine]) == 2
-    assert f"--engines: '{engine}' computes on one device" in capsys.readouterr().err
+    assert f"--engines: '{engine}': it computes" in capsys.readouterr().err

@@ -246,11 +246,16 @@ def test_random_values_have_their_distributions():
         ({"integrator": {"scheme": "leapfrog", "dt": 0.1, "end": 1.0}}, "choose scheme ias15 or wisdom_holman"),
         ({"integrator": {"scheme": "ias15", "steps": 10}, "record": {}}, "write 'end: TIME' instead of 'steps'"),
         ({"engine": "matrix"}, "runs on engine cpu or gpu"),
+        ({"engine": "tree"}, "runs on engine cpu or gpu, not on 'tree'"),
         ({"engine": "cp"}, "did you mean 'cpu'"),
         ({"engine": {"name": "cpu", "theta": 1}}, "unknown key"),
         ({"record": {"observables": ["escapers"]}}, "remove 'observables'"),
         ({"fields": {"field": "point_mass", "mass": 1}}, "fields"),
         ({"precision": "float32"}, "choose precision float64"),
+        (
+            {"gravity": {"softening": "plummer", "length": 0.1}},
+            "not softened; choose scheme ias15, or write 'softening: none'",
+        ),
         ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),
     ],
 )

@@ -229,7 +229,7 @@ def test_planets_that_come_too_close_stop_the_map_and_are_named():
     "particles,gravity,message",
     [
         (orbit(0.1), Gravity(dimensions=2), "body 0 must be the heaviest"),
-        (outer_solar_system(), Gravity(softening="plummer", length=0.1), "softening: none"),
+        (outer_solar_system(), Gravity(softening="plummer", length=0.1), "orbits about the star are not softened"),
     ],
 )
 def test_a_map_refuses_what_has_no_star_or_is_softened(scheme, particles, gravity, message):

@@ -18,16 +18,16 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
-from nbody.forces.direct.gpu_options import GpuOptions
+from nbody.forces.direct.gpu_options import GpuOptions, gpus_asked
 from nbody.forces.direct.gpu_triangle import push
+from nbody.forces.problem import Problem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.parallel.shares import cover
 from nbody.run import plan as run_plan
-from nbody.run.gpus import Chosen, with_gpus
+from nbody.run.gpus import say_if_few
 from nbody.scenario import Scenario
-from nbody.scenario.groups import EngineChoice
 from nbody.state import Outputs
 
 
@@ -130,11 +130,11 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         (["--gpus", "0"], "--gpus: must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got '0'"),
         (
             ["--gpus", "2", "--engine", "cpu"],
-            "--gpus: engine 'cpu' computes on one device; leave gpus out, or use 'nbody run' with --engine gpu-symmetric",
+            "--engine: engine 'cpu' and scheme 'leapfrog': it computes on one device; leave gpus out",
         ),
         (
             ["--set", "engine.gpus=2", "--engine", "cpu-tree"],
-            "--set engine.gpus: engine 'cpu-tree' computes on one device; leave gpus out, or",
+            "--engine: engine 'cpu-tree' and scheme 'leapfrog': it computes on one device; leave gpus out",
         ),
     ],
 )
@@ -147,27 +147,44 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
 
 
 @pytest.mark.parametrize(
-    "written,chosen,count,engine,said",
+    "engine,count,said",
     [
-        ("auto", "gpu-tree", 10**6, "gpu-tree", 0),
-        ("auto", "gpu-split", 10**6, "gpu-symmetric", 0),
-        ("tree", "gpu-tree", 10**6, "gpu-tree", 0),
-        ("tree", "gpu-tree", 100_000, "gpu-tree", 1),
-        ("gpu-symmetric", "gpu-symmetric", 50_000, "gpu-symmetric", 0),
+        ("gpu-tree", 10**6, False),
+        ("gpu-tree", 100_000, True),
+        ("gpu-symmetric", 50_000, False),
+        ("gpu-split", 100, True),
     ],
 )
-def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(
-    monkeypatch, cards, written, chosen, count, engine, said
-):
-    """A tree that ``auto`` has chosen for an accuracy stays; other engines of ``auto`` are replaced by one that divides."""
+def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(monkeypatch, cards, engine, count, said):
     from nbody import gpu
 
     cards("H200", "H200")
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    options, lines = EngineChoice(name=written, gpus=2), []
-    found = with_gpus(Scenario.load("plummer"), Chosen(chosen, "it is fast", options, "float32"), count, lines.append)
-    assert found.name == engine and found.options.options == {"gpus": 2}
+    lines = []
+    say_if_few(ENGINES.load(engine), 2, count, "", lines.append)
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
+    with pytest.raises(InputError, match="--gpus: 3 GPUs are asked for, and this machine has 2 GPUs"):
+        say_if_few(ENGINES.load(engine), 3, count, "--gpus: ", lines.append)
+
+
+@pytest.mark.parametrize(
+    "asked,why",
+    [
+        ({"gpus": 2}, ""),
+        ({"gpus": 64}, ""),
+        ({"gpus": 65}, "64 GPUs at most divide its work"),
+        ({"ranks": 65}, "64 GPUs at most divide its work"),
+        ({"gpus": 2, "ranks": 2}, "each rank has one GPU"),
+    ],
+)
+def test_an_engine_says_which_gpus_divide_its_work(asked, why):
+    found = ENGINES.load("gpu-symmetric").supports(Problem(Gravity(), "float32", 10**6, **asked))
+    assert found.startswith(why) and bool(found) == bool(why)
+
+
+@pytest.mark.parametrize("gpus,asked", [(None, 1), (1, 1), (2, 2), ("all", 2), ([1], 2), ([0, 1], 2), (3, 3)])
+def test_who_names_gpus_needs_an_engine_that_can_be_told_which(gpus, asked):
+    assert gpus_asked(gpus) == asked
 
 
 def test_block_steps_with_a_tree_say_what_is_not_divided():
@@ -207,7 +224,7 @@ def test_a_run_is_repeated_on_the_gpus_that_are_asked_for(capsys, tmp_path):
     assert "hold the same bits" in capsys.readouterr().out
     for command in (["rerun", path, "--overwrite"], ["resume", path]):  # these have no --engine
         assert main([*command, "--gpus", "2", "-q"]) == 2
-        line = "--gpus: engine 'cpu' computes on one device; leave gpus out, or use 'nbody run' with --engine"
+        line = "--gpus: engine 'cpu' and scheme 'leapfrog': it computes on one device; leave gpus out"
         assert line in capsys.readouterr().err
 
 

@@ -128,25 +128,25 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 LINES = {
     "analysis": 901,
-    "bench": 2975,
+    "bench": 2974,
     "cli": 2937,
     "diagnostics": 928,
     "fields": 813,
-    "forces": 11487,
+    "forces": 11526,
     "gpu": 1749,
     "exchange": 926,
     "initial": 2734,
-    "integrators": 7086,
+    "integrators": 7080,
     "law": 363,
     "lessons": 2330,
     "linalg": 2987,
     "parallel": 922,
-    "run": 4378,
-    "scenario": 2123,
+    "run": 4357,
+    "scenario": 2125,
     "state": 1402,
     "trajectory": 3434,
     "verify": 289,
-    "viewer": 6722,
+    "viewer": 6725,
     "cache": 158,
     "child": 15,
     "doctor": 395,
@@ -156,7 +156,7 @@ LINES = {
     "machine": 196,
     "opengl": 87,
     "particles": 158,
-    "registry": 120,
+    "registry": 122,
     "units": 34,
     "unroll": 39,
     "whole_file": 76,
@@ -336,6 +336,12 @@ def test_everything_registered_loads_and_is_documented(registry, name, page):
     if isinstance(thing, type):
         assert thing.__doc__
     assert f"`{name}`" in (ROOT / page).read_text(), f"{page} does not name {registry.kind} '{name}'"
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if not ENGINES[name].variants])
+def test_the_tags_of_an_engine_are_what_its_class_does(name):
+    can = ENGINES.load(name).can
+    assert set(ENGINES[name].tags) == {*["gpu"] * (can.device == "gpu"), *["tree"] * can.is_tree}
 
 
 @pytest.mark.parametrize("room,registry", [("linalg", LADDER), ("forces", ENGINES)], ids=["linalg", "forces"])

@@ -305,7 +305,7 @@ def test_with_external_fields_adaptive_leapfrog_needs_its_largest_step():
         "initial: {generator: plummer, particles: 8}\ngravity: {softening: plummer, length: 0.1}\nprecision: float64\n"
         "engine: reference\nfields: [{field: point_mass, mass: 1.0}]\nintegrator: {scheme: leapfrog_adaptive, end: 0.1}\n"
     )
-    with pytest.raises(InputError, match=r"integrator.dt is missing; .*external fields"):
+    with pytest.raises(InputError, match=r"not from external fields; .* or give the largest step, 'dt'"):
         Simulation(Scenario.from_text(text, "field.yaml"))
     Simulation(Scenario.from_text(text.replace("end:", "dt: 0.01, end:"), "field.yaml")).run()
 

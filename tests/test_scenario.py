@@ -141,6 +141,7 @@ def test_an_assignment_reaches_any_value():
     "assignment,line",
     [
         ("gravity.G", "--set: must be KEY=VALUE, as in engine.theta=0.5, got 'gravity.G'"),
+        ("fields.².mass=1", "--set: must be KEY=VALUE, as in engine.theta=0.5, got 'fields.\\xb2.mass=1'"),
         ("gravity.G=-1", "--set gravity.G: must be at least 0, got -1"),
         ("gravity.g=1", "--set gravity.g: unknown key; the keys here are G, dimensions, softening, length"),
         ("engin.theta=1", "--set engin.theta: unknown key (did you mean 'engine'?)"),

@@ -183,6 +183,8 @@ def test_the_option_the_keyword_and_the_key_are_the_same(timed):
 def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(timed):
     planned = plan(Scenario.load("plummer").override(particles=1000, accuracy=1e-3))
     assert planned.resolved()["engine"] == "cpu"
+    named = plan(Scenario.load("plummer").override(particles=1000, accuracy=1e-3, engine="cpu"))
+    assert named.resolved()["engine"] == "cpu" and "all pairs, which is more accurate than 0.001" in named.engine_reason
     hermite = plan(Scenario.load("plummer").override(particles=16000, accuracy=1e-3, integrator="hermite4"))
     assert hermite.engine_name == "cpu" and "does not compute the jerk" in hermite.engine_reason
 
@@ -197,7 +199,7 @@ def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(ti
         ({"accuracy": 0.5}, "--accuracy: must be at most 0.1"),
         ({"accuracy": 1e-20}, "scheme 'leapfrog': it has an accuracy of 5e-07 at best in float32"),
         ({"accuracy": 1e-20, "engine": "tree"}, "it has an accuracy of 2e-06 at best in float32"),
-        ({"accuracy": 1e-3, "engine": "cpu"}, "--accuracy: engine 'cpu' sums over all pairs .* leave it out"),
+        ({"accuracy": 1e-20, "engine": "cpu"}, "scheme 'leapfrog': it has an accuracy of 5e-07 at best in float32"),
         (
             {"integrator": "hermite4", "engine": "cpu-tree"},
             "scheme 'hermite4': it does not compute the jerk",
@@ -346,7 +348,7 @@ def test_the_crossing_is_between_two_numbers_of_particles():
     [
         ({"engine": "tree", "accuracy": "abc"}, "accuracy: must be a number, got 'abc'"),
         ({"engine": "tree", "accuracy": -1.0}, "accuracy: must be greater than 0, got -1.0"),
-        ({"engine": "auto", "gpus": 2}, "engine 'cpu' computes on one device; leave gpus out"),
+        ({"engine": "auto", "gpus": 2}, "engine 'auto': no GPU: none in this test; leave gpus out"),
     ],
 )
 def test_a_wrong_option_of_a_name_that_stands_for_engines_is_one_line(monkeypatch, asked, line):

@@ -8,6 +8,7 @@ import numpy as np
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
 from nbody.forces.devices import require_device
+from nbody.forces.direct.gpu_options import gpus_asked
 from nbody.forces.layers import layered
 from nbody.forces.memory import check_fits
 from nbody.forces.options import Accuracy
@@ -78,7 +79,7 @@ def accelerations(
     elif accuracy is not None and (engine == "tree" or engine in ENGINES):
         kind_of_options = TreeOptions if engine == "tree" else ENGINES.load(engine).Options
         accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
-    problem = Problem(gravity, precision, particles.count, outputs, accuracy=accuracy)
+    problem = Problem(gravity, precision, particles.count, outputs, accuracy=accuracy, gpus=gpus_asked(gpus))
     name = choose(engine, problem, where=WHERE, notify=notify).name
     kind = ENGINES.load(name)
     require_device(kind, name)
@@ -87,8 +88,6 @@ def accelerations(
     if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
         options = {"accuracy": accuracy}  # direct sums are more accurate
     if gpus not in (None, 1):
-        if not kind.can.gpus:
-            raise InputError(f"{WHERE}engine '{name}' computes on one device; leave gpus out")
         options = options | {"gpus": gpus}
     machine = layered(kind(gravity, precision, options_of(kind.Options, options)))
     some = points and not kind.supports(problem._replace(targets=True))

@@ -96,6 +96,20 @@ def choose(
     return Choice(chosen, _because([why, _raised(chosen, problem, able[chosen])]), able[chosen].precision)
 
 
+def check_name(name: str, where: str = "") -> str:
+    """Return ``name``, or its present name, if an engine or several are called so. Raises InputError, starting with
+    ``where``, if none is."""
+    if name in STAND_FOR:
+        return name
+    if str(name).partition(":")[0] not in ENGINES:
+        likely = MEANT.get(str(name).lower())
+        known = [*STAND_FOR, *ENGINES, *ENGINES.plugins]
+        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
+        listed = ", ".join(each + ENGINES.mark(each) for each in known)
+        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
+    return ENGINES.check(name, where)
+
+
 def _named(name: str, problem: Problem, where: str) -> list[str]:
     """The engines that a name stands for. Raises InputError if there is none."""
     from nbody import gpu
@@ -109,13 +123,7 @@ def _named(name: str, problem: Problem, where: str) -> list[str]:
             return ["gpu-symmetric", "cpu"] if name == "auto" else ["gpu-symmetric"]
         trees = problem.accuracy is not None
         return [each for each in ORDINARY if (trees or each not in TREES) and (name == "auto" or _on_gpu(each))]
-    if str(name).partition(":")[0] not in ENGINES:
-        likely = MEANT.get(str(name).lower())
-        known = [*STAND_FOR, *ENGINES, *ENGINES.plugins]
-        hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(str(name), known)
-        listed = ", ".join(each + ENGINES.mark(each) for each in known)
-        raise InputError(f"{where}unknown engine '{name}'{hint}; one of: {listed}")
-    known_as = ENGINES.check(name, where)
+    known_as = check_name(name, where)
     if known_as == "matrix":
         from nbody.forces.matrix.engine import default_rung
 
@@ -137,8 +145,8 @@ def _asked_of(kind: type[Engine], problem: Problem, precisions: Sequence[str], r
 
 
 def _on_gpu(name: str) -> bool:
-    """True if an engine computes on a GPU. (Its class, whose import takes a quarter of a second, is not needed for this.)"""
-    return name.startswith("gpu")
+    """True if one of nbody's own engines computes on a GPU."""
+    return "gpu" in ENGINES[name].tags
 
 
 def _missing_here(name: str) -> str:
@@ -243,12 +251,19 @@ def _device(kinds: dict[str, type[Engine]]) -> str:
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:
     """The line about an engine that does not support what is asked: why, and what does."""
     here = {each: reason for each, reason in reasons.items() if name not in STAND_FOR or not _missing_here(each)}
-    first, reason = next(iter((here or reasons).items()))
+    on_gpus = name in STAND_FOR and problem.gpus > 1
+    told = {each: reason for each, reason in reasons.items() if on_gpus and _on_gpu(each)} or here or reasons
+    first, reason = next(iter(told.items()))
+    alone = problem.gpus > 1 and any(
+        not _asked_of(ENGINES.load(each), problem._replace(gpus=1), [problem.precision], refuses)[1] for each in here
+    )
     kind = ENGINES.load(first)
-    others = [each for each in PRECISIONS if not _asked_of(kind, problem, [each], refuses)[1]]
+    others = [each for each in PRECISIONS if first in here and not _asked_of(kind, problem, [each], refuses)[1]]
     kinds = {each: ENGINES.load(each) for each in ORDINARY if not _missing_here(each)}
     able = [each for each, kind in kinds.items() if not _asked_of(kind, problem, [problem.precision], refuses)[1]]
     remedies = [f"--precision {' or '.join(others)}"] if others else []
     remedies += [f"--engine {' or '.join(able)}"] if able else []
-    remedy = f"; choose {', or '.join(remedies)}" if remedies else ""
+    verb = "use 'nbody run' with" if alone else "choose"  # 'nbody resume' has --gpus alone
+    ways = ["leave gpus out"] * alone + [f"{verb} {', or '.join(remedies)}"] * bool(remedies)
+    remedy = f"; {', or '.join(ways)}" if ways else ""
     return reason.partition("; choose")[0] + remedy

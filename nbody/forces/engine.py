@@ -218,6 +218,5 @@ def _offered(can: Abilities, outputs: Outputs) -> Outputs:
 
 @cache
 def _complete(offered: Outputs, summed: bool, outputs: Outputs) -> Outputs:
-    if missing(outputs, offered):
-        raise InputError("engine: it does not compute the jerk")
+    assert not missing(outputs, offered), "ask Engine.supports first"
     return outputs | Outputs.POTENTIAL if Outputs.ENERGY in outputs and not summed else outputs

@@ -11,7 +11,7 @@ from nbody.forces.devices import require_device
 from nbody.forces.memory import check_fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
-from nbody.forces.registry import ENGINES
+from nbody.forces.registry import ENGINES, TREES
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree import HostTree
 from nbody.particles import Particles
@@ -20,7 +20,6 @@ from nbody.state import Outputs
 WHERE = "Tree: "
 """What messages begin with."""
 
-TREES = ("cpu-tree", "gpu-tree")
 
 KEYWORDS = ("G", "softening", "length", "precision", "engine")
 """The arguments of :class:`Tree` that are no options of an engine."""

@@ -30,6 +30,7 @@ class Problem(NamedTuple):
         fields: the classes of the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
         collisions: True if the run looks for collisions.
+        unlimited: True if the run gives no largest time step.
     """
 
     gravity: Gravity
@@ -43,6 +44,7 @@ class Problem(NamedTuple):
     fields: tuple[type, ...] = ()
     systems: int = 0
     collisions: bool = False
+    unlimited: bool = False
 
 
 class Abilities(NamedTuple):
@@ -107,6 +109,8 @@ class Abilities(NamedTuple):
             return "it has one softening length for all bodies" + " in mixed precision" * self.species
         if problem.ranks > 1 and not self.ranks:
             return "it does not divide its work over ranks"
+        if problem.gpus > 1 and problem.ranks > 1:
+            return "each rank has one GPU, so start as many ranks as there are GPUs"
         if problem.gpus > 1 and not self.gpus:
             return "it computes on one device"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):

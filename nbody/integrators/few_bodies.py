@@ -68,11 +68,9 @@ def components(rows: np.ndarray) -> np.ndarray:
 
 
 def require_star(motion: Motion) -> None:
-    """Raise an InputError unless body 0 is the heaviest, and nothing is softened: the needs of maps, which move planets
-    about a star. A star whose planets have all merged with it moves straight."""
+    """Raise an InputError unless body 0 is the heaviest: the need of maps, which move planets about a star. A star whose
+    planets have all merged with it moves straight."""
     state: Any = motion.state
-    if motion.engine.gravity.softening != "none":
-        raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
     if state.mass[0] <= state.mass[1:].max(initial=0.0):
         raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest")
 

@@ -169,6 +169,8 @@ class Integrator(ABC):
             return "this scheme computes the forces itself, and knows no external fields"
         if facts.softened and not LAWS.load(law.softening).needs_length:
             return "the steps of this scheme follow from a softening length"
+        if facts.star and law.softening != "none":
+            return "orbits about the star are not softened"
         if not facts.own_forces:
             return ""
         if law.per_species:

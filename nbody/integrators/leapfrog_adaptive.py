@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError
 from nbody.forces.engine import Engine
-from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import too_short
 from nbody.integrators.few_bodies import components, in_one_call, shortest_time
@@ -54,15 +52,9 @@ class LeapfrogAdaptive(Integrator):
     def supports(cls, engine: type[Engine], problem: Problem) -> str:
         if engine.can.device != "cpu":
             return "this scheme works on the CPU"
+        if problem.fields and problem.unlimited:
+            return "the steps of this scheme follow from the pairs alone, not from external fields"
         return super().supports(engine, problem)
-
-    def prepare(self, motion: Motion, contacts: bool = False) -> None:
-        super().prepare(motion, contacts)
-        if fields_of(motion.engine) is not None and math.isinf(self.dt):
-            raise InputError(
-                "integrator.dt is missing; the steps of this scheme follow from the pairs alone, so with external fields "
-                "give the largest one"
-            )
 
     def start(self, motion: Motion) -> None:
         motion.evaluate()

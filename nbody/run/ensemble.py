@@ -1,9 +1,12 @@
 """The plan of an ensemble: what it may be, and the engine for it."""
 
+from typing import Any
+
 from nbody.errors import InputError
 from nbody.forces import ENGINES
+from nbody.forces.choose import check_name
 from nbody.forces.engine import Engine
-from nbody.forces.systems import DEVICES, systems_engine
+from nbody.forces.systems import systems_engine
 from nbody.initial.ensemble import check_bodies
 from nbody.integrators.integrator import Integrator, unsupported
 from nbody.run.schedule import Schedule, TimeSchedule
@@ -11,29 +14,33 @@ from nbody.scenario import FromArrays, Scenario
 from nbody.trajectory.systems import COLUMNS
 
 
-def engine_of_systems(scenario: Scenario, integrator: Integrator) -> tuple[str, str, type[Engine]]:
-    """The name of the engine, why it was chosen (empty if the user named it), and its class."""
-    assert scenario.ensemble is not None
-    written, count = scenario.engine.name, scenario.ensemble.count
+def engine_of_systems(
+    scenario: Scenario, integrator: Integrator, asked: dict[str, Any]
+) -> tuple[str, str, type[Engine]]:
+    """The name of the engine, why it was chosen (empty if the user named it), and its class. ``asked``: see
+    :func:`~nbody.run.supported.asked_of_run`.
+
+    The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
+    """
+    written, systems = scenario.engine.name, asked["systems"]
+    entry = ENGINES.get(check_name(written, scenario.where("engine")).partition(":")[0])
     if written == "auto":
         from nbody import gpu
 
-        reason = gpu.why_unavailable()
-        on_gpu = systems_engine("gpu", count)
-        if reason or gpu.SIMULATED:
-            return "cpu", f"no GPU: {reason or 'the simulator'}", systems_engine("cpu", count)
-        if unsupported(type(integrator), on_gpu, scenario.gravity, "float64"):
-            return "cpu", f"scheme '{scenario.integrator.scheme}' works on the CPU", systems_engine("cpu", count)
-        return "gpu", "one lane of a warp per planet", on_gpu
-    if written != "gpu":
-        ENGINES.check(written, scenario.where("engine"))
-    # The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
-    name = "gpu" if written.startswith("gpu") else "cpu" if written == "reference" else written
-    if name not in DEVICES:
-        raise InputError(
-            f"{scenario.where('engine', 'ensemble')}an ensemble runs on engine cpu or gpu, not on '{written}'"
+        on_gpu, missing = systems_engine("gpu", systems), gpu.why_unavailable() or "the simulator" * gpu.SIMULATED
+        why = (
+            f"no GPU: {missing}"
+            if missing
+            else unsupported(type(integrator), on_gpu, scenario.gravity, "float64", **asked)
         )
-    return name, "", systems_engine(name, count)
+        if not why:
+            return "gpu", "one lane of a warp per planet", on_gpu
+        return "cpu", why.partition("; choose")[0], systems_engine("cpu", systems)
+    if written != "gpu" and (entry is None or entry.variants or entry.package or "tree" in entry.tags):
+        where = scenario.where("engine", "ensemble")
+        raise InputError(f"{where}an ensemble runs on engine cpu or gpu, not on '{written}'")
+    device = "gpu" if entry is None or "gpu" in entry.tags else "cpu"
+    return device, "", systems_engine(device, systems)
 
 
 def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, schedule: Schedule) -> None:

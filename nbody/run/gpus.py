@@ -1,71 +1,33 @@
-"""Several GPUs of this machine for one run: which engines divide their work among them, and from how many bodies on."""
+"""Several GPUs of this machine for one run: whether they are there, whether they are worth using, and whether one fails."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError, RunFailed
-from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.forces.problem import Problem
-from nbody.forces.registry import AUTOMATIC, ENGINES
+from nbody.forces.engine import Engine
 from nbody.parallel import team
 from nbody.scenario import Scenario
-from nbody.scenario.fields import validated
-from nbody.scenario.groups import EngineChoice
 
 if TYPE_CHECKING:
     from nbody.gpu import GpuFailed
 
 Notify = Callable[[str], None]
 
-DIVIDES = "gpu-symmetric"
-"""The fastest engine of direct sums whose work several GPUs divide."""
 
-
-class Chosen(NamedTuple):
-    """The engine of a run, why ``auto`` has chosen it, its options as written, and the precision of the run."""
-
-    name: str
-    why: str
-    options: EngineChoice
-    precision: str
-
-
-def with_gpus(scenario: Scenario, chosen: Chosen, count: int, notify: Notify) -> Chosen:
-    """The engine for the GPUs that a scenario asks for: ``auto`` takes one that divides its work.
+def say_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify: Notify) -> None:
+    """Give the user a line if several GPUs are asked for, and one of them computes because there are few bodies.
 
     Raises:
-        InputError: the engine that the scenario names computes on one device, or there are fewer GPUs.
+        InputError: this machine has fewer GPUs, or they differ.
     """
-    options = chosen.options.options
-    if "gpus" not in options:
-        return chosen
     from nbody import gpu
 
-    where = scenario.where("engine.gpus")
-    gpus = validated(GpuOptions, {"gpus": options["gpus"]}, scenario.source, ("engine",)).gpus
-    kind: Any = ENGINES.load(chosen.name)
-    alone = chosen._replace(options=_without_gpus(chosen.options))
-    if gpus in (None, 1):
-        return alone
-    if team().size > 1:
-        raise InputError(f"{where}each rank has one GPU; start as many ranks as there are GPUs, and leave gpus out")
-    auto = chosen.options.name in AUTOMATIC
-    if kind.supports(Problem(scenario.gravity, chosen.precision, count, gpus=2)):
-        able = "gpu-tree" if kind.can.is_tree else DIVIDES
-        remedy = "leave gpus out" + ("" if auto else f", or use 'nbody run' with --engine {able} or auto")
-        why = f" ({chosen.why})" if auto else ""
-        raise InputError(f"{where}engine '{chosen.name}' computes on one device{why}; {remedy}")
     if gpu.why_unavailable():
-        return chosen  # the engine says so
-    there = len(gpu.devices_for(gpus, where))
-    if count < kind.can.divided_from and there > 1:
-        notify(
-            f"gpus: one of {there} GPUs computes; from {kind.can.divided_from} bodies on it is worth dividing the work"
-        )
-    elif auto and not kind.can.is_tree and chosen.name != DIVIDES:
-        return chosen._replace(name=DIVIDES, why="it divides its work")
-    return chosen
+        return  # the engine says so
+    there, fewest = len(gpu.devices_for(gpus, where)), kind.can.divided_from
+    if count < fewest and there > 1:
+        notify(f"gpus: one of {there} GPUs computes; from {fewest} bodies on it is worth dividing the work")
 
 
 @contextmanager
@@ -102,10 +64,6 @@ def _failed(error: Exception, devices: Sequence[int]) -> "GpuFailed":
     except gpu.GpuFailed as found:
         return found
     return gpu.failure(devices[0], error)
-
-
-def _without_gpus(written: EngineChoice) -> EngineChoice:
-    return EngineChoice(name=written.name, **{key: v for key, v in written.options.items() if key != "gpus"})
 
 
 def with_those_there(scenario: Scenario, notify: Notify) -> Scenario:

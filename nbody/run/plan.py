@@ -27,7 +27,7 @@ from nbody.run import ensemble
 from nbody.run.engine_choice import chosen_engine
 from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
-from nbody.run.supported import require_support, scheme_for
+from nbody.run.supported import asked_of_run, require_support, scheme_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
@@ -262,8 +262,11 @@ def plan(
     schedule = schedule_for(scenario, integrator, *began)
     if scenario.ensemble:
         return _plan_of_systems(scenario, integrator, count, schedule, particles)
-    require_support(scenario, ENGINES.load("cpu"), count, "float64")  # which has all that a scheme may need
-    name, why, chosen, precision = chosen_engine(scenario, integrator, count, team().size, notify, measure)
+    asked = asked_of_run(scenario, count, team().size)
+    cpu = ENGINES.load("cpu")  # which has all that a scheme may need
+    require_support(scenario, cpu, "float64", asked | {"ranks": 1})
+    problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
+    name, why, chosen, precision = chosen_engine(scenario, integrator, problem, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
@@ -274,9 +277,10 @@ def _plan_of_systems(
     scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
 ) -> Plan:
     """The plan of an ensemble."""
-    name, why, kind = ensemble.engine_of_systems(scenario, integrator)
+    asked = asked_of_run(scenario, count, team().size)
+    name, why, kind = ensemble.engine_of_systems(scenario, integrator, asked)
     options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
-    require_support(scenario, kind, count, scenario.precision, team().size)
+    require_support(scenario, kind, scenario.precision, asked)
     ensemble.check_ensemble(scenario, integrator, count, schedule)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 

@@ -19,14 +19,20 @@ def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
     return imported(kind.facts.systems) if scenario.ensemble and kind.facts.systems else kind
 
 
-def require_support(scenario: Scenario, engine: type[Engine], count: int, precision: str, ranks: int = 1) -> None:
-    """Raise an InputError if a scenario's scheme, with an engine, does not support what the scenario asks. The line names
-    what is to blame: the first thing without which it would be supported."""
-    ensemble, law, chosen = scenario.ensemble, scenario.gravity, scenario.integrator.scheme
-    asked: dict[str, Any] = {
+def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
+    """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
+    what the scheme needs, and what the engine's options say."""
+    return {
         "particles": count, "ranks": ranks, "fields": tuple(map(type, chosen_fields(scenario))),
-        "systems": ensemble.count if ensemble else 0, "collisions": scenario.collisions is not None,
+        "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
+        "unlimited": scenario.integrator.dt is None,
     }  # fmt: skip
+
+
+def require_support(scenario: Scenario, engine: type[Engine], precision: str, asked: dict[str, Any]) -> None:
+    """Raise an InputError if a scenario's scheme, with an engine, does not support what is ``asked``, see
+    :func:`asked_of_run`. The line names what is to blame: the first thing without which it would be supported."""
+    ensemble, law, chosen = scenario.ensemble, scenario.gravity, scenario.integrator.scheme
 
     def reason(scheme: str = chosen, gravity: Gravity = law, precision: str = precision, **changed: Any) -> str:
         return unsupported(scheme_for(scenario, scheme), engine, gravity, precision, **asked | changed)
@@ -42,6 +48,7 @@ def require_support(scenario: Scenario, engine: type[Engine], count: int, precis
             "give one length",
         ),
         ("gravity.softening", laws, f"write 'softening: {' or '.join(laws)}'"),
+        ("integrator.dt", not reason(unlimited=False), "give the largest step, 'dt'"),
         ("fields", not all(reason(fields=(each,)) for each in asked["fields"]), "remove one of them"),
         ("fields", not reason(fields=()), "remove 'fields'"),
         ("collisions", not reason(collisions=False), "remove 'collisions'"),

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nbody.errors import InputError, did_you_mean, printable
+from nbody.errors import InputError, did_you_mean, printable, shortened
 from nbody.scenario import packaged
 from nbody.scenario.units import Scale, magnitude
 
@@ -103,7 +103,7 @@ class ScenarioText:
         for key, after in pairwise(keys):
             place = _place(group, key, option)
             below = group[place] if isinstance(group, list) else group.get(key)
-            if isinstance(below, list | tuple) and after.isdigit():
+            if isinstance(below, list | tuple) and after.isdecimal():
                 group[place] = list(below)
             elif below is not None and not isinstance(below, str | Mapping):
                 return self
@@ -121,8 +121,10 @@ def _place(group: Any, key: str, option: str) -> Any:
     """The index of a list that a key such as ``0`` names; the key itself in a group of keys."""
     if not isinstance(group, list):
         return key
-    if not key.isdigit() or int(key) >= len(group):
-        raise InputError(f"{option}: the list has {len(group)} items, counted from 0; there is no '{key}'")
+    if not key.isdecimal() or len(key) > len(str(len(group))) or int(key) >= len(group):
+        raise InputError(
+            f"{option}: the list has {len(group)} items, counted from 0; there is no '{shortened(key, 60)}'"
+        )
     return int(key)
 
 

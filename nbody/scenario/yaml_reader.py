@@ -75,7 +75,7 @@ def read_text(text: str, name: str, folder: Path) -> ScenarioText:
 def read_assignment(text: str, option: str = "--set") -> tuple[Keys, Any]:
     """Split ``engine.theta=0.5`` into keys and value. Raises InputError, which begins with the option that gave it."""
     key, equals, value = text.partition("=")
-    if not equals or not all(part.isidentifier() or part.isdigit() for part in key.split(".")):
+    if not equals or not all(part.isidentifier() or part.isdecimal() for part in key.split(".")):
         raise InputError(f"{option}: must be KEY=VALUE, as in engine.theta=0.5, got {text[:60]!a}")
     return tuple(key.split(".")), read_text(f"value: {value}", f"{option} {key}", Path()).values["value"]
 

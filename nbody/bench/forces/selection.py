@@ -96,17 +96,15 @@ def competitors(
     found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        offered = [precision for precision in precisions if precision in kind.can.precisions]
+        reasons = {each: kind.supports(Problem(Gravity(), each, largest)) for each in precisions}
+        offered = [precision for precision in precisions if not reasons[precision]]
         if name in engines and kind.can.device not in on:
             why = f"none here ({reason})" if (reason := kind.can.device == "gpu" and card.no_gpu()) else "not measured"
             raise InputError(
                 f"--engines: '{name}' works on the {kind.can.device}, which is {why}; add --{kind.can.device}"
             )
         if name in engines and not offered:
-            raise InputError(
-                f"--engines: '{name}' computes in {' or '.join(kind.can.precisions)}, not in {' or '.join(precisions)}; "
-                "choose another --precision"
-            )
+            raise InputError(f"--engines: '{name}': {reasons[precisions[0]]}; choose another --precision")
         baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
         if not baseline and (kind.can.device not in on or (name not in engines if engines else kind.can.is_tree)):
             continue

@@ -5,7 +5,7 @@ from typing import Any
 
 from nbody.errors import InputError
 
-DEFAULT = "1,2,4,8"
+DEFAULT, ENGINE = "1,2,4,8", "gpu-symmetric"
 
 
 def prepare(
@@ -34,7 +34,8 @@ def prepare(
     from nbody.bench import card, report
     from nbody.bench.scaling import suite
     from nbody.forces import ENGINES
-    from nbody.run.gpus import DIVIDES
+    from nbody.forces.problem import Problem
+    from nbody.law import Gravity
 
     card.require_gpu("nbody bench scaling")
     there = gpu.device_count()
@@ -46,9 +47,9 @@ def prepare(
         raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
     if unknown := [name for name in precision if name not in suite.PRECISIONS]:
         raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
-    for name in engines:
-        if not ENGINES.load(name, "--engines: ").can.gpus:
-            raise InputError(f"--engines: '{name}' computes on one device; leave it out")
     counts, known = particles or suite.COUNTS, [number for number in requested if number <= there]
-    kinds = [(engine, each) for engine in engines or [DIVIDES] for each in precision or suite.PRECISIONS[:1]]
+    kinds = [(engine, each) for engine in engines or [ENGINE] for each in precision or suite.PRECISIONS[:1]]
+    for engine, each in kinds:
+        if reason := ENGINES.load(engine, "--engines: ").supports(Problem(Gravity(), each, gpus=max(2, requested[-1]))):
+            raise InputError(f"--engines: '{engine}': {reason}; leave it out")
     return lambda notify: report.Report(report.machine(), suite.measure(known, counts, kinds, notify))

@@ -38,6 +38,12 @@ def _whole(part: Any) -> int:
     return int(part)
 
 
+def gpus_asked(gpus: Any) -> int:
+    """The number of GPUs of a :class:`~nbody.forces.problem.Problem` for what :func:`gpus_from` returns: 1 if none is named,
+    else at least 2, since only an engine whose work several GPUs divide can be told which ones."""
+    return max(2, gpus if isinstance(gpus, int) else 0) if gpus not in (None, 1) else 1
+
+
 class GpuOptions(Group):
     """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
 

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.errors import InputError
 from nbody.forces.direct.gpu_engine import GpuEngine, Shape
 from nbody.forces.direct.gpu_pair_sums import (
     SLICES,
@@ -32,7 +31,17 @@ from nbody.forces.direct.gpu_pair_sums import (
 )
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.direct.gpu_triangle import LANES, SHARES_FROM, Node, PairTiling, PairWork, card_limits, divided, push
+from nbody.forces.direct.gpu_triangle import (
+    LANES,
+    SHARES,
+    SHARES_FROM,
+    Node,
+    PairTiling,
+    PairWork,
+    card_limits,
+    divided,
+    push,
+)
 from nbody.forces.engine import Memory
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
@@ -112,6 +121,12 @@ class SymmetricEngine(GpuEngine):
     _name = "gpu-symmetric"
     _build = staticmethod(build)
 
+    @classmethod
+    def supports(cls, problem: Problem) -> str:
+        if max(problem.gpus, problem.ranks) > SHARES:
+            return f"{SHARES} GPUs at most divide its work"
+        return super().supports(problem)
+
     def _prepare(self, state: State, particles: Particles) -> None:
         # Chooses how pairs are weighted, and allocates the partial sums.
         super()._prepare(state, particles)
@@ -129,8 +144,6 @@ class SymmetricEngine(GpuEngine):
         """The parts of the devices, and what is added in the end. With ranks, this one's part is the only one."""
         transport, dtypes = state.partition.transport, (self._dtype, self._shape().dtype)
         size, rank, ranks = transport.size, transport.number, transport.ranks > 1
-        if size > work.shares:
-            raise InputError(f"{work.count} bodies can be divided among {work.shares} GPUs at most, not {size}")
         first, planned = bounds(work.shares, size), planned_parts(work, size)
         counts, slots = [len(left) for _, left, _ in planned], [slots for _, _, slots in planned]
         rows = bounds(work.count, transport.ranks, LANES)

@@ -48,7 +48,7 @@ class ManySystems(OwnForces):
             return "the systems of an ensemble have no collisions"
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
-        return float64_alone(problem)
+        return super().supports(engine, problem._replace(systems=0)) or float64_alone(problem)
 
     def start(self, motion: Motion) -> None:
         x, _ = self._bodies(motion)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.integrators.wisdom_holman import WisdomHolman, permutations
@@ -32,13 +34,18 @@ class WisdomHolmanSystems(ManySystems):
         self._sorted = np.zeros((systems, 0), np.int64)
         self._maps: Any = None
 
+    @classmethod
+    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+        if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
+            bodies = problem.particles // problem.systems
+            return f"on a GPU a system has at most {most} bodies, not {bodies}; choose engine cpu"
+        return super().supports(engine, problem)
+
     def start(self, motion: Motion) -> None:
         # The planets of each system are sorted by their distance from its star.
         super().start(motion)
         x, v = self._bodies(motion)
-        m, gravity = self._masses(motion), motion.engine.gravity
-        if gravity.softening != "none":
-            raise InputError("gravity: orbits about the star are not softened; write 'softening: none'")
+        m = self._masses(motion)
         heavy = m[:, 0] > m[:, 1:].max(axis=1)
         if not heavy.all():
             raise InputError(
@@ -74,12 +81,7 @@ class WisdomHolmanSystems(ManySystems):
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
-        bodies = motion.state.count // self._systems
-        if motion.engine.can.device == "gpu" and bodies - 1 > MOST_PLANETS:
-            raise InputError(
-                f"ensemble: on a GPU a system has at most {MOST_PLANETS + 1} bodies, got {bodies}; choose engine cpu"
-            )
-        self._sorted = np.zeros((self._systems, bodies), np.int64)
+        self._sorted = np.zeros((self._systems, motion.state.count // self._systems), np.int64)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system, and its bodies in the order of their distances from the star."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbody.diagnostics.centre import centre_of_mass
 from nbody.diagnostics.core import density_centre
-from nbody.errors import InputError
+from nbody.errors import InputError, shortened
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
@@ -47,9 +47,12 @@ class Follow:
         self._known: dict[int, Array] = {}
         if target in CENTRES:
             return
-        found = np.flatnonzero(source.catalogue.id == int(target)) if target.isdecimal() else np.zeros(0)
+        an_id = target.isdecimal() and len(target) < 20  # an id has 64 bits
+        found = np.flatnonzero(source.catalogue.id == int(target)) if an_id else np.zeros(0)
         if not len(found):
-            raise InputError(f"--track {target}: must be {', '.join(CENTRES)} or the id of a body of the run")
+            raise InputError(
+                f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)} or the id of a body of the run"
+            )
         self.body = int(found[0])
         source.shown.keep(self.body)
 
