@@ -13,50 +13,21 @@ A frame between two steps is a shorter step from the last one, and is not fed ba
 """
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import too_short
-from nbody.integrators.few_bodies import components, shortest_time
+from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
+from nbody.integrators.leapfrog_adaptive_kernels import rate, steps_for
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
-
-
-@cache
-def rate(parallel: bool) -> Callable:
-    """The compiled function ``rate(x, v, m, G, length2, scale)``: ρ η of (3, N) positions and velocities. ``scale`` is near
-    the result, so that its powers neither overflow nor vanish."""
-
-    def rate(x, v, m, G, length2, scale):
-        sums, unit = np.zeros(m.size), 1.0 / scale**2
-        for i in prange(m.size):
-            total = 0.0
-            xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
-            for j in range(i):
-                dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
-                vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
-                r2 = length2 + dx * dx + dy * dy + dz * dz
-                both = mi + m[j]
-                square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
-                square *= square
-                square *= square
-                total += square * square if both > 0.0 else 0.0
-            sums[i] = total
-        return scale * sums.sum() ** (1 / 16)
-
-    return disk_cached(rate, parallel=parallel, fastmath=FAST)
 
 
 class LeapfrogAdaptive(Integrator):
@@ -99,6 +70,9 @@ class LeapfrogAdaptive(Integrator):
             state.clock.current = Outputs.ACCELERATION
         motion.evaluate()
         while steps and state.clock.time < until:
+            if made := self._few_steps(motion, steps, until) if in_one_call(motion) else 0:
+                steps -= made
+                continue
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
             if not self._rate >= 0 or math.isinf(min(h, until)) or state.clock.time + min(h, until) == state.clock.time:
                 raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
@@ -112,6 +86,20 @@ class LeapfrogAdaptive(Integrator):
                 self._rate = 2 * self._wanted(motion) - self._rate
             else:
                 state.clock.time = until
+
+    def _few_steps(self, motion: Motion, steps: int, until: float) -> int:
+        """Make steps that end before the time ``until``, at most ``steps``. Returns their number."""
+        state: Any = motion.state
+        law, clock = motion.engine.gravity, state.clock
+        made, self._time, self._rate, self._scale = steps_for(law.softening, state.dimensions)(
+            state.position, state.velocity, state.acceleration, state.mass, (law.G, law.length2),
+            (clock.time, float(self.dt)), (steps, float(until)), (float(self._rate), float(self._scale)),
+            self._options.eta,  # type: ignore[attr-defined]
+        )  # fmt: skip
+        if made:
+            clock.step, clock.time, clock.current = clock.step + made, self._time, self.facts.leaves
+        state.progress.report(made * motion.engine.work(state))
+        return int(made)
 
     def _step(self, motion: Motion, h: float) -> None:
         motion.state.moves.kick(h / 2)

@@ -47,7 +47,8 @@ def chosen_engine(
         left_out.append("accuracy")
         if accuracy is not None and not found.why:
             found = found._replace(why=f"it sums over all pairs, which is more accurate than {accuracy:g}")
-    return found, EngineChoice(name=written, **{key: value for key, value in options.items() if key not in left_out})
+    kept = {key: value for key, value in options.items() if key not in left_out}
+    return found, EngineChoice(name=written, **kept) if options else scenario.engine
 
 
 def _options_of(name: str) -> type[Group]:
