@@ -14,9 +14,8 @@ import nbody
 from nbody import gpu
 from nbody.fields.added import AddedFields
 from nbody.fields.point_mass import PointMass
-from nbody.forces import ENGINES
+from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
-from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
 from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
@@ -311,7 +310,7 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
     groups, doubled the shuffles, needed a stack, and took 10 % of the time."""
     from numba import types
 
-    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.gpu_engine import Shape
     from nbody.forces.tree.expansions import Basis
     from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from nbody.errors import InputError
 from nbody.forces.choose import Choice, Notify, check_name, choose
-from nbody.forces.direct.gpu_options import GpuOptions, gpus_asked
-from nbody.forces.options import Accuracy
+from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators.integrator import Integrator

@@ -108,7 +108,12 @@ class CpuKernelCache(FunctionCache):
         """
         rtsys.initialize(target_context)
         found = load_bytes(self.name(self._index_key(sig, target_context.codegen())))
-        return None if found is None else CompileResult._rebuild(target_context, *pickle.loads(found))
+        if found is None:
+            return None
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(found))
+        except (ImportError, AttributeError):  # a type of its arguments has moved to another module
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the kernel to disk, if possible."""
