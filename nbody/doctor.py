@@ -107,7 +107,7 @@ def examine_ranks() -> Iterator[Finding]:
 def _exchange_of_gpus(ranks: Team) -> Finding:
     """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
     from nbody import gpu
-    from nbody.forces.layers.ranks import Ranks
+    from nbody.forces.transports.ranks import Ranks
 
     dividing, stream = Ranks(ranks), gpu.cuda.stream()
 

@@ -24,17 +24,17 @@ def compiled(
     pytest.importorskip("cuda.core")
     from numba import types
 
+    from nbody.forces import gpu_engine
     from nbody.forces.direct import gpu_pairs
-    from nbody.forces.direct.gpu_engine import Shape, kernel_of
 
     real = types.float32
     wide = types.float64 if mixed else real
-    shape = Shape(softening, dimensions, np.dtype(np.float32), outputs, mixed)
+    shape = gpu_engine.Shape(softening, dimensions, np.dtype(np.float32), outputs, mixed)
     if engine == "gpu-symmetric":
         kernel = gpu_pairs.build(shape, tiling, masses)
         signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
     else:
-        kernel = kernel_of(ENGINES.load(engine), shape)
+        kernel = gpu_engine.compiled(ENGINES.load(engine)._build, shape)
         signature = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
     return for_h200(kernel, signature)
 

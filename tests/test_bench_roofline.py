@@ -38,8 +38,8 @@ class Compiled:
         from numba import types
 
         from nbody.forces.direct import gpu_pairs
-        from nbody.forces.direct.gpu_engine import Shape, kernel_of
         from nbody.forces.direct.gpu_triangle import PairTiling
+        from nbody.forces.gpu_engine import Shape, compiled
 
         real = getattr(types, precision)
         shape = Shape("plummer", 3, np.dtype(precision), Outputs.ACCELERATION)
@@ -47,7 +47,7 @@ class Compiled:
             kernel = gpu_pairs.build(shape, PairTiling(4, 8 if precision == "float32" else 4), "product")
             arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
         else:
-            kernel = kernel_of(ENGINES.load(name), shape)
+            kernel = compiled(ENGINES.load(name)._build, shape)
             arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
         try:
             self.code = gpu.ptx(kernel, arguments)

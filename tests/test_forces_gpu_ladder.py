@@ -35,8 +35,8 @@ WIDE = CardLimits(blocks=132, budget=1 << 31, piece=1 << 40)
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Runs are divided into shares for any number of bodies."""
-    monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
+    """Runs are divided into segments for any number of bodies."""
+    monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
 
 
 def units_of(work, launch):
@@ -61,13 +61,13 @@ def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, coun
     chunks, tiles = -(-count // tiling.chunk), -(-count // tiling.tile)
     met = np.zeros((tiles, chunks), int)
     work = divided(count, tiling, 4, CardLimits(resident, budget, piece))
-    begin = [work.shares * k // devices for k in range(devices + 1)]
+    begin = [work.segments * k // devices for k in range(devices + 1)]
     for launch in (launch for k in range(devices) for launch in work.launches(begin[k], begin[k + 1])):
         slots = {}
         for run, tile, chunk in units_of(work, launch):
             met[tile, chunk] += 1
             slot = run - launch.run + tile - launch.first
-            assert slots.setdefault(slot, (run, tile)) == (run, tile)  # no two share a place in 'rows'
+            assert slots.setdefault(slot, (run, tile)) == (run, tile)  # no two segment a place in 'rows'
             assert slot < launch.blocks + launch.tiles and launch.first <= tile < launch.first + launch.tiles
     on_or_above = np.arange(chunks) >= tiling.bodies * np.arange(tiles)[:, None]
     assert np.array_equal(met, on_or_above.astype(int))
@@ -76,7 +76,7 @@ def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, coun
 @pytest.mark.parametrize("tiling", TILINGS)
 def test_the_sum_finds_every_run_of_a_tile(shared, tiling):
     work = divided(4097, tiling, 4, WIDE)
-    (launch,) = work.launches(0, work.shares)
+    (launch,) = work.launches(0, work.segments)
     done = {(run, tile) for run, tile, _ in units_of(work, launch)}
     sought = set()
     for tile in range(launch.tiles):
@@ -90,7 +90,7 @@ def test_no_run_has_more_than_one_unit_more_than_another():
     for tiling in TILINGS:
         for count in (20480, 40000):
             work = divided(count, tiling, 4, WIDE._replace(blocks=132 * 5))
-            (launch,) = work.launches(0, work.shares)
+            (launch,) = work.launches(0, work.segments)
             done = np.bincount([run for run, _, _ in units_of(work, launch)])
             assert len(done) == work.runs and done.max() - done.min() <= 1
 
@@ -98,19 +98,19 @@ def test_no_run_has_more_than_one_unit_more_than_another():
 def test_shares_begin_where_their_first_run_does(shared):
     work = divided(4097, PairTiling(2, 4), 4, WIDE)
     first = {}
-    for launch in work.launches(0, work.shares):
+    for launch in work.launches(0, work.segments):
         for run, tile, chunk in units_of(work, launch):
             first.setdefault(run, (tile, chunk))
-    assert work.shares == gpu_triangle.SHARES
-    for tile, chunk, run in work.places[:-1]:
+    assert work.segments == gpu_triangle.SEGMENTS
+    for tile, chunk, run in work.starts[:-1]:
         assert first[int(run)] == (tile, chunk)
-    assert work.places[-1, 2] == work.runs
+    assert work.starts[-1, 2] == work.runs
 
 
 def test_a_million_bodies_keep_to_the_budget():
     work = divided(1 << 20, PairTiling(4, 13), 4, WIDE)
-    launches = list(work.launches(0, work.shares))
-    assert len(launches) > 1 and len(launches) <= work.shares // work.step
+    launches = list(work.launches(0, work.segments))
+    assert len(launches) > 1 and len(launches) <= work.segments // work.step
     assert max(4 * work.columns(launch) for launch in launches) <= WIDE.budget
     assert max(4 * work.rows(launch) for launch in launches) < 256 << 20
 
@@ -125,8 +125,8 @@ def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
     if count == 65536 and devices > 2:
         return
     assert work.runs % (blocks * devices) == 0
-    for launch in work.launches(0, work.shares // devices):
-        assert launch.blocks % (work.runs // work.shares) == 0
+    for launch in work.launches(0, work.segments // devices):
+        assert launch.blocks % (work.runs // work.segments) == 0
 
 
 @pytest.fixture
@@ -166,13 +166,13 @@ def test_a_launch_is_no_longer_than_a_piece(card):
     tiling = PairTiling(4, 13)
     limits = card_limits(tiling, np.dtype(np.float32), 60)
     work = divided(1 << 21, tiling, 4, limits)
-    pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.shares)]
+    pairs = [launch.units * tiling.tile * tiling.chunk for launch in work.launches(0, work.segments)]
     assert max(pairs) * 2 <= limits.piece < 4 * max(pairs) and len(pairs) > 40
     assert sum(pairs) * 2 == pytest.approx((1 << 21) ** 2, rel=0.01)
 
 
 def with_masses(mass):
-    """Bodies at random places, of given masses."""
+    """Bodies at random starts, of given masses."""
     bodies = random_bodies(len(mass))
     return Particles(np.asarray(mass, float), bodies.position, bodies.velocity)
 
@@ -300,7 +300,7 @@ def test_the_symmetric_engine_is_right_for_any_masses_and_any_count(masses, coun
 def test_the_energy_alone_is_that_of_the_potentials_and_changes_no_bit(
     softening, length, dimensions, precision, masses
 ):
-    """1001 bodies leave places in the last chunk and tile; one body has nothing to be bound to."""
+    """1001 bodies leave starts in the last chunk and tile; one body has nothing to be bound to."""
     engine = ENGINES.load("gpu-symmetric")(Gravity(2.5, dimensions, softening, length), precision)
     for count in (1, 1001):
         bodies = random_bodies(count, dimensions)
@@ -325,7 +325,7 @@ def test_launches_change_no_bit_and_shares_change_rounding_only(monkeypatch):
     bodies = random_bodies(20001)
     law = {"softening": "plummer", "length": 0.05, "engine": "gpu-symmetric", "precision": "float32"}
     alone = accelerations(bodies.position, bodies.mass, **law)
-    monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
+    monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
     whole = accelerations(bodies.position, bodies.mass, **law)
     monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 3_000_000)
     launched = accelerations(bodies.position, bodies.mass, **law)

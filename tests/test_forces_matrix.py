@@ -203,7 +203,7 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potentia
     pytest.importorskip("cuda.core")
     from numba import types
 
-    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.gpu_engine import Shape
     from nbody.forces.matrix import gpu as matrix_gpu
 
     shape, rows, real = Shape(softening, 3, np.dtype(np.float32), potential), types.float32[:, ::1], types.float32

@@ -17,13 +17,13 @@ from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
 from nbody import gpu
-from nbody.forces import ENGINES
+from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
-from nbody.forces.direct import gpu_engine, gpu_symmetric, gpu_triangle
+from nbody.forces.direct import gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
-from nbody.forces.layers import ranks as ranks_layer
+from nbody.forces.transports import ranks as ranks_layer
 from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.state import Outputs
@@ -154,7 +154,7 @@ def pretended(monkeypatch):
         monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
         monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
         monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
-        monkeypatch.setattr(gpu_triangle, "SHARES_FROM", 1)
+        monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
         kind = ENGINES.load(engine)
         monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
         monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(ranks_layer.FEWEST, 1))
@@ -188,7 +188,7 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
     for devices, budget in ((1, None), (2, None), (3, 2500)):
         a, phi, state = pretended(devices, bodies, precision, outputs, budget=budget)
         found.add(a.tobytes() + (phi.tobytes() if outputs != Outputs.ACCELERATION else b""))
-        assert len(state.workspace.parts) == devices and state.workspace.work.shares > 1
+        assert len(state.workspace.parts) == devices and state.workspace.work.segments > 1
         assert (len(state.workspace.parts[0].launches) > 1) == (budget is not None)
         if devices > 1:
             assert state.workspace.rest.nodes.nbytes == node_bytes(state.workspace.work, devices)

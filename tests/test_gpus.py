@@ -18,13 +18,13 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
-from nbody.forces.direct.gpu_options import GpuOptions, gpus_asked
 from nbody.forces.direct.gpu_triangle import push
+from nbody.forces.options import GpuOptions, gpus_asked
 from nbody.forces.problem import Problem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.parallel.shares import cover
+from nbody.parallel.segments import cover
 from nbody.run import plan as run_plan
 from nbody.run.gpus import say_if_few
 from nbody.scenario import Scenario
@@ -232,7 +232,7 @@ FAILING = """
 import contextlib, json
 from nbody.cli import main
 from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.layers import gpus as layer
+from nbody.forces.transports import gpus as layer
 from nbody.gpu import failures, peers, waiting
 
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
@@ -321,7 +321,7 @@ def test_two_gpus_divide_rows_with_the_bits_of_one(engine):
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
 def test_two_gpus_divide_a_tree_with_the_bits_of_one(monkeypatch, precision):
     """With an outlier, which has a tree of its own. Also without access to each other's memory."""
-    from nbody.forces.layers import gpus as layer
+    from nbody.forces.transports import gpus as layer
 
     kind = ENGINES.load("gpu-tree")
     monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))

@@ -146,7 +146,7 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
     ],
 )
 def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
-    """More interactions than ``shares.WORTH``."""
+    """More interactions than ``segments.WORTH``."""
     (tmp_path / "large.yaml").write_text(
         SCENARIO.replace("particles: 200", "particles: 4500").replace("steps: 20", "steps: 4")
     )

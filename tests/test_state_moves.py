@@ -85,7 +85,7 @@ GRAPHS = textwrap.dedent("""
     import numpy as np
     sys.path.insert(0, "tests")
     from conftest import random_bodies
-    from nbody.forces.direct.gpu_engine import GpuEngine
+    from nbody.forces.kernel_engine import KernelEngine
     from nbody.integrators import INTEGRATORS
     from nbody.integrators.integrator import Motion
     from nbody.law import Gravity
@@ -131,8 +131,8 @@ GRAPHS = textwrap.dedent("""
         def __getitem__(self, grid):
             return lambda *arrays: launch("moves", lambda: make_moves(*(getattr(a, "_ary", a) for a in arrays)))
 
-    class Springs(GpuEngine):
-        can = GpuEngine.can._replace(potential="summed")
+    class Springs(KernelEngine):
+        can = KernelEngine.can._replace(potential="summed")
         def _kernel(self, potential, state):
             return potential
         def _launch(self, potential, state, G, length2):

@@ -344,7 +344,7 @@ def test_an_accuracy_beyond_the_precision_is_refused_by_one_line():
 
 def test_ranks_that_divide_the_targets_have_the_bits_of_one_process(monkeypatch):
     """Of all bodies, and of every seventh; the ranks are pretended."""
-    monkeypatch.setattr("nbody.parallel.shares.WORTH", 0)
+    monkeypatch.setattr("nbody.parallel.segments.WORTH", 0)
     particles = bodies(sphere())
     some = np.arange(N) % 7 == 0
 

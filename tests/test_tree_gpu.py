@@ -14,9 +14,8 @@ import nbody
 from nbody import gpu
 from nbody.fields.added import AddedFields
 from nbody.fields.point_mass import PointMass
-from nbody.forces import ENGINES
+from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
-from nbody.forces.direct import gpu_engine
 from nbody.forces.kept_tree import Tree
 from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
@@ -311,7 +310,7 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
     groups, doubled the shuffles, needed a stack, and took 10 % of the time."""
     from numba import types
 
-    from nbody.forces.direct.gpu_engine import Shape
+    from nbody.forces.gpu_engine import Shape
     from nbody.forces.tree.expansions import Basis
     from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
 
@@ -367,7 +366,7 @@ def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(preci
     kind = ENGINES.load("gpu-tree")
     engine = kind(Gravity(1.0, 3, "plummer", 0.02), precision, TreeOptions(accuracy=1e-3))
     state = engine.load(bodies(plummer(5000)))
-    owners = state, state.workspace, state.workspace.cells, *state.frames._staging_area()._sides
+    owners = state, state.workspace, state.workspace.cells, *state.frames._staging_area()._buffers
     others = {id(state.workspace.cells.last_work), id(state.clock._start)}  # in the host's memory, and of 8 bytes
     arrays = [array for owner in owners for array in vars(owner).values() if hasattr(array, "copy_to_host")]
     taken = {id(memory_of(array._ary)): memory_of(array._ary).nbytes for array in arrays if id(array) not in others}
@@ -383,10 +382,10 @@ def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_h
         engine, state = tiny(particles)
         cells = state.workspace.cells
         engine.evaluate(state)
-        counts, (regions, _, cell_bytes, row_bytes) = cells.counts.copy_to_host(), cells._room
+        counts, (regions, _, cell_bytes, row_bytes) = cells.counts.copy_to_host(), cells._limits
         found = counts[gpu_build.REGIONS]
         rows = -(-counts[gpu_build.LEVELS + 1] * cell_bytes // row_bytes) + found - missing
-        cells.lists, cells._room = cells.lists[:rows], (regions, rows, cell_bytes, row_bytes)
+        cells.lists, cells._limits = cells.lists[:rows], (regions, rows, cell_bytes, row_bytes)
         state.invalidate()
         engine.evaluate(state)
         assert cells.counts.copy_to_host()[gpu_build.ROOM] == found - missing > 0

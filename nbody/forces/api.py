@@ -8,10 +8,9 @@ import numpy as np
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
 from nbody.forces.devices import require_device
-from nbody.forces.direct.gpu_options import gpus_asked
 from nbody.forces.layers import layered
 from nbody.forces.memory import check_fits
-from nbody.forces.options import Accuracy
+from nbody.forces.options import Accuracy, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import AUTOMATIC, ENGINES

@@ -1,14 +1,14 @@
 """What a force engine is: positions in, accelerations (jerk, potential) out, in the run's precision.
 
 An engine never moves a particle. To add one: a file with a subclass of :class:`Engine` (or of
-:class:`~nbody.forces.direct.gpu_engine.GpuEngine`), and a line in ``ENGINES``. External fields and bodies without mass are
+:class:`~nbody.forces.gpu_engine.GpuEngine`), and a line in ``ENGINES``. External fields and bodies without mass are
 layers around any engine: :mod:`nbody.forces.layers`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,11 +109,14 @@ class Engine(ABC):
     class Options(Group):
         """The engine's own options in a scenario, ``engine: {name: …, option: …}``: none."""
 
-    can: ClassVar[Abilities] = Abilities()
+    can: Abilities = Abilities()
     """What it can compute; :meth:`supports` answers from it."""
 
-    state_type: ClassVar[type[State]]
+    state_type: type[State]
     """The kind of state that :meth:`load` makes."""
+
+    _devices: tuple[int, ...] = (0,)
+    """The GPUs that compute the forces together, of which the first one holds the state."""
 
     def __init__(
         self, gravity: Gravity, precision: str = "float64", options: Group | None = None, team: Team = ALONE
@@ -201,6 +204,16 @@ class Engine(ABC):
     def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         """Fill the rows of the targets, in engines that compute targets."""
         raise NotImplementedError
+
+
+def team_of(engine: Engine) -> Team:
+    """The ranks that compute the forces together."""
+    return engine._team
+
+
+def devices_of(engine: Engine) -> tuple[int, ...]:
+    """The numbers of the GPUs that compute the forces together, of which the first one holds the state."""
+    return engine._devices
 
 
 def evaluations(can: Abilities, outputs: Outputs, current: Outputs) -> int:

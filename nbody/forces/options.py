@@ -1,11 +1,53 @@
-"""The options of ``auto`` and ``gpu``, which stand for several engines."""
+"""The options of several engines: which GPUs compute, and the accuracy that ``auto`` and ``gpu`` pass on."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from nbody.forces.direct.gpu_options import GpuOptions
-from nbody.scenario.fields import Positive
+from nbody.scenario.fields import Group, Positive, shown
+
+
+def gpus_from(value: Any) -> Any:
+    """A number of GPUs, ``all``, or a list of their numbers; a text may have each of them: ``2``, ``all``, ``0,2``, and
+    ``2,`` for the list of one.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if value is None:
+        return None
+    parts = value.removesuffix(",").split(",") if isinstance(value, str) else value
+    listed = "," in value if isinstance(value, str) else isinstance(value, Sequence)
+    if value == "all":
+        return "all"
+    try:
+        numbers = [_whole(part) for part in (parts if isinstance(parts, Sequence) else [parts])]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (not listed and numbers == [0]):
+        raise ValueError(f"must be a number of GPUs from 1 on, all, or their own numbers as in 0,2; got {shown(value)}")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"names a GPU twice, got {shown(value)}")
+    return numbers if listed else numbers[0]
+
+
+def _whole(part: Any) -> int:
+    if isinstance(part, bool) or (isinstance(part, float) and not part.is_integer()):
+        raise ValueError
+    return int(part)
+
+
+def gpus_asked(gpus: Any) -> int:
+    """The number of GPUs of a :class:`~nbody.forces.problem.Problem` for what :func:`gpus_from` returns: 1 if none is named,
+    else at least 2, since only an engine whose work several GPUs divide can be told which ones."""
+    return max(2, gpus if isinstance(gpus, int) else 0) if gpus not in (None, 1) else 1
+
+
+class GpuOptions(Group):
+    """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
+
+    gpus: Annotated[Any, BeforeValidator(gpus_from)] = None
 
 
 class Accuracy(GpuOptions):

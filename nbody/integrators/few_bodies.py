@@ -31,7 +31,7 @@ class FewBodies(OwnForces):
     """A scheme whose kernel makes many steps without returning to Python."""
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device != "cpu":
             return "this scheme computes its own forces, on the CPU"
         return super().supports(engine, problem) or float64_alone(problem)

@@ -11,7 +11,6 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.fields.field import VelocityField
 from nbody.forces.engine import Engine
-from nbody.forces.layers.layer import innermost
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
@@ -152,7 +151,7 @@ class Integrator(ABC):
         return math.inf if self._dt is None else self._dt
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"."""
         facts, law = cls.facts, problem.gravity
@@ -183,7 +182,7 @@ class Integrator(ABC):
         """Add the scheme's columns to the state; ``contacts``: the run looks for collisions. Raises InputError if the engine
         does not offer what the scheme needs."""
         engine = motion.engine
-        if reason := unsupported(type(self), type(innermost(engine)), engine.gravity, engine.precision):
+        if reason := unsupported(type(self), engine, engine.gravity, engine.precision):
             raise InputError(f"scheme: {reason}")
         motion.state.add(*self.facts.columns)
 
@@ -238,7 +237,9 @@ class Integrator(ABC):
         """Restore the numbers that :meth:`arrays` returned."""
 
 
-def unsupported(scheme: type[Integrator], engine: type[Engine], gravity: Gravity, precision: str, **more: Any) -> str:
+def unsupported(
+    scheme: type[Integrator], engine: type[Engine] | Engine, gravity: Gravity, precision: str, **more: Any
+) -> str:
     """Why a scheme and an engine cannot be combined for what is asked, in one clause; empty if they can. ``more``: values of
     the :class:`~nbody.forces.problem.Problem`."""
     asked = scheme.facts.problem(gravity, precision)._replace(**more)

@@ -49,7 +49,7 @@ class LeapfrogAdaptive(Integrator):
         self._time = 0.0  # of the end of the last step; the state may be ahead of it, at a frame
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device != "cpu":
             return "this scheme works on the CPU"
         if problem.fields and problem.unlimited:

@@ -1,5 +1,5 @@
 """Who computes the parts of a force evaluation on a GPU: its own device alone; several of this process
-(:mod:`nbody.forces.layers.gpus`); or one of each rank (:mod:`nbody.forces.layers.ranks`)."""
+(:mod:`nbody.forces.transports.gpus`); or one of each rank (:mod:`nbody.forces.transports.ranks`)."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """NCCL: rows of ranks with a GPU each go from device to device, over NVLink or the network.
 
-NCCL sends messages and sums nothing: the order of a sum is that of its shares (:mod:`nbody.parallel.shares`), so the bits
-are the same as through host memory. Calls do not block and are polled with the team's time limit, since NCCL may not notice
-that another rank has died. For the same reason a communicator is never closed: that waits for the others, too.
+NCCL sends messages and sums nothing: the order of a sum is that of its segments (:mod:`nbody.parallel.segments`), so the
+bits are the same as through host memory. Calls do not block and are polled with the team's time limit, since NCCL may not
+notice that another rank has died. For the same reason a communicator is never closed: that waits for the others, too.
 """
 
 import os

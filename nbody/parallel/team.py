@@ -35,7 +35,7 @@ class Team(ABC):
         """True on rank 0, which alone writes files and messages."""
         return self.rank == 0
 
-    def share(self, count: int) -> tuple[int, int]:
+    def own(self, count: int) -> tuple[int, int]:
         """The part [first, last) of ``count`` equal pieces that belongs to this rank."""
         return self.bounds(count)[self.rank], self.bounds(count)[self.rank + 1]
 

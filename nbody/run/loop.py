@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
-from nbody.forces.layers.layer import devices_of
+from nbody.forces.engine import devices_of
 from nbody.integrators.integrator import FixedStep
 from nbody.run.calls import Calls
 from nbody.run.gpus import naming_failed

@@ -266,7 +266,7 @@ def plan(
     cpu = ENGINES.load("cpu")  # which has all that a scheme may need
     require_support(scenario, cpu, "float64", asked | {"ranks": 1})
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    name, why, chosen, precision = chosen_engine(scenario, integrator, problem, notify, measure)
+    (name, why, precision), chosen = chosen_engine(scenario, integrator, problem, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
     kind, options = component(scenario, "engine", chosen, ENGINES, name)

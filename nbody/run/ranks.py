@@ -70,7 +70,7 @@ def undivided(ranks: Team, engine: Engine, state: Any) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
     if ranks.size == 1 or engine.can.device != "gpu" or state.partition.transport.ranks > 1:
         return ""
-    from nbody.forces.layers.ranks import FEWEST
+    from nbody.forces.transports.ranks import FEWEST
 
     fewest = max(engine.can.divided_from, FEWEST[engine.precision])
     return (

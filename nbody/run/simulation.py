@@ -13,7 +13,7 @@ from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, counted
-from nbody.forces.layers.layer import devices_of
+from nbody.forces.engine import devices_of
 from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team

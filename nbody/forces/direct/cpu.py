@@ -1,31 +1,23 @@
 """The ``cpu`` engine: Numba, SIMD, each pair once, all cores. The kernel is in :mod:`nbody.forces.direct.cpu_pairs`."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident, power_of_two
 from nbody.forces.direct.cpu_few import few_kernels
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
 from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
 from nbody.forces.direct.cpu_species import sums_by_length
-from nbody.forces.direct.cpu_tiles import (
-    MOST_SHARES,
-    Shares,
-    Tiles,
-    add_shares,
-    pack,
-    unpack,
-)
+from nbody.forces.direct.cpu_tiles import MOST_SEGMENTS, Segments, Tiles, add_segments, pack, unpack
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.layers.sorted import acting
-from nbody.forces.layers.units import NEAREST, ComputeUnits, exponent, mark_coincident, power_of_two
 from nbody.forces.problem import Abilities, Problem
-from nbody.law import LAWS, Gravity
-from nbody.parallel import ALONE, Team
-from nbody.parallel.shares import add_over_ranks, cover, share_count, worth_dividing
+from nbody.law import LAWS
+from nbody.parallel.segments import add_over_ranks, cover, segment_count, worth_dividing
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -38,6 +30,25 @@ estimated."""
 
 FEW = 64
 """Up to so many bodies the sums are plain loops in float64. (64 bodies: 14 µs instead of 60 on one core; 96: even.)"""
+
+
+@dataclass
+class PairWorkspace:
+    """What the engine keeps for a state: how many bodies act, and the tiles of their pairs.
+
+    Attributes:
+        acting: M: the bodies after the first M have no mass, and are many; N if there are few, or no others.
+    """
+
+    acting: int
+    _tiles: Tiles | None = None
+    _made_for: tuple[int, Segments] | None = None
+
+    def tiles_for(self, count: int, dtype: np.dtype, segments: Segments) -> Tiles:
+        """Tiles for ``count`` bodies and some segments, made at the first call."""
+        if self._tiles is None or self._made_for != (count, segments):
+            self._tiles, self._made_for = Tiles.allocate(count, dtype, segments), (count, segments)
+        return self._tiles
 
 
 class CpuEngine(Engine):
@@ -58,8 +69,7 @@ class CpuEngine(Engine):
     2.4e-15 in float64.
 
     If species have softening lengths, each body sums over the others of each length (``cpu_species``): each pair twice.
-    Bodies without mass that come last are left out of the pairs if they are many (:mod:`nbody.forces.layers.massless`); how
-    many bodies act is the workspace of a state.
+    Bodies without mass that come last are left out of the pairs if they are many (:mod:`nbody.forces.layers.massless`).
     """
 
     can = Abilities(
@@ -68,19 +78,12 @@ class CpuEngine(Engine):
     )  # fmt: skip
     state_type = HostState
 
-    def __init__(
-        self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
-    ) -> None:
-        super().__init__(gravity, precision, options, team)
-        self._tiles: Tiles | None = None
-        self._made_for: tuple[int, Shares] | None = None  # the number of bodies in the tiles, and the shares
-
     def _prepare(self, state: State, particles: Particles) -> None:
         assert isinstance(state, HostState)
-        state.workspace = acting(state.mass)
+        state.workspace = PairWorkspace(acting(state.mass))
 
     def _work_per_evaluation(self, state: State) -> int:
-        return state.count * int(state.workspace)
+        return state.count * int(state.workspace.acting)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         if Outputs.JERK not in outputs:
@@ -115,9 +118,9 @@ class CpuEngine(Engine):
         length2, units = self._scaled(state)
         kernel = rows_for(LAWS.load(self.gravity.softening).name, outputs)
         x, v = components(state.position, units.position), components(state.velocity, power_of_two(1.0, -speed))
-        mass = (state.mass * self._dtype.type(units.mass))[: state.workspace]
+        mass = (state.mass * self._dtype.type(units.mass))[: state.workspace.acting]
         team = worth_dividing(self._team, len(targets) * len(mass))
-        own = slice(*team.share(len(targets)))
+        own = slice(*team.own(len(targets)))
         sums = np.empty((len(targets), SUMS), self._dtype)
         if self.gravity.per_species:
             softening2 = self._scaled_lengths(state, units)
@@ -142,7 +145,7 @@ class CpuEngine(Engine):
         if self._is_few(state):
             self._run_few(state, Outputs.POTENTIAL if potential else Outputs.ACCELERATION)
             return
-        first = 0 if self.gravity.per_species else int(state.workspace)
+        first = 0 if self.gravity.per_species else int(state.workspace.acting)
         if first:
             self._run_pairs(state, potential, first)
         if first < state.count:
@@ -181,12 +184,9 @@ class CpuEngine(Engine):
         acceleration, phi = state.acceleration[:count], state.potential[:count]
         team = worth_dividing(self._team, count**2)
         number, _, _ = Tiles.shape(count, self._dtype)
-        shares = share_count(number, MOST_SHARES)
-        own = Shares(*team.share(shares), shares)
-        if self._tiles is None or self._made_for != (count, own):
-            self._made_for = count, own
-            self._tiles = Tiles.allocate(count, self._dtype, own)
-        tiles = self._tiles
+        segments = segment_count(number, MOST_SEGMENTS)
+        own = Segments(*team.own(segments), segments)
+        tiles = state.workspace.tiles_for(count, self._dtype, own)
         law = LAWS.load(self.gravity.softening).name
         gravitate = gravitate_for(law, position.shape[1], potential)
         length2, units = self._scaled(state)
@@ -195,8 +195,8 @@ class CpuEngine(Engine):
         for first, last in rounds:
             gravitate(count, first, last, own, length2, tiles)
             state.progress.report(count**2 * (last - first) // rounds[-1][1])
-        add_shares(own, tiles)
-        bounds = [own.tile(share, number) for share in team.bounds(shares)]
+        add_segments(own, tiles)
+        bounds = [own.tile(segment, number) for segment in team.bounds(segments)]
         size = -(-count // number)
         slot = 0
         if team.size > 1:
@@ -204,7 +204,7 @@ class CpuEngine(Engine):
             nodes = [first - own.first for first, _ in cover(own.first, own.last)]
             kept = slice(3, 4) if potential else slice(position.shape[1])
             sums = tiles.sums_j[:, :, kept, :size]
-            total = add_over_ranks(team, shares, sums[:, nodes].swapaxes(0, 1), bounds)
+            total = add_over_ranks(team, segments, sums[:, nodes].swapaxes(0, 1), bounds)
             sums[bounds[team.rank] : bounds[team.rank + 1], slot] = total
         unpack(bounds[team.rank], bounds[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
         team.gather_rows(phi if potential else acceleration, [min(count, size * bound) for bound in bounds])

@@ -108,11 +108,9 @@ class CpuKernelCache(FunctionCache):
         """
         rtsys.initialize(target_context)
         found = load_bytes(self.name(self._index_key(sig, target_context.codegen())))
-        if found is None:
-            return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(found))
-        except (ImportError, AttributeError):  # of a version in which the type of an argument was in another module
+            return None if found is None else CompileResult._rebuild(target_context, *pickle.loads(found))
+        except (ImportError, AttributeError):  # another version of nbody has the types of its arguments in other files
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

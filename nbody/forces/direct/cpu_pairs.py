@@ -4,9 +4,9 @@ Bodies lie in tiles of a few hundred. For a pair of tiles the force of each pair
 both sides. The pairs of tiles are ordered like the games of a round-robin tournament: the tiles form a circle, and each is
 paired first with itself, then with its next neighbour, then with the one after that; half way round every two tiles have
 been paired. Tile b adds the forces on its own bodies to ``sums_i[b]`` and those on the bodies of tile c to
-``sums_j[c, share]``: a share is some contiguous tiles b, each thread computes whole shares, and the sums of all shares are
-added in one binary tree (:mod:`nbody.parallel.shares`). So no two threads write to the same place, and the bits are the same
-for any number of threads and of ranks.
+``sums_j[c, segment]``: a segment is some contiguous tiles b, each thread computes whole segments, and the sums of all
+segments are added in one binary tree (:mod:`nbody.parallel.segments`). So no two threads write to the same place, and the
+bits are the same for any number of threads and of ranks.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from nbody import law
 from nbody.forces.direct import cpu_roots, cpu_tiles
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
-from nbody.forces.direct.cpu_tiles import STRIDE, clear_share
+from nbody.forces.direct.cpu_tiles import STRIDE, clear_segment
 from nbody.law import pair_law
 
 LAW_FILES = [str(path) for path in sorted(Path(str(law.__file__)).parent.glob("*.py"))]
@@ -36,9 +36,9 @@ REAL = {types.float32: np.float32, types.float64: np.float64}
 
 @cache
 def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
-    """The compiled function ``gravitate(count, first, last, shares, length2, tiles)`` for ``count`` bodies in their tiles:
-    all pairs of the shares' tiles with those at the distances ``first`` to ``last`` (not included); at distance 0 each tile
-    is paired with itself. All distances in order are one force evaluation, however they are divided into calls.
+    """The compiled function ``gravitate(count, first, last, segments, length2, tiles)`` for ``count`` bodies in their tiles:
+    all pairs of the segments' tiles with those at the distances ``first`` to ``last`` (not included); at distance 0 each
+    tile is paired with itself. All distances in order are one force evaluation, however they are divided into calls.
 
     It sums the accelerations, or if ``potential`` the potential instead, in the kernel's units. (The compiler chooses one
     order for all sums of a loop: a kernel for both would round the accelerations differently, and recording a frame would
@@ -50,21 +50,21 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     made_of = SOURCES + str(cpu_roots.bare_estimates()).encode()
     variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
 
-    def gravitate(count, first, last, shares, length2, tiles):
+    def gravitate(count, first, last, segments, length2, tiles):
         bodies, sums_i, sums_j, partial = tiles
         number = len(bodies)
         size = -(-count // number)  # bodies per tile; the last tiles may have fewer
         strides = -(-size // STRIDE)
         if number == 1:  # not worth waking the other threads
-            clear_share(0, shares, sums_i, sums_j)
+            clear_segment(0, segments, sums_i, sums_j)
             interact(variant, True, count, strides, bodies[0], bodies[0], sums_i[0], sums_i[0], partial[0], length2)
             return
-        for share in prange(shares.first, shares.last):  # the threads wait for each other at the end
-            sums, slot = partial[get_thread_id()], share - shares.first
+        for segment in prange(segments.first, segments.last):  # the threads wait for each other at the end
+            sums, slot = partial[get_thread_id()], segment - segments.first
             if first == 0:
-                clear_share(share, shares, sums_i, sums_j)
+                clear_segment(segment, segments, sums_i, sums_j)
             for distance in range(first, last):
-                for b in range(share * number // shares.number, (share + 1) * number // shares.number):
+                for b in range(segment * number // segments.number, (segment + 1) * number // segments.number):
                     rows = min(size, max(0, count - b * size))
                     if distance == 0:
                         interact(

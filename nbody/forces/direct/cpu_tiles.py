@@ -13,7 +13,7 @@ import numpy as np
 from numba import config, njit, prange
 
 from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.parallel.shares import share_count
+from nbody.parallel.segments import segment_count
 
 TILE = 256
 """The most bodies per tile, for few particles. 128 costs 8 % of the speed (two Zen 4 cores, N = 20480)."""
@@ -28,9 +28,9 @@ MANY = 16384
 STRIDE = 64
 """Tiles are padded with massless bodies to a multiple of this number, so that the vector loop has no remainder."""
 
-MOST_SHARES = 64
-"""The most shares of an evaluation, and so of threads and ranks together. Each has sums of all bodies: 1 GB in float32 for a
-million bodies, which one process has alone and several divide."""
+MOST_SEGMENTS = 64
+"""The most segments of an evaluation, and so of threads and ranks together. Each has sums of all bodies: 1 GB in float32 for
+a million bodies, which one process has alone and several divide."""
 
 PIECE = 1 << 31
 """The most interactions per round, unless one distance has more: 0.2 s on two cores. (One distance has that many from 2
@@ -43,25 +43,25 @@ PAGE = 4096
 """Bytes; tiles are whole pages."""
 
 
-class Shares(NamedTuple):
-    """The shares ``first`` to ``last`` (not included) of ``number`` shares; a share is some contiguous tiles with
+class Segments(NamedTuple):
+    """The segments ``first`` to ``last`` (not included) of ``number`` segments; a segment is some contiguous tiles with
     their pairs, see :mod:`nbody.forces.direct.cpu_pairs`."""
 
     first: int
     last: int
     number: int
 
-    def tile(self, share: int, tiles: int) -> int:
-        """The first tile of a share."""
-        return share * tiles // self.number
+    def tile(self, segment: int, tiles: int) -> int:
+        """The first tile of a segment."""
+        return segment * tiles // self.number
 
 
 class Tiles(NamedTuple):
     """The particles and their sums during a force evaluation; :mod:`nbody.forces.direct.cpu_pairs` says how they are used.
 
     ``bodies``, (tiles, 4, width), holds x, y, z, m in the kernel's units; ``sums_i``, (tiles, 4, width), and ``sums_j``,
-    (tiles, shares + 1, 4, width), hold ax, ay, az, φ; ``partial``, (threads, 4, width), holds the sums for the other tile of
-    the pair that a thread is computing. The last slot of ``sums_j`` is for the sum over the shares of all ranks.
+    (tiles, segments + 1, 4, width), hold ax, ay, az, φ; ``partial``, (threads, 4, width), holds the sums for the other tile
+    of the pair that a thread is computing. The last slot of ``sums_j`` is for the sum over the segments of all ranks.
     """
 
     bodies: np.ndarray
@@ -70,15 +70,15 @@ class Tiles(NamedTuple):
     partial: np.ndarray
 
     @classmethod
-    def allocate(cls, count: int, dtype: np.dtype, shares: Shares) -> "Tiles":
-        """Empty tiles for ``count`` particles, and sums of some shares."""
-        return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype, shares)))
+    def allocate(cls, count: int, dtype: np.dtype, segments: Segments) -> "Tiles":
+        """Empty tiles for ``count`` particles, and sums of some segments."""
+        return cls(*(aligned_zeros(shape, dtype) for shape in cls.shapes(count, dtype, segments)))
 
-    def rounds(self, shares: Shares) -> Iterator[tuple[int, int]]:
+    def rounds(self, segments: Segments) -> Iterator[tuple[int, int]]:
         """Ranges of distances, ``first`` to ``last`` (not included), between which the threads synchronize, so that a signal
         is handled in time. The first range begins with 0."""
         tiles, _, width = self.bodies.shape
-        own = shares.tile(shares.last, tiles) - shares.tile(shares.first, tiles)
+        own = segments.tile(segments.last, tiles) - segments.tile(segments.first, tiles)
         size = max(1, PIECE // max(1, 2 * own * width * width))
         end = tiles // 2 + 1
         return pairwise([0, *range(1 + size, end, size), end])
@@ -90,16 +90,21 @@ class Tiles(NamedTuple):
         return 1 if count <= width else 2 * -(-count // (2 * width)), 4, width
 
     @classmethod
-    def shapes(cls, count: int, dtype: np.dtype, shares: Shares) -> tuple[tuple[int, ...], ...]:
+    def shapes(cls, count: int, dtype: np.dtype, segments: Segments) -> tuple[tuple[int, ...], ...]:
         """The shapes of the arrays."""
         tiles, four, width = sums = cls.shape(count, dtype)
-        return sums, sums, (tiles, shares.last - shares.first + 1, four, width), (config.NUMBA_NUM_THREADS, four, width)
+        return (
+            sums,
+            sums,
+            (tiles, segments.last - segments.first + 1, four, width),
+            (config.NUMBA_NUM_THREADS, four, width),
+        )
 
     @classmethod
     def bytes_needed(cls, count: int, dtype: np.dtype) -> int:
         """Memory of the tiles in one process."""
-        shares = share_count(cls.shape(count, dtype)[0], MOST_SHARES)
-        return sum(map(math.prod, cls.shapes(count, dtype, Shares(0, shares, shares)))) * dtype.itemsize
+        segments = segment_count(cls.shape(count, dtype)[0], MOST_SEGMENTS)
+        return sum(map(math.prod, cls.shapes(count, dtype, Segments(0, segments, segments)))) * dtype.itemsize
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -125,21 +130,21 @@ def pack(position, mass, units, tiles):
 
 
 @njit(error_model="numpy")
-def _touches(share, shares, tile, tiles):
-    """True if a share has sums for the bodies of a tile: the half circle from its first tile on."""
-    start, end = share * tiles // shares.number, (share + 1) * tiles // shares.number
+def _touches(segment, segments, tile, tiles):
+    """True if a segment has sums for the bodies of a tile: the half circle from its first tile on."""
+    start, end = segment * tiles // segments.number, (segment + 1) * tiles // segments.number
     return end > start and (tile - start - 1) % tiles < end - start - 1 + tiles // 2
 
 
 @njit(error_model="numpy")
-def clear_share(share, shares, sums_i, sums_j):
-    """In a kernel: set the sums of a share to zero."""
+def clear_segment(segment, segments, sums_i, sums_j):
+    """In a kernel: set the sums of a segment to zero."""
     number = len(sums_i)
-    for b in range(share * number // shares.number, (share + 1) * number // shares.number):
+    for b in range(segment * number // segments.number, (segment + 1) * number // segments.number):
         sums_i[b] = 0
     for b in range(number):
-        if _touches(share, shares, b, number):
-            sums_j[b, share - shares.first] = 0
+        if _touches(segment, segments, b, number):
+            sums_j[b, segment - segments.first] = 0
 
 
 @njit(error_model="numpy")
@@ -153,14 +158,14 @@ def _add(right, left, empty):
 
 
 @njit(error_model="numpy")
-def _add_of_tile(b, shares, sums_j):
-    sums, own, number = sums_j[b], shares.last - shares.first, len(sums_j)
+def _add_of_tile(b, segments, sums_j):
+    sums, own, number = sums_j[b], segments.last - segments.first, len(sums_j)
     filled = np.empty(own, np.bool_)
     for k in range(own):
-        filled[k] = _touches(shares.first + k, shares, b, number)
+        filled[k] = _touches(segments.first + k, segments, b, number)
     width = 1
     while width < own:
-        start = -(-shares.first // (2 * width)) * 2 * width - shares.first
+        start = -(-segments.first // (2 * width)) * 2 * width - segments.first
         for left in range(start, own - 2 * width + 1, 2 * width):
             right = left + width
             if filled[right]:
@@ -169,19 +174,19 @@ def _add_of_tile(b, shares, sums_j):
         width *= 2
 
 
-def _add_shares(shares, tiles):
-    """Add the sums of the shares in pairs, like :func:`nbody.parallel.shares.add_nodes`: the sums of a node replace those of
-    its first share, and are complete for the nodes of :func:`nbody.parallel.shares.cover`."""
+def _add_segments(segments, tiles):
+    """Add the sums of the segments in pairs, like :func:`nbody.parallel.segments.add_nodes`: the sums of a node replace
+    those of its first segment, and are complete for the nodes of :func:`nbody.parallel.segments.cover`."""
     _, _, sums_j, _ = tiles
     if len(sums_j) < WAKING:
         for b in range(len(sums_j)):
-            _add_of_tile(b, shares, sums_j)
+            _add_of_tile(b, segments, sums_j)
         return
     for b in prange(len(sums_j)):
-        _add_of_tile(b, shares, sums_j)
+        _add_of_tile(b, segments, sums_j)
 
 
-add_shares = disk_cached(_add_shares, parallel=True)
+add_segments = disk_cached(_add_segments, parallel=True)
 
 
 @disk_cached

@@ -10,8 +10,8 @@ same body at the same time), so the kernel is not limited by memory but by instr
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 
 THREADS = 256

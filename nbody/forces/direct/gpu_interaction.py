@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_lengths import lengths
+from nbody.forces.gpu_engine import Shape
 from nbody.law import LAWS, pair_law
 from nbody.state import Outputs
 

@@ -12,8 +12,8 @@ Plummer's softening, N = 262144: median error 5.3e-8 (``gpu-tiled``: 2.8e-7), 1.
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
 

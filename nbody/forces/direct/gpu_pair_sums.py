@@ -1,13 +1,13 @@
 """Each pair once: the kernels that add the partial sums of rows and columns, and the memory for these sums.
 
-A body's sum over one share is added in the order of the share's units, and the sums over shares are added pairwise:
+A body's sum over one segment is added in the order of the segment's units, and the sums over segments are added pairwise:
 
-    share    0   1   2   3   4   5   6   7
-             └─+─┘   └─+─┘   └─+─┘   └─+─┘         a node: 2ⁿ shares from a multiple of 2ⁿ on
+    segment    0   1   2   3   4   5   6   7
+             └─+─┘   └─+─┘   └─+─┘   └─+─┘         a node: 2ⁿ segments from a multiple of 2ⁿ on
                └───+───┘       └───+───┘
                    └───────+───────┘               the root
 
-So every launch, and every GPU, may add the shares that it has computed, and the result has the same bits. All sums are
+So every launch, and every GPU, may add the segments that it has computed, and the result has the same bits. All sums are
 float64. Nodes wait on a stack (:func:`~nbody.forces.direct.gpu_triangle.push`) until their siblings are computed.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from nbody import gpu
 from nbody.forces.direct.gpu_triangle import (
     LANES,
-    SHARES,
+    SEGMENTS,
     Node,
     PairLaunch,
     PairTiling,
@@ -32,33 +32,33 @@ from nbody.forces.direct.gpu_triangle import (
 )
 from nbody.gpu import cuda
 from nbody.parallel.devices import bounds
-from nbody.parallel.shares import cover
+from nbody.parallel.segments import cover
 from nbody.state import Outputs
 
 SLICES = 8
 """Threads that share the partial sums of one body."""
 
 LEVELS = 8
-"""More than the tree of the shares of a launch has levels above those of one thread; see :data:`SHARES`."""
+"""More than the tree of the segments of a launch has levels above those of one thread; see :data:`SEGMENTS`."""
 
 DEPTH = 32
 """More nodes than a stack ever has."""
 
 
 class Sum(NamedTuple):
-    """The addition of one node: its first share, the number of its shares, its place on the stack before it is merged with
-    the nodes below, the number of these mergers, and whether the result is the root."""
+    """The addition of one node: its first segment, the number of its segments, its place on the stack before it is merged
+    with the nodes below, the number of these mergers, and whether the result is the root."""
 
-    share: int
-    shares: int
+    segment: int
+    segments: int
     slot: int
     mergers: int
     root: bool
 
 
 class PairPart:
-    """What one device computes of :class:`~nbody.forces.direct.gpu_triangle.PairWork`: the shares ``begin`` to ``end``. Made
-    on that device, it allocates the partial sums for the largest launch and all smaller ones.
+    """What one device computes of :class:`~nbody.forces.direct.gpu_triangle.PairWork`: the segments ``begin`` to ``end``.
+    Made on that device, it allocates the partial sums for the largest launch and all smaller ones.
 
     Attributes:
         launches: each with the arrays of its sums, and the nodes that are added after it. Rows are (blocks + tiles, 4, T):
@@ -66,17 +66,17 @@ class PairPart:
             R ever decreases, and at least one of them increases: b + R is distinct for each.) Columns are (tiles, 4, W):
             the sum over tile R for body j after the tile, both counted from the launch's first: three components of the
             force, and the potential if it is computed for each body.
-        places: (K + 1, 3), where each share begins.
+        starts: (K + 1, 3), where each segment begins.
         stack: the nodes that are left in the end, in the first slots of ``nodes`` (slots, 4, N), which may be memory of
             another device.
     """
 
     def __init__(self, work: PairWork, begin: int, end: int, dtypes: tuple[np.dtype, np.dtype], nodes: Any) -> None:
         launches, (row_dtype, column_dtype) = list(work.launches(begin, end)), dtypes
-        sums, self.stack, _ = planned_sums(launches, work.shares)
+        sums, self.stack, _ = planned_sums(launches, work.segments)
         rows = cuda.device_array(max(map(work.rows, launches)), row_dtype)
         columns = cuda.device_array(max(map(work.columns, launches)), column_dtype)
-        self.places = cuda.to_device(work.places)
+        self.starts = cuda.to_device(work.starts)
         self.nodes = nodes
         self.launches: list[tuple[PairLaunch, Any, Any, list[Sum]]] = []
         for launch, added in zip(launches, sums, strict=True):
@@ -92,16 +92,16 @@ class PairPart:
             )
 
 
-def planned_sums(launches: list[PairLaunch], shares: int) -> tuple[list[list[Sum]], list[Node], int]:
+def planned_sums(launches: list[PairLaunch], segments: int) -> tuple[list[list[Sum]], list[Node], int]:
     """The nodes to add after each launch; the nodes that are left; and the slots that the stack needs. (The root of all
-    ``shares`` needs none.)"""
+    ``segments`` needs none.)"""
     stack: list[Node] = []
     depth, found = 0, []
     for launch in launches:
         added: list[Sum] = []
         for node in cover(launch.begin, launch.end):
             slot, mergers = len(stack), push(stack, node)
-            root = stack == [(0, shares)]
+            root = stack == [(0, segments)]
             added.append(Sum(*node, slot, mergers, root))
             depth = max(depth, 0 if root else len(stack))
         found.append(added)
@@ -110,13 +110,13 @@ def planned_sums(launches: list[PairLaunch], shares: int) -> tuple[list[list[Sum
 
 def planned_parts(work: PairWork, devices: int) -> list[tuple[list[list[Sum]], list[Node], int]]:
     """:func:`planned_sums` of each of several devices."""
-    first = bounds(work.shares, devices)
-    return [planned_sums(list(work.launches(*pair)), work.shares) for pair in pairwise(first)]
+    first = bounds(work.segments, devices)
+    return [planned_sums(list(work.launches(*pair)), work.segments) for pair in pairwise(first)]
 
 
 def part_bytes(work: PairWork, row_itemsize: int, column_itemsize: int) -> int:
-    """The bytes of a :class:`PairPart` of all shares, with its nodes."""
-    launches = list(work.launches(0, work.shares))
+    """The bytes of a :class:`PairPart` of all segments, with its nodes."""
+    launches = list(work.launches(0, work.segments))
     rows, columns = max(map(work.rows, launches)), max(map(work.columns, launches))
     return rows * row_itemsize + columns * column_itemsize + node_bytes(work, 1)
 
@@ -152,12 +152,12 @@ def last_factor(masses: str, column_components: int, real: type) -> Callable:
 @cache
 def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, shared: bool) -> Any:
     """The kernel that adds the partial sums of each body, SLICES threads per body: a single thread would wait for each read.
-    With shares (``shared``) a thread adds whole shares, else every SLICES-th term of the only one.
+    With segments (``shared``) a thread adds whole segments, else every SLICES-th term of the only one.
 
     ``masses`` determines the factor that the sums still lack. Those of the potential (component 3) are weighted by the
     other body's mass only; they are the potential of each body or the energy's.
 
-    It is ``kernel(body, rows, columns, places, nodes, acceleration, G, units, run, first, *sum)`` with the numbers of a
+    It is ``kernel(body, rows, columns, starts, nodes, acceleration, G, units, run, first, *sum)`` with the numbers of a
     :class:`Sum`, a grid of ⌈N/LANES⌉ blocks of (LANES, SLICES) threads; see :class:`PairPart` and
     :class:`~nbody.forces.direct.gpu_triangle.PairLaunch`. The root of the tree sets acceleration (N, 4), other nodes go to
     the stack.
@@ -172,10 +172,12 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
     stride = 1 if shared else SLICES
 
     @gpu.kernel
-    def add(body, rows, columns, places, nodes, acceleration, G, units, run, first, share, shares, slot, mergers, root):
+    def add(
+        body, rows, columns, starts, nodes, acceleration, G, units, run, first, segment, segments, slot, mergers, root
+    ):
         of_slice = cuda.shared.array((4, SLICES, LANES), np.float64)
-        tiles = cuda.shared.array((2, SHARES), np.int32)
-        runs = cuda.shared.array((2, SHARES), np.int32)
+        tiles = cuda.shared.array((2, SEGMENTS), np.int32)
+        runs = cuda.shared.array((2, SEGMENTS), np.int32)
         waiting = cuda.local.array((LEVELS, 4), np.float64)
         total = cuda.local.array(4, np.float64)
         lane, piece = np.int32(cuda.threadIdx.x), np.int32(cuda.threadIdx.y)
@@ -183,24 +185,24 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
         tile = cuda.blockIdx.x * LANES // tile_size  # that of all bodies of the block, as is the chunk
         column, row = i - first * tile_size, i - tile * tile_size
         own = piece * LANES + lane
-        if own < shares:  # the terms of a share: tiles above the bodies', and runs through it
+        if own < segments:  # the terms of a segment: tiles above the bodies', and runs through it
             chunk, chunks = cuda.blockIdx.x * LANES // chunk_size, (n + chunk_size - 1) // chunk_size
-            q, all_runs = share + own, places[places.shape[0] - 1, 2]
-            top = places[q, 0] + (1 if chunk < places[q, 1] else 0)
-            bottom = min(tile, places[q + 1, 0] + (1 if chunk < places[q + 1, 1] else 0))
+            q, all_runs = segment + own, starts[starts.shape[0] - 1, 2]
+            top = starts[q, 0] + (1 if chunk < starts[q, 1] else 0)
+            bottom = min(tile, starts[q + 1, 0] + (1 if chunk < starts[q + 1, 1] else 0))
             lowest = block_with(before(tile, chunks, bodies), units, all_runs)
             highest = block_with(before(tile + 1, chunks, bodies) - 1, units, all_runs)
             tiles[0, own], tiles[1, own] = top - first, bottom - first
-            runs[0, own] = max(lowest, places[q, 2]) - run + tile - first
-            runs[1, own] = min(highest + 1, places[q + 1, 2]) - run + tile - first
+            runs[0, own] = max(lowest, starts[q, 2]) - run + tile - first
+            runs[1, own] = min(highest + 1, starts[q + 1, 2]) - run + tile - first
         cuda.syncthreads()
         begin, offset, each = np.int32(0), piece, np.int32(1)
         if shared:
-            each = max(np.int32(1), np.int32(shares) // np.int32(SLICES))  # shares of a thread, a power of two
+            each = max(np.int32(1), np.int32(segments) // np.int32(SLICES))  # segments of a thread, a power of two
             begin, offset = piece * each, np.int32(0)
         for c in range(4):
             total[c] = 0.0
-        if i < n and begin < shares:
+        if i < n and begin < segments:
             for k in range(each):
                 for c in range(4):
                     total[c] = 0.0
@@ -242,8 +244,8 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
 @cache
 def root_kernel(masses: str, real: type, of_each: bool) -> Any:
     """The kernel that adds the nodes of several devices, ``kernel(body, nodes, order, acceleration, G)``: ``order`` (M, 2)
-    gives the slots of the nodes in the order of the shares, and the mergers after each. A thread per body; blockIdx.y is the
-    component."""
+    gives the slots of the nodes in the order of the segments, and the mergers after each. A thread per body; blockIdx.y is
+    the component."""
     factor_of = last_factor(masses, 4 if of_each else 3, real)
 
     @gpu.kernel

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_interaction import interaction, loading, passing_on
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, units_before
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -74,11 +74,11 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
 def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     """The pair kernel for a law, a precision, 2 or 3 dimensions, a tiling and a result of :func:`masses_of`.
 
-    It is ``kernel(body, rows, columns, length2, first, run, runs, share, extra)``, in blocks of ``tiling.chunk`` threads:
-    body (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, W) and length2 in the
-    pairs', a number or, if each body has a softening length, (N,). The blocks compute the runs from ``run`` on, of
-    ``runs``; ``first`` is the tile in which these begin, and body ``first`` · T the first of the columns; share and extra as
-    in :attr:`~nbody.forces.direct.gpu_triangle.PairWork.run_units`.
+    It is ``kernel(body, rows, columns, length2, first, run, runs, quotient, remainder)``, in blocks of ``tiling.chunk``
+    threads: body (N, 4) and rows (blocks + tiles, 4, ``tiling.tile``) in the state's dtype, columns (tiles, 4, W) and
+    length2 in the pairs', a number or, if each body has a softening length, (N,). The blocks compute the runs from ``run``
+    on, of ``runs``; ``first`` is the tile in which these begin, and body ``first`` · T the first of the columns; quotient
+    and remainder as in :attr:`~nbody.forces.direct.gpu_triangle.PairWork.run_units`.
     """
     real, potential, mixed, per_species = shape.real, shape.potential, shape.mixed, shape.per_species
     energy = shape.outputs == Outputs.ENERGY
@@ -95,7 +95,7 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
 
     @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
-    def accelerate_pairs(body, rows, columns, length2, first, run, runs, share, extra):
+    def accelerate_pairs(body, rows, columns, length2, first, run, runs, quotient, remainder):
         tile_j = cuda.shared.array((chunk_size, 4), real, alignment=16)  # x y z m of the chunk's columns
         low = cuda.shared.array((3, chunk_size if mixed or per_species else 1), real)
         sums_j = cuda.shared.array((4, chunk_size), real)  # the sums of the columns of the chunk
@@ -104,8 +104,8 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
         t = cuda.threadIdx.x
         lane, warp = t % LANES, t // LANES
         chunks = (body.shape[0] + chunk_size - 1) // chunk_size
-        unit = first_of(run + cuda.blockIdx.x, runs, share, extra)
-        stop = first_of(run + cuda.blockIdx.x + 1, runs, share, extra)
+        unit = first_of(run + cuda.blockIdx.x, runs, quotient, remainder)
+        stop = first_of(run + cuda.blockIdx.x + 1, runs, quotient, remainder)
         tile = first
         while unit < stop:
             while before(tile + 1, chunks, bodies) <= unit:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
-from nbody.forces.direct.gpu_triangle import SHARES_FROM
+from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM
+from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import Abilities
 from nbody.parallel.devices import Worker, bounds
 from nbody.state.device import DeviceState
@@ -27,7 +27,7 @@ class ThreadBlock(NamedTuple):
     bodies: int
 
 
-class RowEngine(GpuEngine):
+class RowEngine(KernelEngine):
     """An engine whose ``build`` returns a kernel with the signature
 
         kernel(body, acceleration, start, acting, G, length2)        body, acceleration: (N, 4), see nbody/state/device.py
@@ -36,7 +36,7 @@ class RowEngine(GpuEngine):
     how many. The others have no mass.
     """
 
-    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SHARES_FROM, massless=True)
+    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SEGMENTS_FROM, massless=True)
 
     @abstractmethod
     def _block(self, count: int) -> ThreadBlock:

@@ -16,8 +16,8 @@ Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 
 THREADS = 128

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape
 from nbody.forces.direct.gpu_pair_sums import (
     SLICES,
     PairPart,
@@ -33,8 +32,8 @@ from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import (
     LANES,
-    SHARES,
-    SHARES_FROM,
+    SEGMENTS,
+    SEGMENTS_FROM,
     Node,
     PairTiling,
     PairWork,
@@ -43,6 +42,8 @@ from nbody.forces.direct.gpu_triangle import (
     push,
 )
 from nbody.forces.engine import Memory
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.gpu import cuda
 from nbody.parallel.devices import Worker, bounds
@@ -106,15 +107,15 @@ class PairKernels(NamedTuple):
     components: int
 
 
-class SymmetricEngine(GpuEngine):
+class SymmetricEngine(KernelEngine):
     """Each pair once: Newton's third law, bodies in registers, column sums passed on by shuffles. If many bodies have no
     mass, each pair of the others once, and the rows of those without mass by ``gpu-tiled`` (in float64 if mixed).
 
-    Several GPUs, or ranks with a GPU each, divide the shares of the pairs; the bits do not depend on how many there are.
+    Several GPUs, or ranks with a GPU each, divide the segments of the pairs; the bits do not depend on how many there are.
     """
 
     can = Abilities(
-        PRECISIONS, "gpu", potential="summed", species=True, ranks=True, gpus=True, divided_from=SHARES_FROM,
+        PRECISIONS, "gpu", potential="summed", species=True, ranks=True, gpus=True, divided_from=SEGMENTS_FROM,
         pairs_once=True, massless=True,
         auto_range=range(2048, 1 << 62),  # 1024 bodies are 68 units of work: too few warps for a card
     )  # fmt: skip
@@ -123,8 +124,8 @@ class SymmetricEngine(GpuEngine):
 
     @classmethod
     def supports(cls, problem: Problem) -> str:
-        if max(problem.gpus, problem.ranks) > SHARES:
-            return f"{SHARES} GPUs at most divide its work"
+        if max(problem.gpus, problem.ranks) > SEGMENTS:
+            return f"{SEGMENTS} GPUs at most divide its work"
         return super().supports(problem)
 
     def _prepare(self, state: State, particles: Particles) -> None:
@@ -144,7 +145,7 @@ class SymmetricEngine(GpuEngine):
         """The parts of the devices, and what is added in the end. With ranks, this one's part is the only one."""
         transport, dtypes = state.partition.transport, (self._dtype, self._shape().dtype)
         size, rank, ranks = transport.size, transport.number, transport.ranks > 1
-        first, planned = bounds(work.shares, size), planned_parts(work, size)
+        first, planned = bounds(work.segments, size), planned_parts(work, size)
         counts, slots = [len(left) for _, left, _ in planned], [slots for _, _, slots in planned]
         rows = bounds(work.count, transport.ranks, LANES)
         starts = [0, *accumulate(counts if ranks else slots)]
@@ -190,7 +191,7 @@ class SymmetricEngine(GpuEngine):
         shape, plan, of_each = self._shape(outputs), state.workspace, outputs == Outputs.POTENTIAL
         return PairKernels(
             pairs_kernel(shape, plan.tiling, plan.masses),
-            sum_kernel(plan.tiling, plan.masses, shape.real, outputs, plan.work.shares > 1),
+            sum_kernel(plan.tiling, plan.masses, shape.real, outputs, plan.work.segments > 1),
             root_kernel(plan.masses, shape.real, of_each),
             3 if outputs is Outputs.ACCELERATION else 4,
         )
@@ -243,7 +244,7 @@ class SymmetricEngine(GpuEngine):
                 )
             for each in sums:
                 numbers = map(np.int64, each)
-                add(body, rows, columns, part.places, part.nodes, acceleration, G, units, run, first, *numbers)
+                add(body, rows, columns, part.starts, part.nodes, acceleration, G, units, run, first, *numbers)
             yield work.count**2 * launch.units // work.units
         worker.send_results()
 
@@ -261,7 +262,7 @@ class SymmetricEngine(GpuEngine):
 
     @classmethod
     def memory(cls, problem: Problem) -> Memory:
-        # The sums, and those over the shares of all devices.
+        # The sums, and those over the segments of all devices.
         work = cls._typical_work(problem.particles, problem.precision)
         own, helper = super().memory(problem)
         sums = part_bytes(work, itemsize(problem.precision), _columns(problem.precision).itemsize)

@@ -14,9 +14,9 @@ Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, cha
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 from nbody.unroll import unrolled
 

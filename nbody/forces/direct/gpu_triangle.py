@@ -15,10 +15,10 @@ rows once per tile of its run, and the sums of its columns once per unit off the
 :mod:`nbody.forces.direct.gpu_pair_sums` add them in a fixed order: the bits are the same every time, and no atomics are
 needed.
 
-For many bodies the runs are divided into shares, a power of two. Each share is summed in the order of its units, and the
-shares are added pairwise in one binary tree. So launches may compute any shares: several, because the column sums of all
-tiles would not fit the memory and one launch would take seconds, or those of one GPU of several. Runs and shares follow from
-N, the tiling and the card; the bits do not depend on the launches, nor on the number of GPUs.
+For many bodies the runs are divided into segments, a power of two. Each segment is summed in the order of its units, and the
+segments are added pairwise in one binary tree. So launches may compute any segments: several, because the column sums of all
+tiles would not fit the memory and one launch would take seconds, or those of one GPU of several. Runs and segments follow
+from N, the tiling and the card; the bits do not depend on the launches, nor on the number of GPUs.
 """
 
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
 LANES = 32
 
-SHARES_FROM = 32768
-"""From this number of bodies on the runs are divided into shares. Below, several GPUs would wait for each other longer than
-they compute."""
+SEGMENTS_FROM = 32768
+"""From this number of bodies on the runs are divided into segments. Below, several GPUs would wait for each other longer
+than they compute."""
 
-SHARES = 64
-"""The fewest shares, and the most of a launch. (There are more shares only if a launch can have one of them alone.)"""
+SEGMENTS = 64
+"""The fewest segments, and the most of a launch. (There are more segments only if a launch can have one of them alone.)"""
 
 WAVES, UNITS_PER_RUN, UNITS_PER_HALF = 64, 40, 20
-"""With shares there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that
+"""With segments there are as many runs as fit on the card at a time, times the largest power of two, at most WAVES, that
 leaves UNITS_PER_RUN; or times two, if that leaves UNITS_PER_HALF. So a part of the runs fills a card, too. A run costs half
 a unit more than its units (one H200, N = 65536 and 262144)."""
 
@@ -49,11 +49,11 @@ MOST_RUNS = (1 << 16) - 1
 """The kernel computes the first unit of a run with 32-bit products."""
 
 COLUMNS_BUDGET = 2 << 30
-"""The most bytes for column sums. If the shares need more, they are divided among launches."""
+"""The most bytes for column sums. If the segments need more, they are divided among launches."""
 
-COLUMNS_SHARE = 4
-"""On a small card the most is 1/COLUMNS_SHARE of its memory, rounded down to a power of two: the driver reserves a varying
-amount for itself, and the bits must not depend on it."""
+COLUMNS_FRACTION = 4
+"""On a small card the most is 1/COLUMNS_FRACTION of its memory, rounded down to a power of two: the driver reserves a
+varying amount for itself, and the bits must not depend on it."""
 
 
 class PairTiling(NamedTuple):
@@ -78,13 +78,13 @@ def units_before(tile, chunks, bodies):
     return tile * chunks - bodies * (tile * (tile - 1) // 2)
 
 
-def first_unit(block, blocks, share, extra):
-    """block · units // blocks, the first unit of a block's run, for units = share · blocks + extra.
+def first_unit(block, blocks, quotient, remainder):
+    """block · units // blocks, the first unit of a block's run, for units = quotient · blocks + remainder.
 
     A 64-bit division is a function call in a kernel. After a call the assembler no longer assumes that the threads of a warp
     stay together, and adds instructions to every shuffle: 2 % slower (one H200, N = 262144).
     """
-    return block * share + np.int64(np.uint32(np.uint32(block) * np.uint32(extra)) // np.uint32(blocks))
+    return block * quotient + np.int64(np.uint32(np.uint32(block) * np.uint32(remainder)) // np.uint32(blocks))
 
 
 def block_of(unit, units, blocks):
@@ -107,14 +107,14 @@ def card_limits(tiling: PairTiling, dtype: np.dtype, blocks: int | None = None) 
     ``blocks``: blocks of the kernel that the card holds at a time; None: the most that it holds of any kernel.
     """
     memory = gpu.facts().memory_total if gpu.available() else 139 << 30
-    share = 1 << (memory // COLUMNS_SHARE).bit_length() - 1
+    fraction = 1 << (memory // COLUMNS_FRACTION).bit_length() - 1
     most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
-    return CardLimits(most, min(COLUMNS_BUDGET, share), interactions_per_piece(dtype))
+    return CardLimits(most, min(COLUMNS_BUDGET, fraction), interactions_per_piece(dtype))
 
 
 @dataclass(frozen=True)
 class PairLaunch:
-    """The shares ``begin`` to ``end`` (not included), computed in one launch.
+    """The segments ``begin`` to ``end`` (not included), computed in one launch.
 
     Attributes:
         run, blocks: the first of its runs, and their number.
@@ -133,13 +133,13 @@ class PairLaunch:
 
 @dataclass(frozen=True)
 class PairWork:
-    """How the triangle of ``count`` bodies is divided into ``runs``, and these into ``shares``; a launch computes at most
-    ``step`` shares, a power of two. Made by :func:`divided`."""
+    """How the triangle of ``count`` bodies is divided into ``runs``, and these into ``segments``; a launch computes at most
+    ``step`` segments, a power of two. Made by :func:`divided`."""
 
     count: int
     tiling: PairTiling
     runs: int
-    shares: int
+    segments: int
     step: int
 
     @property
@@ -154,33 +154,33 @@ class PairWork:
 
     @property
     def run_units(self) -> tuple[np.int64, np.uint32]:
-        """``share`` and ``extra`` of :func:`first_unit`."""
+        """``quotient`` and ``remainder`` of :func:`first_unit`."""
         return np.int64(self.units // self.runs), np.uint32(self.units % self.runs)
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """Where each share begins, (shares + 1, 3): tile, chunk, run."""
+    def starts(self) -> np.ndarray:
+        """Where each segment begins, (segments + 1, 3): tile, chunk, run."""
         tiles = -(-self.count // self.tiling.tile)
-        run = np.arange(self.shares + 1) * self.runs // self.shares
+        run = np.arange(self.segments + 1) * self.runs // self.segments
         unit = run * self.units // self.runs
         before = units_before(np.arange(tiles + 1), self.chunks, self.tiling.bodies)
         tile = np.searchsorted(before, unit, side="right") - 1
         return np.stack((tile, tile * self.tiling.bodies + unit - before[tile], run), axis=1)
 
     def launches(self, begin: int, end: int) -> Iterator[PairLaunch]:
-        """The launches that compute the shares ``begin`` to ``end``, in order."""
+        """The launches that compute the segments ``begin`` to ``end``, in order."""
         while begin < end:
             stop = min(end, (begin // self.step + 1) * self.step)
-            run, last = int(self.places[begin, 2]), int(self.places[stop, 2])
-            first, unit = int(self.places[begin, 0]), run * self.units // self.runs
+            run, last = int(self.starts[begin, 2]), int(self.starts[stop, 2])
+            first, unit = int(self.starts[begin, 0]), run * self.units // self.runs
             units = last * self.units // self.runs - unit
-            tiles = int(self.places[stop, 0] + (self._within(stop) > 0)) - first
+            tiles = int(self.starts[stop, 0] + (self._within(stop) > 0)) - first
             yield PairLaunch(begin, stop, run, last - run, first, tiles, units)
             begin = stop
 
-    def _within(self, share: int) -> int:
-        """Units of the share's first tile before it."""
-        tile, chunk, _ = self.places[share]
+    def _within(self, segment: int) -> int:
+        """Units of the segment's first tile before it."""
+        tile, chunk, _ = self.starts[segment]
         return int(chunk - tile * self.tiling.bodies)
 
     def width(self, launch: PairLaunch) -> int:
@@ -199,33 +199,34 @@ class PairWork:
 def divided(count: int, tiling: PairTiling, itemsize: int, card: CardLimits) -> PairWork:
     """How the work on ``count`` bodies is divided on a card; ``itemsize``: bytes per number of a column sum."""
     one = PairWork(count, tiling, 1, 1, 1)
-    if count < SHARES_FROM:
+    if count < SEGMENTS_FROM:
         return PairWork(count, tiling, min(card.blocks, one.units), 1, 1)
     waves = 2 if 2 * card.blocks * UNITS_PER_HALF <= one.units else 1
     while 2 * waves <= WAVES and 2 * waves * card.blocks * UNITS_PER_RUN <= one.units:
         waves *= 2
     runs = min(waves * card.blocks, one.units, MOST_RUNS)
-    shares, step = SHARES, 0
+    segments, step = SEGMENTS, 0
     while not step:
-        sizes = [2**k for k in range(shares.bit_length() - 1, -1, -1)]
-        step = next((k for k in sizes if _fits(PairWork(count, tiling, runs, shares, k), itemsize, card)), 0)
-        if not step and shares >= runs:
+        sizes = [2**k for k in range(segments.bit_length() - 1, -1, -1)]
+        step = next((k for k in sizes if _fits(PairWork(count, tiling, runs, segments, k), itemsize, card)), 0)
+        if not step and segments >= runs:
             step = 1  # a card too small for a single run
-        shares *= 1 if step else 2
-    return PairWork(count, tiling, runs, shares, step)
+        segments *= 1 if step else 2
+    return PairWork(count, tiling, runs, segments, step)
 
 
 def _fits(work: PairWork, itemsize: int, card: CardLimits) -> bool:
     """True if every launch fits the budget and the piece."""
     pairs = work.tiling.tile * work.tiling.chunk
-    launches = work.launches(0, work.shares)
+    launches = work.launches(0, work.segments)
     return all(
         work.columns(each) * itemsize <= card.budget and 2 * each.units * pairs <= card.piece for each in launches
     )
 
 
 Node = tuple[int, int]
-"""The first share of a node of the tree of shares, and the number of its shares, a power of two that divides the first."""
+"""The first segment of a node of the tree of segments, and the number of its segments, a power of two that divides the
+first."""
 
 
 def push(stack: list[Node], node: Node) -> int:

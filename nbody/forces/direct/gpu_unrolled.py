@@ -16,8 +16,8 @@ block or eight bodies per thread are slower. Conflicts of register banks cost mo
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
+from nbody.forces.gpu_engine import Shape
 from nbody.gpu import cuda
 
 THREADS = 256

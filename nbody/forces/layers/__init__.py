@@ -1,4 +1,4 @@
-"""What several engines need, once: an engine around another one, and the division of work among GPUs and ranks."""
+"""Engines around another one: they change what goes into it or comes out, and are engines themselves."""
 
 from nbody.fields.added import AddedFields
 from nbody.forces.engine import Engine

@@ -1,21 +1,20 @@
 """An engine around another one."""
 
-from typing import Any
-
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
 from nbody.forces.problem import Problem
-from nbody.parallel import Team
 from nbody.particles import Particles
 from nbody.state import Outputs, State
 
 
 class Layer(Engine):
-    """An engine that lets another one compute, and changes what goes in or comes out; by itself it changes nothing."""
+    """An engine that lets another one compute, and changes what goes in or comes out; by itself it changes nothing. What it
+    can do is what the other one can. (An engine answers :meth:`supports` and :meth:`memory` as a class, before it is made; a
+    layer exists only around an engine.)"""
 
     def __init__(self, inner: Engine) -> None:
-        self._inner = inner
-        self.gravity, self.precision = inner.gravity, inner.precision
-        self.can, self.state_type = inner.can, inner.state_type  # type: ignore[misc]
+        self._inner, self.can, self.state_type = inner, inner.can, inner.state_type
+        super().__init__(inner.gravity, inner.precision, inner._options, inner._team)
+        self._devices = inner._devices
 
     def supports(self, problem: Problem) -> str:  # type: ignore[override]
         return self._inner.supports(problem)
@@ -43,22 +42,3 @@ class Layer(Engine):
 
     def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         self._inner._compute_targets(state, outputs, targets)
-
-
-def innermost(engine: Engine) -> Any:
-    """The engine inside all layers."""
-    while isinstance(engine, Layer):
-        engine = engine._inner
-    return engine
-
-
-def team_of(engine: Engine) -> Team:
-    """The ranks that compute the forces together."""
-    team: Team = innermost(engine)._team
-    return team
-
-
-def devices_of(engine: Engine) -> tuple[int, ...]:
-    """The numbers of the GPUs that compute the forces together, of which the first one holds the state."""
-    devices: tuple[int, ...] = getattr(innermost(engine), "_devices", (0,))
-    return devices

@@ -33,26 +33,26 @@ class WithoutMassless(Layer):
         return state
 
     def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
-        return self._inner.work(_computed(state), outputs, current)
+        return super().work(_computed(state), outputs, current)
 
     def identity(self, state: State | None = None) -> Identity:
-        return self._inner.identity(state and _computed(state))
+        return super().identity(state and _computed(state))
 
     def _compute(self, state: State, outputs: Outputs) -> None:
-        self._sorted(state, outputs, self._inner._compute)
+        self._sorted(state, outputs, super()._compute)
 
     def _compute_potential(self, state: State, outputs: Outputs) -> None:
-        self._sorted(state, outputs, self._inner._compute_potential, self.can.potential != "separate")
+        self._sorted(state, outputs, super()._compute_potential, self.can.potential != "separate")
 
     def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         found = state.workspace
         if isinstance(found, HostSorted):  # of engines on a GPU only the tree computes targets
             rows = found.index[targets]
             found.gather(state, outputs)
-            self._inner._compute_targets(found.state, outputs, rows)
+            super()._compute_targets(found.state, outputs, rows)
             found.scatter_rows(state, outputs, targets, rows)
         else:
-            self._inner._compute_targets(state, outputs, targets)
+            super()._compute_targets(state, outputs, targets)
 
     def _sorted(
         self, state: State, outputs: Outputs, compute: Callable[[State, Outputs], None], accelerations: bool = True

@@ -1,6 +1,7 @@
 """Bodies with mass first: what engines leave out of their sums, and how a state is sorted for them and back."""
 
 import copy
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def acting(mass: np.ndarray) -> int:
     return first if 0 < first <= (1 - FEWEST) * len(mass) else len(mass)
 
 
-class Sorted:
+class Sorted(ABC):
     """The bodies of a state in another order, those with mass first.
 
     Args:
@@ -37,14 +38,14 @@ class Sorted:
         self.index[order] = np.arange(len(order))
         self.state = copy.copy(state)
 
+    @abstractmethod
     def gather(self, state: Any, outputs: Outputs) -> None:
         """Copy what an engine reads from the state in the user's order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
-        """Copy what an engine has computed to the state in the user's order: the potential if it is wanted, and
+        """Copy what an engine has computed to the state in the user's order: the potential if ``outputs`` has it, and
         accelerations if they are new."""
-        raise NotImplementedError
 
 
 class HostSorted(Sorted):

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape, compiled
 from nbody.forces.engine import ForceError, Memory, Targets
+from nbody.forces.gpu_engine import Shape, compiled
+from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.matrix.condition import split_error
 from nbody.forces.memory import block_rows
 from nbody.forces.problem import Problem
@@ -134,7 +135,7 @@ class DeviceOperands(NamedTuple):
     blocks: list[MatrixBlock]
 
 
-class GpuMatrixEngine(GpuEngine):
+class GpuMatrixEngine(KernelEngine):
     """The force matrix in blocks of rows, multiplied by a rung of the matrix course."""
 
     _rung: ClassVar[Rung]

@@ -3,7 +3,8 @@
 from typing import Any
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine, Shape
+from nbody.forces.gpu_engine import Shape
+from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import Abilities
 from nbody.gpu import cuda
 from nbody.state import State
@@ -38,7 +39,7 @@ def build(shape: Shape, bodies: int) -> Any:
     return within
 
 
-class GpuSystemsEngine(GpuEngine):
+class GpuSystemsEngine(KernelEngine):
     """The accelerations and potentials within each system, in float64."""
 
     can = Abilities(("float64",), "gpu")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbody.forces.layers.units import ComputeUnits
+from nbody.forces.compute_units import ComputeUnits
 from nbody.forces.tree.box import Box
 from nbody.forces.tree.octree import Cells, cells_of
 from nbody.forces.tree.order import Order, gathered, picked, sorted_bodies

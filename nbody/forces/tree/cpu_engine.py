@@ -11,9 +11,9 @@ cell), ``workers.py`` (its threads). Ranks divide the targets.
 import numpy as np
 from numba import prange
 
+from nbody.forces.compute_units import NEAREST, mark_coincident
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
-from nbody.forces.layers.units import NEAREST, mark_coincident
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
 from nbody.forces.tree.tree import HostTree, norms

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.forces.layers.units import NEAREST, ComputeUnits
+from nbody.forces.compute_units import NEAREST, ComputeUnits
 from nbody.forces.tree.walk import DISTANT, FLAT, Rules
 from nbody.law import LAWS, Gravity
 

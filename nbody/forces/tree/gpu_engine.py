@@ -4,7 +4,7 @@ One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu
 from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
 :mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
 sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
-(:mod:`.gpu_division`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
+(:mod:`.gpu_partition`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import GpuEngine
-from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import ForceError, Memory
+from nbody.forces.gpu_engine import GpuEngine
+from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree import gpu_momentum as momentum
 from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_division import TreeDivision
+from nbody.forces.tree.gpu_partition import TreePartition
 from nbody.forces.tree.gpu_regions import region_kernel
 from nbody.forces.tree.gpu_tree import DeviceCells, DeviceTree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
@@ -116,7 +116,7 @@ class TreeEngine(GpuEngine):
         assert isinstance(state, DeviceState)
         state.workspace = tree = self._tree(state.count, state.stream)
         if state.partition.transport.size > 1:
-            tree.division = TreeDivision(state, tree, partial(self._tree, state.count))
+            tree.partition = TreePartition(state, tree, partial(self._tree, state.count))
         state.partition.interactions = interactions(0, state.count)
 
     def _tree(self, count: int, stream: Any) -> DeviceTree:
@@ -125,7 +125,7 @@ class TreeEngine(GpuEngine):
     def _work_per_evaluation(self, state: State) -> int:
         # That before the last one.
         tree = state.workspace
-        counted = tree.division.counted(state) if tree.division else int(tree.cells.last_work[0])
+        counted = tree.partition.counted(state) if tree.partition else int(tree.cells.last_work[0])
         return interactions(counted, state.count)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
@@ -176,8 +176,8 @@ class TreeEngine(GpuEngine):
             build(tree, state.body)
             cells = tree.cells_of(state.body, self._group(rows.shape[0], state.count), rows)
             self._walk(tree, cells, state.acceleration, outputs)
-        elif tree.division:
-            tree.division.compute(state, build, walk, (outputs, keep))
+        elif tree.partition:
+            tree.partition.compute(state, build, walk, (outputs, keep))
         else:
             build(tree, state.body)
             walk(tree, state.acceleration)
@@ -206,10 +206,6 @@ class TreeEngine(GpuEngine):
         8.8 ms)."""
         return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
 
-    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Not used: :meth:`_compute` launches several kernels."""
-        raise NotImplementedError
-
     def error(self, particles: Particles, targets: Any = None) -> ForceError:
         """The error that was asked for; beyond 100 times that a force is wrong."""
         assert isinstance(self._options, TreeOptions)
@@ -218,7 +214,7 @@ class TreeEngine(GpuEngine):
     @classmethod
     def memory(cls, problem: Problem) -> Memory:
         # A tree, with leaves of 32 and order 4; a row per body that devices exchange; on a helper the results of its
-        # share, at most half of all; and groups of targets.
+        # part, at most half of all; and groups of targets.
         count, typical = problem.particles, _typical(problem.precision)
         own, helper = super().memory(problem)
         tree, rows = DeviceTree.bytes_needed(count, *typical), 4 * count * (4 if problem.precision == "float32" else 8)

@@ -1,6 +1,6 @@
 """The last step of the build: the children of each cell, the groups and regions, and the order in which groups are walked.
 
-A device has the groups and regions of its share of the targets. The walk counts the interactions of each group. They are
+A device has the groups and regions of its part of the targets. The walk counts the interactions of each group. They are
 the costs that groups in the same places are expected to have in the next evaluation, which walks the groups with the
 largest costs first: a group that begins last and takes the longest would leave all other warps without work. The costs, and
 the order of groups in an octave, may differ between two runs of the same program; no result depends on the order of the
@@ -27,7 +27,7 @@ RUN = 32
 """Bodies, neighbours in Morton order, that share an entry of the costs."""
 
 
-class Share(NamedTuple):
+class TargetRuns(NamedTuple):
     """The part of a device in the forces on all targets: every ``parts``-th run of ``chunk`` targets in Morton order, from
     run ``number`` on. Runs are at least as long as groups and regions."""
 
@@ -36,13 +36,13 @@ class Share(NamedTuple):
     chunk: int
 
 
-ALL = Share(0, 1, 1 << 30)
+ALL = TargetRuns(0, 1, 1 << 30)
 
 
 @gpu.device_function
 def _counted(first, count, number, parts, chunk):
     """A run of targets, as it stands in a list: its number of targets; less than 0 if another device begins with the first
-    one and counts its interactions; 0 if no target is in the share."""
+    one and counts its interactions; 0 if no target is in its part."""
     if first // chunk % parts == number:
         return count
     return -count if (first + count - 1) // chunk % parts == number else 0
@@ -80,8 +80,8 @@ def _add_region(counts, regions, region_at, first, count, number, parts, chunk):
 def link_kernel(dimensions: int) -> Any:
     """``link(keys, counts, nodes, groups, costs, group, regions, region_at, region, number, parts, chunk)``: the number of
     bodies and of children of each cell. The groups, of at most ``group`` bodies: the largest cells, or runs of a leaf. The
-    regions, of at most ``region`` bodies: the largest cells. Both only as far as they have bodies of a :class:`Share`, the
-    last three arguments. (They are numbered in any order; no result depends on it.)"""
+    regions, of at most ``region`` bodies: the largest cells. Both only as far as they have bodies of a :class:`TargetRuns`,
+    the last three arguments. (They are numbered in any order; no result depends on it.)"""
     _, prefix, first_sharing = digits_of(dimensions)
 
     @gpu.device_function

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import function_of
 

@@ -34,7 +34,7 @@ class DeviceCells:
         cell_bytes: the bytes of :attr:`moments` per cell.
 
     Attributes:
-        share: the targets whose forces are computed.
+        runs: the targets whose forces are computed.
         sequence: the groups in the order in which they are walked.
         costs: interactions per body that the last walk counted, for each run of bodies in Morton order.
         moments: (rows, 4) float32, which shares memory with the lists: :mod:`.gpu_memory`.
@@ -60,7 +60,7 @@ class DeviceCells:
         n = memory.sizes(capacity, leaf, REGION, cell_bytes)
         self.capacity = self.count = capacity
         self.leaf, self.dimensions, self.wide, self.stream, self.region = leaf, basis.dimensions, wide, stream, REGION
-        self.share = groups.ALL
+        self.runs = groups.ALL
         needed = DeviceCells.bytes_needed(capacity, leaf, basis, wide, cell_bytes)
         with out_of_memory(f"a tree of {capacity} particles", needed):
             memory.allocate(self, memory.forms_of_cells(n, basis, wide))
@@ -117,7 +117,7 @@ class DeviceCells:
         build.write[blocks, threads, stream](levels, self._before, self.counts, self.nodes)
         link[self.blocks, CELL_THREADS, stream](
             found, self.counts, self.nodes, self.groups, self.costs, np.int32(group), self.regions, self.region_at,
-            np.int32(self.region), *map(np.int32, self.share),
+            np.int32(self.region), *map(np.int32, self.runs),
         )  # fmt: skip
         groups.arrange[self.blocks, CELL_THREADS, stream](self.counts, self.groups, self.costs, self.sequence)
 
@@ -136,7 +136,7 @@ class DeviceTree:
         box: see :mod:`.gpu_keys`.
         begun: True once accelerations of an earlier evaluation exist.
         targets: the cells of other targets; None before there are any.
-        division: how several devices divide the forces; None if this one computes all.
+        partition: how several devices divide the forces; None if this one computes all.
     """
 
     parts: Any
@@ -153,7 +153,7 @@ class DeviceTree:
         self.moments = self.cells.moments
         self.begun = False
         self.targets: DeviceCells | None = None
-        self.division: Any = None
+        self.partition: Any = None
         self._built = False
         self._graph: gpu.Graph | None = None
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.direct.gpu_engine import Shape
+from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import GROUPS, REGIONS, ROOM, TICKET
 from nbody.forces.tree.gpu_groups import RUN

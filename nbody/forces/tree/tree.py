@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from nbody.forces.layers.units import NEAREST, ComputeUnits, exponent, mark_coincident
+from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
 from nbody.forces.tree.bodies import SortedBodies
 from nbody.forces.tree.box import root_box
 from nbody.forces.tree.criterion import rules_for
@@ -26,7 +26,7 @@ from nbody.forces.tree.workers import one_thread_for_few, run
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
-from nbody.parallel.shares import worth_dividing
+from nbody.parallel.segments import worth_dividing
 
 WORKERS_PER_RANK = 16
 """Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""

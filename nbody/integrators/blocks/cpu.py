@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.forces.layers.layer import team_of
+from nbody.forces.engine import team_of
 from nbody.integrators.blocks.cpu_kernels import (
     DERIVATIVES,
     BlockArrays,
@@ -16,8 +16,8 @@ from nbody.integrators.blocks.cpu_kernels import (
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.integrators.integrator import Motion
-from nbody.parallel import shares
-from nbody.parallel.shares import worth_dividing
+from nbody.parallel import segments
+from nbody.parallel.segments import worth_dividing
 
 
 class HostBlocks:
@@ -67,7 +67,7 @@ class HostBlocks:
         p[:6], p[6:] = self._rows[:6], 0.0
         team = worth_dividing(self._team, state.count**2)
         for _ in range(2):  # the second one knows the accelerations
-            start_for(gravity.softening)(*team.share(state.count), p, state.mass, gravity.length2, gravity.G, sums)
+            start_for(gravity.softening)(*team.own(state.count), p, state.mass, gravity.length2, gravity.G, sums)
             team.gather_rows(sums, team.bounds(state.count))
             self._rows[6:15], p[6:] = sums.T, sums.T[:3]
         return self._rows
@@ -114,7 +114,7 @@ class HostBlocks:
             blocks, self._now, single, failed, exceeded, waiting = blocks_for(gravity.softening, self._order)(
                 b.rows, b.mass, b.last, b.step, b.wanted, b.limit, self._orbits.second, self._now, end, tick, steps - made,
                 unit, smallest, self._shared, self._eta, gravity.length2, gravity.G,
-                (team.rank, team.size, shares.WORTH), self._memory, waiting,
+                (team.rank, team.size, segments.WORTH), self._memory, waiting,
             )  # fmt: skip
             made, singles = made + blocks, singles + single
             if exceeded:

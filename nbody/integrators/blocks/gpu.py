@@ -20,7 +20,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.errors import DeviceError
-from nbody.forces.layers.layer import devices_of
+from nbody.forces.engine import devices_of
 from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.gpu_layout import (

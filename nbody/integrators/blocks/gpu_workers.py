@@ -19,7 +19,7 @@ from nbody.integrators.blocks.gpu_layout import SumPartition
 from nbody.integrators.blocks.gpu_predict import Prediction
 from nbody.integrators.blocks.gpu_worker import BlockKernels, BlockWorker, Columns
 from nbody.integrators.blocks.memory import bytes_to_help
-from nbody.parallel.shares import cover
+from nbody.parallel.segments import cover
 
 BLOCKS_PER_GRAPH = 24
 """A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""

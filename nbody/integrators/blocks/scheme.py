@@ -70,7 +70,7 @@ class BlockHermite(OwnForces):
         self._short = False
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         offered = ("float64", "mixed") if cls.facts.order == 4 and engine.can.device == "gpu" else ("float64",)
         if problem.precision in offered:
             # On the CPU ranks divide the forces on large blocks.

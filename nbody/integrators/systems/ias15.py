@@ -31,7 +31,7 @@ class IAS15Systems(ManySystems):
         self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device == "gpu":
             return (
                 "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"

@@ -41,7 +41,7 @@ class ManySystems(OwnForces):
         self._clock, self._closest = np.zeros((2, systems))
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if problem.fields:
             return "the systems of an ensemble have no external fields"
         if problem.collisions:

@@ -35,7 +35,7 @@ class WisdomHolmanSystems(ManySystems):
         self._maps: Any = None
 
     @classmethod
-    def supports(cls, engine: type[Engine], problem: Problem) -> str:
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return f"on a GPU a system has at most {most} bodies, not {bodies}; choose engine cpu"

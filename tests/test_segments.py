@@ -8,17 +8,17 @@ import pytest
 from pretended_team import run_ranks
 
 from nbody.forces import ENGINES
+from nbody.forces.compute_units import ComputeUnits
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.direct.cpu_pairs import gravitate_for
 from nbody.forces.direct.cpu_rows import SUMS, rows_for
 from nbody.forces.layers import layered
-from nbody.forces.layers.units import ComputeUnits
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.parallel import ALONE, shares
-from nbody.parallel.shares import add_nodes, add_over_ranks, cover, share_count
+from nbody.parallel import ALONE, segments
+from nbody.parallel.segments import add_nodes, add_over_ranks, cover, segment_count
 from nbody.particles import Particles
 from nbody.state import Column, Outputs
 
@@ -44,7 +44,7 @@ def bodies(count: int, dimensions: int = 3, massless: float = 0.0, names: tuple[
 @pytest.fixture
 def all_divided(monkeypatch):
     """Divide also what does not pay."""
-    monkeypatch.setattr(shares, "WORTH", 0)
+    monkeypatch.setattr(segments, "WORTH", 0)
 
 
 @pytest.mark.parametrize("number", [1 << k for k in range(9)])
@@ -60,7 +60,7 @@ def test_any_ranks_add_shares_like_one(number):
         assert max(map(len, covers)) <= max(1, 2 * number.bit_length() - 3)
         sums = [tree_sum(values[first : first + size]) for first, size in nodes]
         assert np.array_equal(add_nodes(nodes, sums), expected)
-    assert share_count(2 * number - 1, 1 << 20) == share_count(1 << 20, number) == number
+    assert segment_count(2 * number - 1, 1 << 20) == segment_count(1 << 20, number) == number
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 16])
@@ -70,7 +70,7 @@ def test_each_rank_gets_the_sum_of_all_shares_in_its_rows(ranks):
     bounds = [rows * p * p // ranks**2 for p in range(ranks + 1)]  # uneven, and some empty
 
     def part(team):
-        own = cover(*team.share(number))
+        own = cover(*team.own(number))
         mine = np.array([tree_sum(values[first : first + size]) for first, size in own]).reshape(-1, rows, 2)
         return add_over_ranks(team, number, mine, bounds)
 
@@ -158,7 +158,7 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
     """Two processes have other heaps."""
     count, real = 600, np.dtype(precision)
     position = bodies(count).position.astype(real)
-    own = cpu_tiles.Shares(0, 4, 4)
+    own = cpu_tiles.Segments(0, 4, 4)
     tiles = cpu_tiles.Tiles.allocate(count, real, own)
     cpu_tiles.pack(position, np.ones(count, real), ComputeUnits(1.0, 1.0, 1.0, 1.0), tiles)
     gravitate = gravitate_for("plummer", 3, False)
@@ -190,7 +190,7 @@ def test_few_interactions_are_left_to_every_rank():
 
 def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
     count, dtype = 2345, np.dtype(np.float64)
-    for own in (cpu_tiles.Shares(0, 8, 8), cpu_tiles.Shares(3, 4, 8), cpu_tiles.Shares(3, 3, 8)):
+    for own in (cpu_tiles.Segments(0, 8, 8), cpu_tiles.Segments(3, 4, 8), cpu_tiles.Segments(3, 3, 8)):
         tiles = cpu_tiles.Tiles.allocate(count, dtype, own)
         rounds = list(tiles.rounds(own))
         assert rounds[0][0] == 0 and rounds[-1][1] == len(tiles.bodies) // 2 + 1
@@ -224,7 +224,7 @@ def test_ranks_agree_on_what_the_tree_computed(all_divided):
 def test_block_steps_move_bodies_to_the_same_bits_on_any_ranks(scheme, monkeypatch):
     """Blocks of more than half of the bodies are divided, smaller ones are left to every rank."""
     count = 96
-    monkeypatch.setattr(shares, "WORTH", count * count // 2)
+    monkeypatch.setattr(segments, "WORTH", count * count // 2)
     gravity = Gravity(softening="plummer", length=1e-2)
     particles = PlummerSphere().generate(count, gravity, np.random.default_rng(5))
 

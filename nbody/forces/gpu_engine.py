@@ -1,14 +1,12 @@
-"""What the GPU engines share: a state on the device, and a kernel compiled for law, precision and dimensions.
+"""What all engines on a GPU share: a state on the device, who computes its parts, and what kernels are compiled for.
 
-Each engine's file has one function, ``build``, which returns a kernel, and a class that launches it. Most kernels compute
-rows and share one signature: :mod:`nbody.forces.direct.gpu_rows`. :func:`compiled` builds a kernel once per process and
-shape.
+:func:`compiled` builds a kernel once per process and shape. Engines with one kernel for all pairs:
+:mod:`nbody.forces.kernel_engine`.
 
 In ``mixed`` precision the state is float64 and the arithmetic of a pair is float32: a kernel splits each coordinate into
 two float32 numbers when it loads a body, sums 32 to 1280 pairs in float32, and adds these sums in float64.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -17,12 +15,12 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.devices import require_device
-from nbody.forces.direct.gpu_options import GpuOptions
 from nbody.forces.engine import Engine, Identity, Memory
-from nbody.forces.layers.gpus import Gpus
-from nbody.forces.layers.ranks import FEWEST, Ranks
 from nbody.forces.layers.sorted import acting
+from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
+from nbody.forces.transports.gpus import Gpus
+from nbody.forces.transports.ranks import FEWEST, Ranks
 from nbody.law import Gravity, pair_law
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
@@ -81,9 +79,6 @@ class GpuEngine(Engine):
     _name: ClassVar[str] = "gpu"
     """Its name in the registry."""
 
-    _build: ClassVar[Callable[..., Any]]
-    """The function that builds the engine's kernel for a :class:`Shape`."""
-
     def __init__(
         self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
     ) -> None:
@@ -124,31 +119,6 @@ class GpuEngine(Engine):
         dtype = np.dtype(np.float32) if mixed else self._dtype
         return Shape(self.gravity.softening, self.gravity.dimensions, dtype, outputs, mixed, self.gravity.per_species)
 
-    def _tuning(self, count: int) -> tuple:
-        """Further arguments of ``build`` for ``count`` particles."""
-        return ()
-
-    def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
-        """The kernel for this engine's gravity and precision and for the state's number of particles."""
-        return compiled(self._build, self._shape(outputs), *self._tuning(state.count))
-
-    def _compute(self, state: State, outputs: Outputs) -> None:
-        assert isinstance(state, DeviceState)
-        state.moves.flush()
-        kernel, real = self._kernel(outputs, state), self._shape().real
-        length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
-        self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
-
-    @abstractmethod
-    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
-        """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
-        In engines with softening per species ``length2`` may be an array on the device, (N,), with the one of each body."""
-
     def _work_per_evaluation(self, state: State) -> int:
         assert isinstance(state, DeviceState)
         return state.count * state.partition.acting
-
-
-def kernel_of(kind: type[GpuEngine], shape: Shape, *tuning: Any) -> Any:
-    """The kernel of an engine, for a lesson or a test."""
-    return compiled(kind._build, shape, *tuning)

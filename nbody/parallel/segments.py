@@ -1,9 +1,9 @@
-"""Sums whose bits do not depend on the number of ranks: work in shares, which are added in one fixed binary tree.
+"""Sums whose bits do not depend on the number of ranks: work in segments, which are added in one fixed binary tree.
 
-Work is cut into K shares, a power of two that follows from the number of bodies alone, and each share is summed in a fixed
-order. The shares are the leaves of a binary tree: a node is the sum of its left and its right half. A rank has a range of
-shares, adds what lies wholly inside its range (:func:`cover`), and sends these nodes to the ranks that own the rows; an
-owner adds the rest of the tree (:func:`add_nodes`). So every number of ranks makes the same additions.
+Work is cut into K segments, a power of two that follows from the number of bodies alone, and each segment is summed in a
+fixed order. The segments are the leaves of a binary tree: a node is the sum of its left and its right half. A rank has a
+range of segments, adds what lies wholly inside its range (:func:`cover`), and sends these nodes to the ranks that own the
+rows; an owner adds the rest of the tree (:func:`add_nodes`). So every number of ranks makes the same additions.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ def worth_dividing(team: Team, interactions: int) -> Team:
     return team if interactions >= WORTH else ALONE
 
 
-def share_count(pieces: int, most: int) -> int:
+def segment_count(pieces: int, most: int) -> int:
     """K: the largest power of two that is at most ``pieces`` and at most ``most``, and at least 1."""
     return 1 << max(0, min(pieces, most).bit_length() - 1)
 
 
 def cover(first: int, last: int) -> list[tuple[int, int]]:
-    """The largest nodes of the tree that lie in the shares [first, last), in order: the first share and the number of shares
-    of each, a power of two that divides the first share."""
+    """The largest nodes of the tree that lie in the segments [first, last), in order: the first segment and the number of
+    segments of each, a power of two that divides the first segment."""
     nodes = []
     while first < last:
         size = 1 << ((last - first).bit_length() - 1)
@@ -54,15 +54,15 @@ def add_nodes(nodes: Sequence[tuple[int, int]], values: Sequence[np.ndarray]) ->
     return root
 
 
-def add_over_ranks(team: Team, shares: int, values: np.ndarray, bounds: list[int]) -> np.ndarray:
-    """The sum over all shares, in the rows that this rank owns.
+def add_over_ranks(team: Team, segments: int, values: np.ndarray, bounds: list[int]) -> np.ndarray:
+    """The sum over all segments, in the rows that this rank owns.
 
     Args:
-        shares: K; rank p has the shares [b_p, b_(p+1)) of ``team.bounds(K)``.
+        segments: K; rank p has the segments [b_p, b_(p+1)) of ``team.bounds(K)``.
         values: (n, R, …) the n nodes of this rank's :func:`cover`.
         bounds: rank p owns the rows [bounds[p], bounds[p + 1]) of R.
     """
-    starts = team.bounds(shares)
+    starts = team.bounds(segments)
     covers = [cover(starts[p], starts[p + 1]) for p in range(team.size)]
     room = max(map(len, covers))  # blocks have one shape for each receiver
     padded = np.zeros((room, *values.shape[1:]), values.dtype)

@@ -1,8 +1,8 @@
 """Several GPUs, or ranks with a GPU each, in one evaluation of the tree.
 
-Every device builds the whole tree from the same bodies, and walks it for its share of the groups. The force on a group does
-not depend on the shares, so the bits are the same for any number of devices; and no tree is sent, only bodies and
-accelerations. A share is :data:`RUNS` runs of bodies in Morton order, so that each has about as many neighbours in dense
+Every device builds the whole tree from the same bodies, and walks it for its part of the groups. The force on a group does
+not depend on the parts, so the bits are the same for any number of devices; and no tree is sent, only bodies and
+accelerations. A part is :data:`RUNS` runs of bodies in Morton order, so that each has about as many neighbours in dense
 regions as the others. The groups and regions at the end of a run are walked by both devices.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.gpu_groups import Share
+from nbody.forces.tree.gpu_groups import TargetRuns
 from nbody.forces.tree.gpu_tree import DeviceTree
 from nbody.gpu import cuda
 from nbody.parallel.devices import Worker
@@ -27,7 +27,7 @@ THREADS = 64 if gpu.SIMULATED else 256
 
 @gpu.kernel
 def pack(acceleration, index, results, number, parts, run):
-    """Collect the rows of a share, which are those ``index[k]`` of its targets k. A thread copies a row."""
+    """Collect the rows of a part, which are those ``index[k]`` of its targets k. A thread copies a row."""
     at = np.uint32(cuda.grid(1))
     k = np.uint32((at // run * parts + number) * run + at % run)
     if at < results.shape[0] and k < index.shape[0]:
@@ -37,7 +37,7 @@ def pack(acceleration, index, results, number, parts, run):
 
 @gpu.kernel
 def unpack(results, index, acceleration, first, parts, run):
-    """Distribute the rows of the shares from number ``first`` on."""
+    """Distribute the rows of the parts from number ``first`` on."""
     k = np.uint32(cuda.grid(1))
     if k < index.shape[0]:
         number = k // run % parts
@@ -48,7 +48,7 @@ def unpack(results, index, acceleration, first, parts, run):
 
 
 class TreePart(NamedTuple):
-    """What a helper has for its share: a tree, the place of its results, and the stream that copies accelerations, for which
+    """What a helper has for its part: a tree, the place of its results, and the stream that copies accelerations, for which
     its walk and that of the first device wait."""
 
     tree: DeviceTree
@@ -60,8 +60,8 @@ Build = Callable[[DeviceTree, Any], None]
 Walk = Callable[[DeviceTree, Any], None]
 
 
-class TreeDivision:
-    """The division of a state's tree.
+class TreePartition:
+    """The partition of a state's tree.
 
     Args:
         state: whose transport has several parts.
@@ -75,15 +75,15 @@ class TreeDivision:
         size = -(-state.count // (self._run * self._devices)) * self._run
         self._bounds = [size * number for number in range(self._devices + 1)]
         with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
-            self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the shares, one after the other
+            self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the parts, one after the other
         self._begun: set[Any] = set()
         self._graphs: dict[Any, gpu.Graph] = {}
-        tree.cells.share = self._share(self._number)
+        tree.cells.runs = self._target_runs(self._number)
         for helper in state.partition.transport.helpers:
             with helper.current():
                 results = helper.results(self._of(helper.number))
                 helper.part = TreePart(tree_on(helper.stream), results, gpu.Helper(helper.gpu.device))
-            helper.part.tree.cells.share = self._share(helper.number)
+            helper.part.tree.cells.runs = self._target_runs(helper.number)
 
     def counted(self, state: Any) -> int:
         """The interactions that all devices counted in the evaluation before the last one. Of ranks, this one's times their
@@ -144,8 +144,8 @@ class TreeDivision:
         numbers = np.uint32(number), np.uint32(self._devices), np.uint32(self._run)
         kernel[-(-threads // THREADS), THREADS, stream](source, index, target, *numbers)
 
-    def _share(self, number: int) -> Share:
-        return Share(number, self._devices, self._run)
+    def _target_runs(self, number: int) -> TargetRuns:
+        return TargetRuns(number, self._devices, self._run)
 
     def _of(self, number: int) -> Any:
         return self._results[self._bounds[number] : self._bounds[number + 1]]
