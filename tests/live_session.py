@@ -62,7 +62,7 @@ def acts(pane):
     yield "records", "O", lambda: run.recording and rests()
     yield "more", "Right", one_more
     yield "saved", "S", lambda: "saved" in pane.notice
-    yield "stopped", "O", lambda: not run.recording and not run._wish
+    yield "stopped", "O", lambda: not run.recording and not run._command
     yield "restarted", "Home", lambda: rests() and step() == 0
     yield "faster", "Up", lambda: run.pace.steps_per_picture == 2
     yield "goes on", "Space", lambda: clock.playing

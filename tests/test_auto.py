@@ -6,6 +6,7 @@ import math
 import pytest
 
 from nbody import cache, gpu
+from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
 from nbody.forces.problem import Problem
@@ -130,6 +131,12 @@ def test_a_look_at_what_auto_is_measures_nothing(card):
 def test_auto_takes_an_engine_that_supports_what_is_asked(card, asked, precision):
     name, _ = auto(5000, precision, **asked)
     assert ENGINES.load(name).supports(Problem(Gravity(), precision, 5000, **asked)) == ""
+
+
+def test_an_engine_on_one_device_is_refused_with_those_that_divide_their_work(card):
+    line = "engine 'cpu': it computes on one device; leave gpus out, or use 'nbody run' with --engine gpu-global or"
+    with pytest.raises(InputError, match=line):
+        choose("cpu", Problem(Gravity(), "float32", 5000, gpus=2))
 
 
 @pytest.mark.gpu

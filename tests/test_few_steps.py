@@ -10,7 +10,7 @@ from nbody.forces.api import accelerations
 from nbody.forces.direct.cpu import FEW
 from nbody.forces.reference import direct_sum
 from nbody.gpu import SIMULATED
-from nbody.integrators import INTEGRATORS, hermite4, table
+from nbody.integrators import INTEGRATORS, hermite4, leapfrog_adaptive, table
 from nbody.integrators.table import MoveTable
 from nbody.law import Gravity
 
@@ -63,7 +63,7 @@ def moved(scheme, bodies, precision, divisions, **values):
     return simulation.checkpoint_arrays() | {"time": np.array(simulation.time)}
 
 
-@pytest.mark.parametrize("scheme", [*TABLES, "hermite4", {"scheme": "hermite4", "eta": 0.02}])
+@pytest.mark.parametrize("scheme", [*TABLES, "leapfrog_adaptive", "hermite4", {"scheme": "hermite4", "eta": 0.02}])
 def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
     rng = np.random.default_rng(4)
     for precision, dimensions in (("float64", 3), ("float32", 2)):
@@ -71,12 +71,35 @@ def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
         given = {"softening": "plummer", "length": 0.1}
         ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
         with monkeypatch.context() as patch:
-            for module in (table, hermite4):
-                patch.setattr(module, "in_one_call", lambda motion: False)
+            for module in (table, hermite4, leapfrog_adaptive):
+                patch.setattr(module, "in_one_call", lambda motion, in_fields=False: False)
             ends.append(moved(scheme, bodies, precision, [40], **given))
         for end in ends[1:]:
             for name, values in ends[0].items():
                 np.testing.assert_array_equal(end[name], values, err_msg=name)
+
+
+FIELDS = [
+    {"field": "rotating_bar", "mass": 2.0, "a": 1.1, "c": 0.2, "omega": 0.6},
+    {"field": "plummer", "mass": 3.0, "b": 0.7, "centre": [0.1, 0.2, 0.0]},
+    {"field": "plummer", "mass": 1.0, "b": 0.3},
+]
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_dkd", "yoshida4", "taylor"])
+def test_fields_in_one_compiled_call_have_the_bits_of_single_moves(scheme, monkeypatch):
+    """At the time of each force, though one of them turns."""
+    for precision, dimensions in (("float64", 3), ("float32", 2)):
+        bodies = flat(random_bodies(5), dimensions)
+        bodies.time, bodies.step = 0.7, 3
+        for fields in (FIELDS, FIELDS[1:]):
+            ends = [moved(scheme, bodies, precision, sizes, fields=fields) for sizes in ([30], [7, 1, 22])]
+            with monkeypatch.context() as patch:
+                patch.setattr(table, "in_one_call", lambda motion, in_fields=False: False)
+                ends.append(moved(scheme, bodies, precision, [30], fields=fields))
+            for end in ends[1:]:
+                for name, values in ends[0].items():
+                    np.testing.assert_array_equal(end[name], values, err_msg=name)
 
 
 def small(**values):
@@ -84,7 +107,7 @@ def small(**values):
     return Simulation(random_bodies(6), **given | values)
 
 
-@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_dkd", "yoshida4", "hermite4"])
+@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_dkd", "yoshida4", "hermite4", "leapfrog_adaptive"])
 def test_steps_one_by_one_are_those_of_a_run(scheme):
     """With their time, particles and energies; and an energy that is asked for changes nothing."""
     made, run = small(integrator=scheme), small(integrator=scheme)
@@ -93,7 +116,8 @@ def test_steps_one_by_one_are_those_of_a_run(scheme):
         assert np.isfinite(made.energies.latest)
     made.step()
     summary = run.run(steps=11)
-    assert (made.steps_made, made.time) == (run.steps_made, run.time) == (11, 0.11)
+    assert (made.steps_made, made.time) == (run.steps_made, run.time) and made.steps_made == 11
+    assert made.time == 0.11 or scheme == "leapfrog_adaptive"
     for name in ("position", "velocity"):
         np.testing.assert_array_equal(getattr(made.particles, name), getattr(run.particles, name))
     assert made.energies.initial == summary.energy_initial and made.energies.latest == summary.energy_final
@@ -109,6 +133,17 @@ def test_steps_of_a_recorded_simulation_are_in_its_file(tmp_path):
     simulation.step(2)
     with Trajectory(tmp_path / "run.h5") as run:
         assert list(run.step) == [3, 4, 5]
+
+
+def test_a_small_run_without_an_output_starts_no_thread_and_does_not_ask_for_the_free_memory(monkeypatch):
+    """Both take longer than all the rest of it."""
+
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("nbody.machine.memory_available", refuse)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    assert small().run(steps=2).frames == 2
 
 
 def test_a_run_that_records_nothing_has_the_bits_of_one_that_records(tmp_path):

@@ -433,6 +433,17 @@ def test_a_compiled_kernel_is_loaded_and_a_damaged_one_compiled_again(own_cache,
         assert not own_cache() and own_cache()
 
 
+def test_a_kernel_of_a_version_with_other_modules_is_compiled_again(own_cache, monkeypatch):
+    """It is pickled with the types of its arguments, by the names of their modules."""
+    own_cache()
+
+    def moved(data):
+        raise ModuleNotFoundError("No module named 'nbody.earlier'")
+
+    monkeypatch.setattr(cpu_cache.pickle, "loads", moved)
+    assert not own_cache()
+
+
 def test_code_that_another_user_could_have_written_is_not_executed(own_cache, tmp_path, monkeypatch):
     """The name of a file is a hash of public things, and what is in it is unpickled and called."""
     folder = tmp_path / "nbody/kernels"

@@ -170,7 +170,7 @@ def test_a_recording_begins_at_the_present_and_is_whole_and_resumable(tmp_path):
         assert str(path) in clock._describe()
         stepped(source, clock, 9)
         clock.record()
-        until(lambda: run.recording is None and not run._wish)
+        until(lambda: run.recording is None and not run._command)
         assert not writing_process(path)
         stepped(source, clock, 1)
     with Trajectory(path) as recorded:
@@ -192,7 +192,7 @@ def test_a_second_recording_keeps_the_first_under_a_numbered_name(tmp_path):
             until(lambda: run.recording == path)
             stepped(source, clock, 1)
             clock.record()
-            until(lambda: run.recording is None and not run._wish)
+            until(lambda: run.recording is None and not run._command)
     assert sorted(file.name for file in tmp_path.glob("*.h5")) == ["run.1.h5", "run.h5"]
 
 

@@ -5,6 +5,7 @@ evaluations beside the N² pairs.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,13 @@ class AddedFields:
             raise OverflowError
         self._sizes = np.array([part.size() for part in parts])
         self._on_device: Any = None
+
+    @property
+    def in_files(self) -> bool:
+        """True if kernels on disk may contain the fields: they depend on positions and time alone, and are written in files,
+        so that a change of them is noticed."""
+        files = (Path(function.__code__.co_filename) for function in self.functions)
+        return self.velocity_field is None and all(file.is_file() for file in files)
 
     def add(self, state: State, outputs: Outputs, accelerations: bool = True, targets: Any = None) -> None:
         """Add the fields at the time ``state.clock.now`` to what an engine has just computed: to the accelerations if

@@ -167,7 +167,7 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
     for of_tree in (False, True):
         kinds = {each: ENGINES.load(each) for each in able if (each in TREES) == of_tree}
         kinds = {each: kind for each, kind in kinds.items() if kind.can.device == "gpu"} or kinds
-        fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])}
+        fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])} if len(kinds) > 1 else kinds
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if fitting and each not in fitting}
         kinds = fitting or kinds
         contending = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range] or list(

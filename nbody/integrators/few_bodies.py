@@ -37,11 +37,12 @@ class FewBodies(OwnForces):
         return super().supports(engine, problem) or float64_alone(problem)
 
 
-def in_one_call(motion: Motion) -> bool:
-    """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it."""
-    engine, state = motion
-    few = state.count <= engine.can.few and not engine.gravity.per_species
-    return few and fields_of(engine) is None and not isinstance(state.workspace, Sorted)
+def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
+    """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it.
+    ``in_fields``: external fields can, too."""
+    (engine, state), fields = motion, fields_of(motion.engine)
+    few = state.count <= engine.can.few and not engine.gravity.per_species and not isinstance(state.workspace, Sorted)
+    return few and (fields is None or (in_fields and fields.in_files))
 
 
 def per_c2(motion: Motion) -> float:

@@ -13,50 +13,21 @@ A frame within a step is a shorter step from the beginning of that one, and is n
 """
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
-from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
-from nbody.integrators.few_bodies import components, shortest_time
+from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
+from nbody.integrators.leapfrog_adaptive_kernels import rate, steps_for
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
-
-
-@cache
-def rate(parallel: bool) -> Callable:
-    """The compiled function ``rate(x, v, m, G, length2, scale)``: ρ η of (3, N) positions and velocities. ``scale`` is near
-    the result, so that its powers neither overflow nor vanish."""
-
-    def rate(x, v, m, G, length2, scale):
-        sums, unit = np.zeros(m.size), 1.0 / scale**2
-        for i in prange(m.size):
-            total = 0.0
-            xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
-            for j in range(i):
-                dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
-                vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
-                r2 = length2 + dx * dx + dy * dy + dz * dz
-                both = mi + m[j]
-                square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
-                square *= square
-                square *= square
-                total += square * square if both > 0.0 else 0.0
-            sums[i] = total
-        return scale * sums.sum() ** (1 / 16)
-
-    return disk_cached(rate, parallel=parallel, fastmath=FAST)
 
 
 class LeapfrogAdaptive(Integrator):
@@ -74,8 +45,8 @@ class LeapfrogAdaptive(Integrator):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._rate = self._scale = 0.0  # ρ of the last step, and ρ(x, v) η
-        self._begin = self._length = 0.0  # of the last step; the length is 0 before the first one, whose ρ is known
+        self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
+        self._begin = self._length = 0.0  # of the step that is under way; without one the length is 0
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -94,27 +65,47 @@ class LeapfrogAdaptive(Integrator):
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state: Any = motion.state
         clock = state.clock
-        if clock.time != self._end or until < clock.time:  # within the last step, which is made again
+        if clock.time != self._end:  # within a step, which is made again
             state.position[...], state.velocity[...] = state.last_position, state.last_velocity
             state.acceleration[...], clock.time = state.last_acceleration, self._begin
             clock.current = Outputs.ACCELERATION
             steps, clock.step, self._length = steps + 1, clock.step - 1, 0.0
         motion.evaluate()
         while steps and clock.time < until:
-            if self._length:
-                self._rate = 2 * self._wanted(motion) - self._rate
+            if made := self._few_steps(motion, steps, until) if in_one_call(motion) else 0:
+                steps -= made
+                continue
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
             if not self._rate >= 0 or math.isinf(min(h, until)) or clock.time + min(h, until) == clock.time:
                 raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
-            self._keep(motion)
-            self._length = h
-            self._step(motion, h if clock.time + h <= until else until - clock.time)
-            steps, clock.step, clock.time = steps - 1, clock.step + 1, min(self._end, until)
+            end = clock.time + h
+            whole = end <= until
+            if not whole:
+                self._keep(motion)
+                self._length = h
+            self._step(motion, h if whole else until - clock.time)
+            steps, clock.step, clock.time = steps - 1, clock.step + 1, min(end, until)
+            if whole:
+                self._begin, self._rate = end, 2 * self._wanted(motion) - self._rate
 
     @property
     def _end(self) -> float:
-        """The time at which the last step ends."""
+        """The time at which the step under way ends, or the last one has ended."""
         return self._begin + self._length
+
+    def _few_steps(self, motion: Motion, steps: int, until: float) -> int:
+        """Make steps that end before the time ``until``, at most ``steps``. Returns their number."""
+        state: Any = motion.state
+        law, clock = motion.engine.gravity, state.clock
+        made, self._begin, self._rate, self._scale = steps_for(law.softening, state.dimensions)(
+            state.position, state.velocity, state.acceleration, state.mass, (law.G, law.length2),
+            (clock.time, float(self.dt)), (steps, float(until)), (float(self._rate), float(self._scale)),
+            self._options.eta,  # type: ignore[attr-defined]
+        )  # fmt: skip
+        if made:
+            clock.step, clock.time, clock.current = clock.step + made, self._begin, self.facts.leaves
+        state.progress.report(made * motion.engine.work(state))
+        return int(made)
 
     def _step(self, motion: Motion, h: float) -> None:
         motion.state.moves.kick(h / 2)
@@ -145,7 +136,7 @@ class LeapfrogAdaptive(Integrator):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """ρ of the last step, the scale of ρ, and the beginning and the length of the last step."""
+        """ρ of the next step, the scale of ρ, and the beginning and the length of the one under way."""
         return {"last_step": np.array([self._rate, self._scale, self._begin, min(self._length, LONGEST)])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:

@@ -95,7 +95,7 @@ class MoveTable(FixedStep):
         """What makes the steps of few bodies in one compiled call; None if each move is a call."""
         if self._state is not motion.state:
             self._state, self._compiled = motion.state, None
-            if in_one_call(motion):
+            if in_one_call(motion, in_fields=True):
                 from nbody.integrators.table_few import FewSteps  # imports Numba
 
                 self._compiled = FewSteps(motion, self.facts, self.dt)

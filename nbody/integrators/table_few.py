@@ -8,6 +8,9 @@ import numpy as np
 
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_few import add_pairs, variant_of
+from nbody.forces.layers import fields_few
+from nbody.forces.layers.fields import fields_of
+from nbody.forces.layers.fields_few import add_fields
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.state.host import HostState
 
@@ -16,25 +19,30 @@ KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAY
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, single: bool) -> Callable:
-    """The kernel of a law; ``single``: the state is float32."""
-    variant = variant_of(softening, dimensions)
+def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Callable:
+    """The kernel of a law and of ``fields`` (:func:`~nbody.forces.layers.fields_few.variant_of`); ``single``: the state is
+    float32."""
+    variant, in_fields = variant_of(softening, dimensions), bool(fields)
 
-    def make_steps(kinds, factors, steps, current, x, v, a, m, G, length2):
+    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, G, length2):
         """Make ``steps`` steps.
 
         Args:
-            kinds: (K,) the moves of a step; factors: (K, 2) their dt and dt²/2, in the state's dtype.
+            moves: of a step: (K,) kinds; (K, 2) dt and dt²/2, in the state's dtype; (K,) dt.
+            moment: the time, the time of step 0, the number of this step, and the length of a step.
+            parameters: of the fields.
             current: True if ``a`` belongs to ``x``.
             x, v, a: (N, D), changed in place.
 
         Returns:
             The number of force evaluations.
         """
+        kinds, factors, lengths = moves
+        now, origin, first, h = moment
         sums = np.empty((3, m.size))
         xs, vs, accelerations = x.reshape(x.size), v.reshape(x.size), a.reshape(x.size)
         evaluations = 0
-        for _ in range(steps):
+        for step in range(steps):
             for k in range(kinds.size):
                 kind, dt = kinds[k], factors[k, 0]
                 if kind == FORCE:
@@ -43,6 +51,8 @@ def _steps_for(softening: str, dimensions: int, single: bool) -> Callable:
                         for i in range(m.size):
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
+                        if in_fields:
+                            add_fields(fields, x, now, parameters, a)
                         evaluations += 1
                     current = True
                 elif kind == KICK:
@@ -59,6 +69,8 @@ def _steps_for(softening: str, dimensions: int, single: bool) -> Callable:
                         for i in range(xs.size):
                             xs[i] = (xs[i] + vs[i] * dt) + accelerations[i] * factors[k, 1]
                     current = False
+                    now += lengths[k]
+            now = origin + (first + step + 1) * h
         return evaluations
 
     return disk_cached(make_steps)
@@ -68,7 +80,8 @@ class FewSteps:
     """Makes steps of one state.
 
     Args:
-        motion: an engine whose sums are those of :mod:`nbody.forces.direct.cpu_few`, and a state in host memory.
+        motion: an engine whose sums are those of :mod:`nbody.forces.direct.cpu_few`, with or without fields, and a state in
+            host memory.
         facts: of the scheme, a table of moves.
         dt: the time step.
     """
@@ -78,8 +91,11 @@ class FewSteps:
         assert isinstance(state, HostState)
         steps = [fraction * dt for _, fraction in facts.moves]
         factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32)
-        self._table = np.array([KINDS[kind] for kind, _ in facts.moves]), factors
+        fields = fields_of(engine)
+        variant = fields_few.variant_of(fields.functions if fields else ())
+        self._parameters = fields.parameters if fields else np.zeros((0, 0))
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, variant)
+        self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
 
@@ -89,8 +105,8 @@ class FewSteps:
             return
         state, clock = self._state, self._state.clock
         evaluations = self._kernel(
-            *self._table, steps, bool(clock.current), state.position, state.velocity, state.acceleration, state.mass,
-            *self._law,
+            self._moves, (clock.time, clock.origin, clock.step, self._dt), self._parameters, steps, bool(clock.current),
+            state.position, state.velocity, state.acceleration, state.mass, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves

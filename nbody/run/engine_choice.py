@@ -1,9 +1,9 @@
 """The engine of a run: what the scenario names, or what ``auto`` takes, with its options and the precision of the run."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbody.errors import InputError
-from nbody.forces.choose import Notify, check_name, choose
+from nbody.forces.choose import Choice, Notify, check_name, choose
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
@@ -14,18 +14,11 @@ from nbody.scenario.fields import Group, unknown_key, validated
 from nbody.scenario.groups import EngineChoice
 
 
-class Chosen(NamedTuple):
-    """The engine of a run, why it was chosen, its options as written, and the precision of the run."""
-
-    name: str
-    why: str
-    options: EngineChoice
-    precision: str
-
-
-def chosen_engine(scenario: Scenario, integrator: Integrator, asked: Problem, notify: Notify, measure: bool) -> Chosen:
-    """The engine for what a run asks of the forces. A precision that the scenario names is kept; so is the default, unless
-    an accuracy is asked for that float32 does not have.
+def chosen_engine(
+    scenario: Scenario, integrator: Integrator, asked: Problem, notify: Notify, measure: bool
+) -> tuple[Choice, EngineChoice]:
+    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names is
+    kept; so is the default, unless an accuracy is asked for that float32 does not have.
 
     Raises:
         InputError: there is no such engine, or it does not support what is asked; or there are fewer GPUs.
@@ -38,11 +31,8 @@ def chosen_engine(scenario: Scenario, integrator: Integrator, asked: Problem, no
             if option not in model.model_fields:
                 message = unknown_key(option, model.model_fields, ("name", *model.model_fields))
                 raise InputError(scenario.where(f"engine.{option}") + message)
-    known = "accuracy" in model.model_fields
-    accuracy, gpus = (
-        _written(scenario, model if known else Accuracy, "accuracy"),
-        _written(scenario, GpuOptions, "gpus"),
-    )
+    gpus = _written(scenario, GpuOptions, "gpus")
+    accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
     free = accuracy is not None and "precision" not in scenario.source.values
     found = choose(
         written, asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus)),
@@ -52,12 +42,13 @@ def chosen_engine(scenario: Scenario, integrator: Integrator, asked: Problem, no
     kind = ENGINES.load(found.name)
     if gpus_asked(gpus) > 1:
         say_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)
-    left_out, why = ["gpus"] * (gpus_asked(gpus) == 1), found.why
+    left_out = ["gpus"] * (gpus_asked(gpus) == 1)
     if "accuracy" not in kind.Options.model_fields:
         left_out.append("accuracy")
-        why = why or ("" if accuracy is None else f"it sums over all pairs, which is more accurate than {accuracy:g}")
-    kept = EngineChoice(name=written, **{key: value for key, value in options.items() if key not in left_out})
-    return Chosen(found.name, why, kept, found.precision)
+        if accuracy is not None and not found.why:
+            found = found._replace(why=f"it sums over all pairs, which is more accurate than {accuracy:g}")
+    kept = {key: value for key, value in options.items() if key not in left_out}
+    return found, EngineChoice(name=written, **kept) if options else scenario.engine
 
 
 def _options_of(name: str) -> type[Group]:

@@ -266,9 +266,9 @@ def plan(
     cpu = ENGINES.load("cpu")  # which has all that a scheme may need
     require_support(scenario, cpu, "float64", asked | {"ranks": 1})
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    name, why, chosen, precision = chosen_engine(scenario, integrator, problem, notify, measure)
+    (name, why, precision), chosen = chosen_engine(scenario, integrator, problem, notify, measure)
     if precision != scenario.precision:
-        scenario = scenario.with_keywords({"precision": precision})
+        scenario = scenario.in_precision(precision)
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
@@ -295,7 +295,7 @@ def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify
     if "precision" in scenario.source.values or supported(scenario.precision) or not supported(double):
         return scenario
     notify(f"precision: {double} (scheme '{scenario.integrator.scheme}' computes in it)")
-    return scenario.with_keywords({"precision": double})
+    return scenario.in_precision(double)
 
 
 def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:

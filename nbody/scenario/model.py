@@ -151,6 +151,12 @@ class Scenario(Group):
         """
         return self._of(_with_keywords(self._source, values))
 
+    def in_precision(self, precision: str) -> Self:
+        """A copy in a higher precision, in which every value stays valid."""
+        found = self.model_copy(update={"precision": precision})
+        found._source = self._source.with_option(("precision",), "precision", precision)
+        return found
+
     def with_arrays(self, particles: int) -> Self:
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
         initial = FromArrays(particles=particles).model_dump()

@@ -107,13 +107,14 @@ class State(ABC):
     def add(self, *columns: Column, values: np.ndarray | None = None) -> None:
         """Add columns of zeros, or of ``values`` from the host, which become part of checkpoints. Columns that exist already
         stay as they are."""
+        precision = self.dtype.name  # NumPy makes this text anew each time
         for column in columns:
+            real = column.real(precision)
             if column.name not in self._columns:
                 self._columns[column.name] = column
-                zeros = np.zeros(column.shape(self.count, self.dimensions), column.real(self.dtype.name))
+                zeros = np.zeros(column.shape(self.count, self.dimensions), real)
                 setattr(self, column.name, self._allocate(zeros))
             if values is not None:
-                real = column.real(self.dtype.name)
                 self._from_host(np.ascontiguousarray(values, real), getattr(self, column.name))
 
     def arrays(self) -> dict[str, np.ndarray]:
