@@ -58,13 +58,13 @@ def test_within_the_last_step_an_adaptive_scheme_shows_what_a_frame_there_shows(
     for time in np.linspace(begin, run.time, 5)[1:-1]:
         other.integrate(float(time))
         np.testing.assert_array_equal(run.at(time).position, other.particles.position)
-    with pytest.raises(InputError, match="where the last step begins"):
+    with pytest.raises(InputError, match="the earliest time"):
         run.at(0.5 * begin)
 
 
 def test_a_time_before_the_last_step_is_one_line():
     run = simulated("leapfrog", 0.01)
-    with pytest.raises(InputError, match=r"at: -0\.001 is before t = 0, where the last step begins"):
+    with pytest.raises(InputError, match=r"at: -0\.001 is before t = 0, the earliest time"):
         run.at(-0.001)
     run.step(3)
     with pytest.raises(InputError, match=r"at: 0\.01 is before t = 0\.02"):

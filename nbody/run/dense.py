@@ -34,7 +34,9 @@ def bodies_at(run: "Simulation", time: float) -> Particles:
         if time >= first and not same_time(clock.time, time):
             _part_of_a_step(run, motion, time)
     if not same_time(clock.time, time):
-        raise InputError(f"at: {time:g} is before t = {first:g}, where the last step begins; see Trajectory.at")
+        raise InputError(
+            f"at: {time:g} is before t = {first:g}, the earliest time that can be shown now; see Trajectory.at"
+        )
     x, v = motion.state.values("position", "velocity")
     return replace(
         run.particles, position=x.astype(np.float64), velocity=v.astype(np.float64), time=float(time), step=clock.step

@@ -256,7 +256,8 @@ class Simulation:
 
         A copy of the run makes the whole steps before ``time``, without looking for collisions. Within a step ``ias15``
         evaluates its polynomial, to rounding; other schemes make a shorter one, whose error is of order p + 1 in its length
-        for a scheme of order p. A scheme of fixed steps makes it back from the end of the last step.
+        for a scheme of order p. A scheme of fixed steps makes it back from the end of the last step; ``leapfrog_adaptive``
+        and block schemes show no time before the present one.
 
         Raises:
             InputError: ``time`` is before the beginning of the last step, or the simulation is running.
