@@ -141,7 +141,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2987,
     "parallel": 922,
-    "run": 4443,
+    "run": 4445,
     "scenario": 2125,
     "state": 1402,
     "trajectory": 3525,
