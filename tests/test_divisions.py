@@ -13,14 +13,14 @@ import nbody
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
 from nbody.gpu import SIMULATED
-from nbody.integrators import INTEGRATORS
+from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.blocks import gpu_workers
 from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
 from nbody.scenario import Scenario
 
 LOADED = {name: INTEGRATORS.load(name) for name in INTEGRATORS}
-FIXED_ENSEMBLES = [name for name, kind in LOADED.items() if kind.facts.systems and not kind.facts.adaptive]
+FIXED_ENSEMBLES = [name for name in OF_SYSTEMS if not LOADED[name].facts.adaptive]
 
 
 def on(engine):

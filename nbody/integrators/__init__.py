@@ -1,4 +1,4 @@
-"""Integrators advance positions and velocities in time. ``INTEGRATORS`` lists them.
+"""Integrators advance positions and velocities in time. ``INTEGRATORS`` lists them, ``OF_SYSTEMS`` those of ensembles.
 
 ``integrator.py`` defines the interface; ``table.py`` has the schemes that are tables of kicks and drifts. To add one, write
 a file with a subclass, and add a line to ``INTEGRATORS``.
@@ -42,3 +42,14 @@ INTEGRATORS = Registry(
     },
 )
 """Every scheme a scenario may name."""
+
+OF_SYSTEMS = Registry(
+    "ensemble_integrator",
+    {
+        "ias15": Entry("nbody.integrators.systems.ias15:IAS15Systems", "each system with its own adaptive steps"),
+        "wisdom_holman": Entry(
+            "nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems", "all systems with one time step"
+        ),
+    },
+)
+"""The schemes of :data:`INTEGRATORS` that move the systems of an ensemble, by classes of their own."""

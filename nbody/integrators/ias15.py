@@ -37,7 +37,7 @@ class IAS15(FewBodies):
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
-        evaluations=14, own_forces=True, velocity_fields=True, systems="nbody.integrators.systems.ias15:IAS15Systems",
+        evaluations=14, own_forces=True, velocity_fields=True,
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
         ),

@@ -77,7 +77,6 @@ class SchemeFacts(NamedTuple):
         star: it moves planets about a star, which is body 0 and the heaviest.
         velocity_fields: it computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`).
         softened: the steps follow from the softening length, so that there must be one.
-        systems: the class (``module:Class``) that moves many small systems by this scheme; empty if there is none.
         moves: those of a step, in order, if the scheme is a table of moves.
         memory: the working arrays for an engine, a number of bodies and a precision.
     """
@@ -96,7 +95,6 @@ class SchemeFacts(NamedTuple):
     star: bool = False
     velocity_fields: bool = False
     softened: bool = False
-    systems: str = ""
     moves: tuple[Move, ...] = ()
     memory: Callable[[type[Engine], int, str], WorkingBytes] = no_working_bytes
 

@@ -46,8 +46,7 @@ class WisdomHolman(FewBodies):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        velocity_fields=True, systems="nbody.integrators.systems.wisdom_holman:WisdomHolmanSystems",
-        columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        velocity_fields=True, columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:

@@ -302,7 +302,7 @@ def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
     """The scenario's scheme with a time step."""
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
     made: Any = scheme_for(scenario, scenario.integrator.scheme)
-    if scenario.ensemble and kind.facts.systems:
+    if scenario.ensemble and made is not kind:
         made = partial(made, systems=scenario.ensemble.count)
     try:
         integrator: Integrator = made(dt, options)

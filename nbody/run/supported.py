@@ -6,17 +6,17 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
 from nbody.forces.engine import Engine
-from nbody.integrators import INTEGRATORS
+from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.integrator import Integrator, unsupported
 from nbody.law import LAWS, Gravity
-from nbody.registry import imported
 from nbody.scenario import Scenario
 
 
 def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
     """The class that makes the steps of a scenario by a scheme: in an ensemble the one of many systems, if there is one."""
-    kind: type[Integrator] = INTEGRATORS.load(name)
-    return imported(kind.facts.systems) if scenario.ensemble and kind.facts.systems else kind
+    registry = OF_SYSTEMS if scenario.ensemble and name in OF_SYSTEMS else INTEGRATORS
+    kind: type[Integrator] = registry.load(name)
+    return kind
 
 
 def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
