@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nbody.analysis.figure import plot as plot
     from nbody.forces.api import accelerations as accelerations
     from nbody.forces.api import potential as potential
-    from nbody.forces.kept_tree import Tree as Tree
+    from nbody.forces.reusable_tree import Tree as Tree
     from nbody.particles import Particles as Particles
     from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
@@ -45,7 +45,7 @@ __all__, _imported = names_of(
     {
         "analysis.figure": "plot",
         "forces.api": "accelerations potential",
-        "forces.kept_tree": "Tree",
+        "forces.reusable_tree": "Tree",
         "particles": "Particles",
         "run.simulate": "simulate",
         "run.simulation": "Simulation",

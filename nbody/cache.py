@@ -122,10 +122,10 @@ def _is_safe(place: Path | int) -> bool:
 
 
 @contextlib.contextmanager
-def announcing(tell: Callable[[str], object]) -> Iterator[None]:
-    """Inside this block ``tell`` gets one line, from another thread, when a kernel is compiled for longer than
+def announcing(notify: Callable[[str], object]) -> Iterator[None]:
+    """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
     :data:`LONG`."""
-    _announce.append(tell)
+    _announce.append(notify)
     try:
         yield
     finally:
@@ -133,9 +133,9 @@ def announcing(tell: Callable[[str], object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def compiling(kept_in: str | Path) -> Iterator[None]:
-    """A kernel is compiled, or loaded, inside this block, and kept in that folder (empty if it is not kept)."""
-    timer = threading.Timer(LONG, _announce_once, [kept_in])
+def compiling(folder: str | Path) -> Iterator[None]:
+    """A kernel is compiled, or loaded, inside this block, and stored in that folder (empty if it is not stored)."""
+    timer = threading.Timer(LONG, _announce_once, [folder])
     timer.daemon = True
     if _announce:
         timer.start()
@@ -145,9 +145,9 @@ def compiling(kept_in: str | Path) -> Iterator[None]:
         timer.cancel()
 
 
-def _announce_once(kept_in: str | Path) -> None:
+def _announce_once(folder: str | Path) -> None:
     with contextlib.suppress(IndexError):  # it is announced already
-        _announce.pop()("compiling kernels for this machine" + (f" (once; kept in {kept_in}) …" if kept_in else " …"))
+        _announce.pop()("compiling kernels for this machine" + (f" (once; kept in {folder}) …" if folder else " …"))
 
 
 def _replace(target: Path, content: bytes) -> None:

@@ -16,17 +16,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_a_line_for_a_closed_standard_error_goes_nowhere(monkeypatch, capsys):
-    from nbody.cli.progress import say, status_line
+    from nbody.cli.progress import status_line
+    from nbody.cli.streams import print_message
 
     monkeypatch.setattr(sys, "stderr", None)
     with status_line() as notify:
         notify("measuring")
-        say("a line")
+        print_message("a line")
     assert capsys.readouterr().out == ""
 
 
 def test_every_interrupted_command_says_so(monkeypatch, capsys):
-    monkeypatch.setattr("nbody.cli.progress._last_said", [])
+    monkeypatch.setattr("nbody.cli.streams._last_message", [])
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -37,10 +38,10 @@ def test_every_interrupted_command_says_so(monkeypatch, capsys):
 
 
 def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys):
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
 
     def interrupted(*_, **__):
-        say("interrupted at step 5; continue with: nbody resume run.h5")
+        print_message("interrupted at step 5; continue with: nbody resume run.h5")
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nbody.scenario.Scenario.load", interrupted)

@@ -26,7 +26,7 @@ from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.parallel.segments import cover
 from nbody.run import plan as run_plan
-from nbody.run.gpus import say_if_few
+from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario
 from nbody.state import Outputs
 
@@ -161,10 +161,10 @@ def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(monkeypa
     cards("H200", "H200")
     monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
     lines = []
-    say_if_few(ENGINES.load(engine), 2, count, "", lines.append)
+    notify_if_few(ENGINES.load(engine), 2, count, "", lines.append)
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
     with pytest.raises(InputError, match="--gpus: 3 GPUs are asked for, and this machine has 2 GPUs"):
-        say_if_few(ENGINES.load(engine), 3, count, "--gpus: ", lines.append)
+        notify_if_few(ENGINES.load(engine), 3, count, "--gpus: ", lines.append)
 
 
 @pytest.mark.parametrize(

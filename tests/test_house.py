@@ -128,7 +128,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 901,
     "bench": 2974,
-    "cli": 2937,
+    "cli": 2932,
     "diagnostics": 928,
     "fields": 813,
     "forces": 11528,
@@ -145,7 +145,7 @@ LINES = {
     "state": 1402,
     "trajectory": 3525,
     "verify": 289,
-    "viewer": 6725,
+    "viewer": 6722,
     "cache": 158,
     "child": 15,
     "doctor": 395,

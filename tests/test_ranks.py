@@ -15,7 +15,7 @@ import pytest
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
-from nbody.parallel import Alone, launcher, places
+from nbody.parallel import Alone, binding, launcher
 from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
@@ -251,7 +251,7 @@ def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeyp
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     everywhere, bound = frozenset({0, 1, 2, 3}), frozenset({4, 5})
-    places.share_cores(Hosts(0, ["a", "a", "b", "a"], [everywhere, everywhere, everywhere, bound]))
+    binding.divide_cores(Hosts(0, ["a", "a", "b", "a"], [everywhere, everywhere, everywhere, bound]))
     assert machine.cores() == 2
 
 
@@ -262,7 +262,7 @@ def test_a_process_of_srun_that_runs_alone_uses_its_part_of_the_job(monkeypatch,
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     monkeypatch.setattr(machine, "sharing", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound)
-    places.keep_to_job()
+    binding.limit_to_job()
     assert machine.cores() == cores
 
 
@@ -273,7 +273,7 @@ def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    places.choose_gpu(local_rank)
+    binding.choose_gpu(local_rank)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 

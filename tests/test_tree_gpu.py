@@ -16,9 +16,9 @@ from nbody.fields.added import AddedFields
 from nbody.fields.point_mass import PointMass
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
-from nbody.forces.kept_tree import Tree
 from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
+from nbody.forces.reusable_tree import Tree
 from nbody.forces.tree import gpu_build, gpu_tree
 from nbody.forces.tree.gpu_build import GROUPS
 from nbody.forces.tree.gpu_engine import field_at

@@ -76,9 +76,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            from nbody.cli.progress import interrupt_reported
-
-            raise Interrupted(str(stop) or ("" if interrupt_reported() else "interrupted")) from None
+            raise Interrupted(str(stop) or ("" if streams.interrupt_reported() else "interrupted")) from None
 
 
 app = typer.Typer(
@@ -157,7 +155,7 @@ def _run(arguments: list[str] | None) -> int:
         return result if isinstance(result, int) else 0
     except (Interrupted, KeyboardInterrupt) as stop:
         if line := str(stop):
-            streams.tell(line)
+            streams.print_message(line)
         return Interrupted.exit_code
     except NBodyError as error:
         return _fail(str(error), error.exit_code)
@@ -195,5 +193,5 @@ def _typed(arguments: list[str] | None) -> Any:
 
 
 def _fail(message: str, code: int) -> int:
-    streams.tell("error: " + " ".join(message.split()))
+    streams.print_message("error: " + " ".join(message.split()))
     return code

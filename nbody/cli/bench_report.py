@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.bench import SUITES, part
-from nbody.cli.progress import say, status_line
-from nbody.cli.streams import result, result_json, styled
+from nbody.cli.progress import status_line
+from nbody.cli.streams import print_message, result, result_json, styled
 from nbody.errors import RunFailed
 
 if TYPE_CHECKING:
@@ -29,19 +29,21 @@ def measured(
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
 
-    work = SUITES.load(suite)(say, **{name: value for name, value in requested.items() if value is not None})
+    work = SUITES.load(suite)(print_message, **{name: value for name, value in requested.items() if value is not None})
     path = report_path(output, "bench" if suite == next(iter(SUITES)) else suite)
     if readme:
         table_slots([suite])  # before the measuring, not after
     if (load := os.getloadavg()[0]) > 0.5:
-        say(f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone")
+        print_message(
+            f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone"
+        )
     try:
         with status_line() as notify:
             found = work(notify)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written") from None
     try:
-        return [found], [], write(found, path, plot, say)
+        return [found], [], write(found, path, plot, print_message)
     except RunFailed as error:
         return [found], [f"{error}; the figures are above"], None
 
@@ -65,11 +67,11 @@ def finish(
     failed = [*(f"{row.what}: {row.note}" for report in reports for row in report.rows if row.wrong), *failed]
     try:
         for path in rewrite(reports) if readme else ():
-            say(f"the tables in {path} are now those of this report")
+            print_message(f"the tables in {path} are now those of this report")
     except RunFailed as error:
         failed.append(str(error))
     for line in failed:
-        say(f"error: {line}")
+        print_message(f"error: {line}")
     return 1 if failed else 0
 
 

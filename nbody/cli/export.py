@@ -41,7 +41,7 @@ def export(
 
       nbody export output/run.h5 planets.bin --all
     """
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.errors import InputError
     from nbody.exchange import format_of
     from nbody.exchange.export import export as write
@@ -52,9 +52,9 @@ def export(
         raise InputError("--all: cannot be combined with --frame; leave one of the two out")
     with Trajectory(recording) as run:
         frames = range(len(run)) if all_frames else None if frame is None else [frame]
-        written, facts = write(run, output, frames, format, overwrite, say), facts_of(run)
+        written, facts = write(run, output, frames, format, overwrite, print_message), facts_of(run)
     for path in written:
         result(str(path))
     if line := format_of(output, format).opening(written[0], facts):
-        say(f"open it with: {line}")
+        print_message(f"open it with: {line}")
     return 0

@@ -36,12 +36,12 @@ def info(
 
       nbody info plummer
     """
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.errors import InputError
     from nbody.scenario.packaged import locate
     from nbody.trajectory.opening import one_line
 
-    path = locate(path, say)
+    path = locate(path, print_message)
     recording = _is_recording(path)
     if verify and not recording:
         raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")

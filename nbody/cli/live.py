@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbody.cli.streams import flush, tell
+from nbody.cli.streams import flush, print_message
 from nbody.errors import DeviceError, InputError, NBodyError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
     from nbody.viewer import backends
 
     backends.check_window()  # before anything is computed
-    run = LiveRun(settings, output, overwrite=overwrite, notify=tell)
+    run = LiveRun(settings, output, overwrite=overwrite, notify=print_message)
     try:
         _load_window()
         _show(run, look, aim)
@@ -68,7 +68,7 @@ def run_in_view(
                 code = show_summary(summary, as_json)
             except NBodyError as error:
                 bar.close()
-                tell(f"error: {error}")
+                print_message(f"error: {error}")
                 code = error.exit_code
             except KeyboardInterrupt:
                 code = 130

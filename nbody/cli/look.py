@@ -8,7 +8,7 @@ import typer
 from nbody.cli import completion
 from nbody.cli.numbers import real, whole
 from nbody.cli.parameters import Command, in_place_of
-from nbody.cli.streams import tell
+from nbody.cli.streams import print_message
 from nbody.viewer.picture.look import Look, option
 
 PANEL = "The look of the picture"
@@ -25,7 +25,7 @@ def look_options(command: Command) -> Command:
 def _look(values: dict[str, Any]) -> Look:
     look = Look.of(values)
     if values["trails"] == "light":
-        tell("--trails light: has been removed; lines are drawn instead, as with --trails all")
+        print_message("--trails light: has been removed; lines are drawn instead, as with --trails all")
     return look
 
 

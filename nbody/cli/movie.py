@@ -132,12 +132,12 @@ def movie(
 
       nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
     """
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.viewer.movie.formats import Film
     from nbody.viewer.movie.writing import Writer, checked
     from nbody.viewer.screenshot import parse_size
 
-    notify = (lambda line: None) if quiet else say
+    notify = (lambda line: None) if quiet else print_message
     inputs = [run] if moving.path is None else [run, moving.path]
     film = checked(Film(out, parse_size(pictures.size), pictures.fps, 1), overwrite, inputs)
     with _recorded(run, film.path.parent, replaced, notify, quiet) as file, _open(file, notify) as recording:
@@ -205,11 +205,11 @@ def _write(film: "Film", draw: Callable[..., None], writing: Callable[[], "Write
     from nbody.viewer.movie.writing import movie_size
 
     started = time.perf_counter()
-    with stop_on_signals() as stop, writing() as writer, fraction_bar(quiet) as tell:
+    with stop_on_signals() as stop, writing() as writer, fraction_bar(quiet) as show:
 
         def progress(made: int) -> None:
             rate = made / (time.perf_counter() - started)
-            tell(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
+            show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
         draw(writer, progress, lambda: stop.requested)
     made = writer.pictures

@@ -7,7 +7,7 @@ import typer
 
 from nbody.cli.completion import scenario_names
 from nbody.cli.options import AsJson
-from nbody.cli.streams import result, result_json, rows, tell
+from nbody.cli.streams import print_message, result, result_json, rows
 
 
 def new(
@@ -36,7 +36,7 @@ def new(
     from nbody.scenario.listing import copy
 
     path = copy(name, target)
-    tell(f"edit it, then run it with: nbody run {printable(path)}")
+    print_message(f"edit it, then run it with: nbody run {printable(path)}")
     result(str(path))
     return 0
 

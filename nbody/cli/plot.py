@@ -64,7 +64,7 @@ def plot(
 
       nbody plot --list
     """
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.errors import InputError
 
     if listing:
@@ -77,8 +77,8 @@ def plot(
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
     path = check_figure(out or default_path(runs, plots), overwrite, runs)
-    figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=say)
-    save_figure(figure, path, overwrite, say)
+    figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=print_message)
+    save_figure(figure, path, overwrite, print_message)
     result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")
     return 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nbody.cache import announcing
-from nbody.cli.streams import Unbroken, discard, result, result_json, status, tell
+from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
@@ -19,16 +19,6 @@ LOG_SECONDS = 10.0
 """Seconds between two lines of a batch job's log."""
 
 
-_last_said: list[str] = []
-
-
-def say(line: str) -> None:
-    """Print one line on standard error. If standard error can't be written, the line is lost and the run continues."""
-    _last_said[:] = [line]
-    if sys.stderr is not None:  # print(file=None) would write to standard output
-        tell(line)
-
-
 @contextmanager
 def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
@@ -36,13 +26,8 @@ def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     if quiet:
         yield lambda line: None
         return
-    with announcing(say) if sys.stderr is not None and sys.stderr.isatty() else nullcontext():
-        yield say
-
-
-def interrupt_reported() -> bool:
-    """True if the last line of :func:`say` reported an interrupted run."""
-    return any(line.startswith("interrupted ") for line in _last_said)
+    with announcing(print_message) if sys.stderr is not None and sys.stderr.isatty() else nullcontext():
+        yield print_message
 
 
 @contextmanager
@@ -57,7 +42,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
             status(line, shutil.get_terminal_size().columns)  # the beginning of a line that is folded is not cleared
         elif line and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(line)
+            print_message(line)
 
     try:
         yield notify
@@ -177,8 +162,8 @@ Tell = Callable[[float, str], None]
 @contextmanager
 def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
     """A progress bar with the remaining time, steps/s, interactions/s and the energy error; see :func:`fraction_bar`."""
-    with fraction_bar(hidden) as tell:
-        yield lambda now: tell(now.fraction_done, f"{position(now)}  {facts(now)}")
+    with fraction_bar(hidden) as show:
+        yield lambda now: show(now.fraction_done, f"{position(now)}  {facts(now)}")
 
 
 @contextmanager
@@ -208,7 +193,7 @@ def _log_lines(hidden: bool) -> Tell:
         nonlocal last
         if not hidden and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
-            say(text)
+            print_message(text)
 
     return show
 

@@ -25,6 +25,8 @@ LONGEST_LINE = 4000
 
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
+_last_message: list[str] = []
+
 
 def prepare() -> None:
     """Call this before anything is printed."""
@@ -44,10 +46,17 @@ def unmute() -> None:
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # type: ignore[assignment]
 
 
-def tell(line: str) -> None:
-    """Print one line on standard error, if it can be written."""
-    with contextlib.suppress(OSError, ValueError):
-        print(shortened(printable(line), LONGEST_MESSAGE), file=sys.stderr, flush=True)
+def print_message(line: str) -> None:
+    """Print one line on standard error. If it can't be written, the line is lost and the run continues."""
+    _last_message[:] = [line]
+    if sys.stderr is not None:  # print(file=None) would write to standard output
+        with contextlib.suppress(OSError, ValueError):
+            print(shortened(printable(line), LONGEST_MESSAGE), file=sys.stderr, flush=True)
+
+
+def interrupt_reported() -> bool:
+    """True if the last line of :func:`print_message` reported an interrupted run."""
+    return any(line.startswith("interrupted ") for line in _last_message)
 
 
 def status(line: str, columns: int) -> None:

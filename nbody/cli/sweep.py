@@ -79,12 +79,11 @@ def sweep(
 
       nbody sweep plummer --vary initial.seed=1..64 --cluster slurm --cluster-option time=2:00:00
     """
-    from nbody.cli.progress import say
-    from nbody.cli.streams import result, result_json
+    from nbody.cli.streams import print_message, result, result_json
     from nbody.run.sweep import Sweep
     from nbody.scenario.packaged import locate
 
-    notify = (lambda line: None) if quiet else say
+    notify = (lambda line: None) if quiet else print_message
     cluster = jobs.cluster_in(output / "jobs")
     planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs.jobs, cluster)
     planned.check()

@@ -7,7 +7,7 @@ import typer
 
 from nbody.cli.completion import names
 from nbody.cli.options import AsJson
-from nbody.cli.streams import result, result_json, tell
+from nbody.cli.streams import print_message, result, result_json
 
 
 def verify(
@@ -46,7 +46,7 @@ def verify(
         CASES.check(name)
     begun, found = time.perf_counter(), []
     for name in cases or CASES:
-        tell(f"{name}: {CASES[name].summary}")
+        print_message(f"{name}: {CASES[name].summary}")
         for check in run_case(CASES.load(name), chosen):
             found.append((name, check))
             if not as_json:

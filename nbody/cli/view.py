@@ -102,7 +102,7 @@ def view(
 
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.viewer.picture.aim import Aim
 
     aim = Aim(viewpoint.camera, viewpoint.track)
@@ -113,7 +113,7 @@ def view(
         refuse_options_of_recordings(
             run, screenshot=picture.screenshot is not None, frame=picture.frame is not None, follow=playing.follow
         )
-        return view_scenario(replaced.load(locate(run, say)), output, overwrite, look, aim)
+        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, look, aim)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
@@ -135,14 +135,16 @@ def view(
 
 def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, look: Look, aim: "Aim") -> int:
     """Save the picture of a frame; returns the exit code."""
-    from nbody.cli.progress import say
+    from nbody.cli.streams import print_message
     from nbody.scenario.units import time_text
     from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 
     assert picture.screenshot is not None
     path, sides = check_picture(picture.screenshot, overwrite), parse_size(picture.size)
     k = recording.index(-1 if picture.frame is None else picture.frame)
-    save_picture(draw_frame(recording, k, sides, picture.hud, look, aim.view(recording, k)), path, overwrite, say)
+    save_picture(
+        draw_frame(recording, k, sides, picture.hud, look, aim.view(recording, k)), path, overwrite, print_message
+    )
     time = time_text(recording.run.time[k], recording.run.units.symbol("time"))
     result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
     return 0

@@ -17,16 +17,16 @@ def team() -> Team:
     Raises:
         InputError: the processes can't work together: mpi4py is missing, or the launcher belongs to another MPI.
     """
-    from nbody.parallel.places import choose_gpu, keep_to_job, share_cores
+    from nbody.parallel.binding import choose_gpu, divide_cores, limit_to_job
 
     launched = launch()
     if launched is None:
-        keep_to_job()
+        limit_to_job()
         return ALONE
     from nbody.parallel.mpi import MpiTeam
 
     found = MpiTeam(launched)
     atexit.register(found.abort_after_a_crash)
     choose_gpu(found.local_rank)
-    share_cores(found)
+    divide_cores(found)
     return found

@@ -46,7 +46,7 @@ class Colliding:
         self.bodies = replace(bodies, radius=radius)
         fields = plan.fields if plan.fields is not None and plan.fields.functions else None
         self.now = Collisions(self.bodies, radius, scenario.collisions.rule, scenario.gravity, fields)
-        self.recorded, self.stopped, self._told = 0, False, False
+        self.recorded, self.stopped, self._warned = 0, False, False
         self._rows: list[np.ndarray] = []
         spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))
         smallest = float(radius[radius > 0].min())
@@ -107,17 +107,17 @@ class Colliding:
         return found
 
     def _record(self, events: np.ndarray, recording: "Recording") -> None:
-        room = self._plan.event_room
-        kept = events[: max(0, room - self.recorded)]
-        if len(kept) < len(events) and not self._told:
-            self._told = True
+        capacity = self._plan.event_capacity
+        recorded = events[: max(0, capacity - self.recorded)]
+        if len(recorded) < len(events) and not self._warned:
+            self._warned = True
             self._notify(
-                f"warning: the recording has room for {room} collisions (collisions.most); later ones are not recorded"
+                f"warning: the recording has room for {capacity} collisions (collisions.most); later ones are not recorded"
             )
-        if len(kept):
-            self._rows.append(kept)
-            self.recorded += len(kept)
-            recording.events(kept)
+        if len(recorded):
+            self._rows.append(recorded)
+            self.recorded += len(recorded)
+            recording.events(recorded)
 
     def _stop(self) -> None:
         assert self.now.touched is not None

@@ -8,7 +8,7 @@ from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators.integrator import Integrator
-from nbody.run.gpus import say_if_few
+from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario
 from nbody.scenario.fields import Group, unknown_key, validated
 from nbody.scenario.groups import EngineChoice
@@ -41,7 +41,7 @@ def chosen_engine(
     )  # fmt: skip
     kind = ENGINES.load(found.name)
     if gpus_asked(gpus) > 1:
-        say_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)
+        notify_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)
     left_out = ["gpus"] * (gpus_asked(gpus) == 1)
     if "accuracy" not in kind.Options.model_fields:
         left_out.append("accuracy")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Notify = Callable[[str], None]
 
 
-def say_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify: Notify) -> None:
+def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify: Notify) -> None:
     """Give the user a line if several GPUs are asked for, and one of them computes because there are few bodies.
 
     Raises:

@@ -201,9 +201,9 @@ class LiveRun:
             self._ready.put(None)
             while True:
                 self._run(self.simulation)
-                if self._records or self._wait_for_wish() is None:
+                if self._records or self._wait_for_command() is None:
                     return
-                self._obey()
+                self._handle()
         except BaseException as error:
             if not (self._closing and isinstance(error, _Left | KeyboardInterrupt) and not self._records):
                 self.failure = error
@@ -242,7 +242,7 @@ class LiveRun:
             self.messages.put(f"recorded: {self.recording}")
             self.recording = None
 
-    def _wait_for_wish(self) -> str | None:
+    def _wait_for_command(self) -> str | None:
         """The user's next command; None when the window closes."""
         while not self._command:
             if self._closing:
@@ -250,8 +250,8 @@ class LiveRun:
             self.pace.sleep(self.begun)
         return self._command
 
-    def _obey(self) -> None:
-        """Do what the user has asked for."""
+    def _handle(self) -> None:
+        """Carry out the user's command."""
         command, self._command = self._command, ""
         if command == "restart":
             self._first_energy = self.energy_error = math.nan

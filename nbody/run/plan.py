@@ -42,7 +42,7 @@ RATES = "rates"
 
 
 EVENTS = 10_000
-"""Room for collisions in the recording of a run whose bodies do not merge (140 bytes each)."""
+"""The collisions that fit into the recording of a run whose bodies do not merge (140 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Plan:
             pairs = zip(self.scenario.fields, chosen_fields(self.scenario), strict=True)
             found["fields"] = [{"field": chosen.field, **field.model_dump()} for chosen, field in pairs]
         if isinstance(self.schedule, TimeSchedule):
-            kept = {key: value for key, value in found["record"].items() if key == "observables"}
-            found["record"] = {"dt": self.schedule.interval, **kept}
+            others = {key: value for key, value in found["record"].items() if key == "observables"}
+            found["record"] = {"dt": self.schedule.interval, **others}
         if self.scenario.ensemble:
             found["ensemble"]["systems"] = self.scenario.ensemble.count
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
@@ -147,12 +147,12 @@ class Plan:
             resolved=resolved,
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
-            + (24 * self.count if self.event_room else 0),
+            + (24 * self.count if self.event_capacity else 0),
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | ensemble.widths(self.scenario)
             | self._of_mergers,
-            events=self.event_room,
+            events=self.event_capacity,
         )
 
     @property
@@ -162,8 +162,8 @@ class Plan:
         return RECORDED if chosen is not None and chosen.rule == "merge" else {}
 
     @property
-    def event_room(self) -> int:
-        """The number of collisions for which the recording has room."""
+    def event_capacity(self) -> int:
+        """The number of collisions that fit into the recording."""
         chosen = self.scenario.collisions
         if chosen is None:
             return 0

@@ -103,7 +103,7 @@ class Simulation:
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
         self.team = team()
-        notify = (notify or default_notify()) if self.team.first else _say_nothing
+        notify = (notify or default_notify()) if self.team.first else _drop
         with self.team.agreed():
             scenario = _described(scenario)
             self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
@@ -520,7 +520,7 @@ class Simulation:
             self.notify(f"interrupted at step {self.steps_made}, before the first checkpoint")
 
 
-def _say_nothing(line: str) -> None:
+def _drop(line: str) -> None:
     """The messages of a rank other than 0."""
 
 

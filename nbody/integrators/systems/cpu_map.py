@@ -8,9 +8,9 @@ import numpy as np
 from numba import njit
 
 from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.integrators.systems.chunks import divided
 from nbody.integrators.systems.ias15_kernel import closest_pair, copy, is_finite
 from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
-from nbody.integrators.systems.shares import divided
 from nbody.integrators.wisdom_holman import (
     constants,
     correct,

@@ -15,8 +15,8 @@ from nbody.forces.problem import Problem
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
+from nbody.integrators.systems.chunks import divided
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
-from nbody.integrators.systems.shares import divided
 from nbody.scenario.fields import Group
 
 

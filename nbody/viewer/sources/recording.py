@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nbody.analysis.data import spread
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
@@ -13,7 +14,7 @@ from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, spread, whole_view
+from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.series import RecordedSeries, Series
 from nbody.viewer.sources.source import Caption, Catalogue, Source, unit_near
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from nbody.analysis.data import spread
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.trajectory.reader import FrameColumn
@@ -25,11 +26,6 @@ LARGEST_GROWTH = 3.0
 
 SAMPLE = 2**17
 """The most bodies of a frame that determine the speed scale and the initial view: 1e7 bodies would take seconds."""
-
-
-def spread(frames: int, samples: int) -> list[int]:
-    """Up to ``samples`` frames from the first to the last, evenly spread."""
-    return sorted({round(k) for k in np.linspace(0, frames - 1, samples)})
 
 
 def sampled(values: FrameColumn, frames: Iterable[int]) -> Iterator[Array]:

@@ -161,7 +161,7 @@ class Window(app.Canvas):
             self.alert = str(error)
             self.update()
 
-    def _tell(self, notice: str) -> None:
+    def _notice(self, notice: str) -> None:
         self.notice, self._notice_until = notice, perf_counter() + NOTICE_SECONDS
         self.update()
 
@@ -211,7 +211,7 @@ class Window(app.Canvas):
     def _after_event(self) -> None:
         self.alert = ""  # the user has seen it
         if self.controls.notice:
-            self._tell(self.controls.notice)
+            self._notice(self.controls.notice)
             self.controls.notice = ""
         for request in [each for each in self.controls.requests if each != "picture"]:
             self.controls.requests.remove(request)
@@ -235,7 +235,7 @@ class Window(app.Canvas):
         path = Path(f"{name}-{ending}")
         try:
             write(path)
-            self._tell(f"saved {path}{more.format(path)}")
+            self._notice(f"saved {path}{more.format(path)}")
         except NBodyError as error:
             self.alert = str(error)
             self.update()

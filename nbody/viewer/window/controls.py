@@ -113,14 +113,14 @@ class Controls:
     def change_look(self, name: str) -> None:
         """Choose the next value of a field of the look."""
         self.look = self.look.next(name)
-        self._tell(name)
+        self._notice(name)
 
     def brighter(self, stops: float) -> None:
         """Change the exposure."""
         self.look = self.look.brighter(stops)
-        self._tell("exposure")
+        self._notice("exposure")
 
-    def _tell(self, name: str) -> None:
+    def _notice(self, name: str) -> None:
         value = getattr(self.look, name)
         text = {True: "on", False: "off"}.get(value, value) if name != "exposure" else f"{value:+g}"
         self.notice = f"{name.replace('_', ' ')}: {text}"

@@ -1,4 +1,4 @@
-"""The cores and the GPU of a rank."""
+"""Binds a rank to its cores and its GPU."""
 
 import os
 import sys
@@ -9,16 +9,16 @@ from nbody.parallel.team import Team
 THREADS, CARDS = "NUMBA_NUM_THREADS", "CUDA_VISIBLE_DEVICES"
 
 
-def share_cores(ranks: Team) -> None:
+def divide_cores(ranks: Team) -> None:
     """Divide the cores of a host among its ranks, unless the launcher has done so (by affinity) or the user has (by
     NUMBA_NUM_THREADS). All ranks call this together."""
     own = frozenset(os.sched_getaffinity(0))
-    places = zip(ranks.hosts, ranks.all(own), strict=True)
-    machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in places)
+    hosts = zip(ranks.hosts, ranks.all(own), strict=True)
+    machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in hosts)
     _limit_threads()
 
 
-def keep_to_job() -> None:
+def limit_to_job() -> None:
     """Let a process that runs alone use the cores of its Slurm job only, and its part of them if ``srun`` has started
     several side by side. (Most clusters bind each to its cores; then this changes nothing.)"""
     given = (os.environ.get(f"SLURM_{name}", "") for name in ("STEP_NUM_TASKS", "STEP_NUM_NODES", "CPUS_ON_NODE"))

@@ -10,8 +10,8 @@ from typing import Any
 
 from numba import get_num_threads
 
-SHARES_PER_CORE = 8
-"""Systems need different times; a core that has finished a share takes the next one."""
+CHUNKS_PER_CORE = 8
+"""Systems need different times; a core that has finished a chunk takes the next one."""
 
 
 @cache
@@ -20,15 +20,15 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 def divided(kernel: Callable, systems: int, *arguments: Any) -> None:
-    """Call ``kernel(first, last, *arguments)``, which is compiled and releases the interpreter, for shares that make up
+    """Call ``kernel(first, last, *arguments)``, which is compiled and releases the interpreter, for chunks that make up
     all systems, on as many cores as Numba may use. One core moves a system, so their number does not change its bits."""
     cores = get_num_threads()
-    shares = min(systems, SHARES_PER_CORE * cores) if cores > 1 else 1
-    ends = [systems * k // shares for k in range(shares + 1)]
+    chunks = min(systems, CHUNKS_PER_CORE * cores) if cores > 1 else 1
+    ends = [systems * k // chunks for k in range(chunks + 1)]
     kernel(ends[0], ends[0], *arguments)  # compiles it, once
-    if shares == 1:
+    if chunks == 1:
         kernel(0, systems, *arguments)
         return
-    jobs = [_threads(cores).submit(kernel, ends[k], ends[k + 1], *arguments) for k in range(shares)]
+    jobs = [_threads(cores).submit(kernel, ends[k], ends[k + 1], *arguments) for k in range(chunks)]
     for job in jobs:
         job.result()
