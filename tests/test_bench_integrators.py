@@ -69,7 +69,7 @@ def test_a_scheme_that_takes_too_long_is_a_note(few, monkeypatch):
     assert row.seconds is None and "not finished after 0 s, at 9 %" in row.note and not row.wrong
 
 
-def test_small_systems_are_timed_call_by_call_beside_a_peer_that_is_there(monkeypatch):
+def test_small_systems_are_timed_call_by_call_beside_a_competitor_that_is_installed(monkeypatch):
     for name in ("STEPS", "CALLS", "ROUNDS"):
         monkeypatch.setattr(calls, name, 1)
     rows, absent = calls.measure()

@@ -135,7 +135,7 @@ LINES = {
     "gpu": 1749,
     "exchange": 926,
     "initial": 2734,
-    "integrators": 7134,
+    "integrators": 7096,
     "law": 363,
     "lessons": 2330,
     "linalg": 2987,

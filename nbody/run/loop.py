@@ -159,7 +159,7 @@ class Loop:
 
     def _event(self) -> ProgressEvent:
         run = self._run
-        fast = self.clock.steps_in_a_beat() >= MANY  # else an energy that nobody records would take too long
+        fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
         energies = run.energies if fast else run.recording.energies
         return ProgressEvent(run.state, progress_of(run, self.clock, self._schedule, energies), energies)
 
@@ -168,7 +168,7 @@ class Loop:
 
         Raises the error of the recording, which rank 0 alone has.
         """
-        at_most = self.clock.steps_in_a_beat()
+        at_most = self.clock.steps_per_heartbeat()
         if self._pace is not None:
             began = time.perf_counter()
             try:

@@ -89,7 +89,7 @@ class Summary:
         return asdict(self)
 
 
-SETTLED = 3
+STEADY = 3
 """Calls of :meth:`Clock.look` until the speed is steady. Kernels compile before the first; the second measures how many
 steps fit between two calls; GPU graphs are recorded before the third (20480 particles, every step recorded: 10 ms on an
 H200)."""
@@ -105,9 +105,9 @@ class Clock:
         self._begun: list[tuple[int, float]] = []  # number of steps and time at the first looks
 
     @property
-    def settled(self) -> bool:
+    def is_steady(self) -> bool:
         """True if the speed is steady."""
-        return len(self._begun) == SETTLED
+        return len(self._begun) == STEADY
 
     def seconds(self) -> float:
         """Seconds since the start."""
@@ -122,10 +122,10 @@ class Clock:
         heartbeat."""
         state.progress.wait(soon)
         self.last_look = time.perf_counter()
-        if len(self._begun) < SETTLED:
+        if len(self._begun) < STEADY:
             self._begun.append((steps, self.last_look))
-        first, settled = self._begun[0], self._begun[-1]
-        before, begun = settled if self.last_look - settled[1] > settled[1] - first[1] else first
+        first, latest = self._begun[0], self._begun[-1]
+        before, begun = latest if self.last_look - latest[1] > latest[1] - first[1] else first
         if steps > before:
             self.steps_per_s = (steps - before) / (self.last_look - begun)
 
@@ -134,6 +134,6 @@ class Clock:
         self.last_look += seconds
         self._begun = [(steps, begun + seconds) for steps, begun in self._begun]
 
-    def steps_in_a_beat(self) -> int:
+    def steps_per_heartbeat(self) -> int:
         """How many steps may be queued before the next look: one until the rate is known."""
         return max(1, int(self.steps_per_s * HEARTBEAT / 2))

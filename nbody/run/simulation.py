@@ -431,7 +431,7 @@ class Simulation:
         self._summary = self.team.broadcast(summary_of(self, loop.clock, self.steps_made - first, single, interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
-        if loop.clock.settled and self.team.first and not loop.stop.requested and not self.integrator.facts.own_forces:
+        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or self.integrator.facts.own_forces):
             self.plan.remember_rate(self._summary)
 
     def _require_ready(self, steps: int | None) -> None:

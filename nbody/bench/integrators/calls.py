@@ -75,16 +75,16 @@ def _seconds(case: CallCase) -> float:
 
 
 def _cases(system: SmallSystem, rebound: Any) -> Iterator[CallCase]:
-    for scheme, peer, dt in system.schemes:
+    for scheme, competitor, dt in system.schemes:
         made = partial(_simulation, system, scheme, dt)
-        yield from _calls(system, scheme, made, "step", single=peer == "leapfrog")
-        if peer == "leapfrog":
+        yield from _calls(system, scheme, made, "step", single=competitor == "leapfrog")
+        if competitor == "leapfrog":
             run = partial(made().run, steps=1)
             run()
             yield CallCase(scheme, system, "run(steps=1)", CALLS, partial(_repeat, run))
-        if peer and rebound:
-            others = partial(_peer, rebound, system, peer, dt)
-            yield from _calls(system, f"rebound {peer}", others, "steps", single=peer == "leapfrog")
+        if competitor and rebound:
+            others = partial(_of_rebound, rebound, system, competitor, dt)
+            yield from _calls(system, f"rebound {competitor}", others, "steps", single=competitor == "leapfrog")
 
 
 def _calls(system: SmallSystem, name: str, make: Callable[[], Any], method: str, single: bool) -> Iterator[CallCase]:
@@ -106,7 +106,7 @@ def _simulation(system: SmallSystem, scheme: str, dt: float | None) -> Simulatio
     return Simulation(system.bodies, dt=dt, G=system.G, integrator=scheme, engine="cpu", precision="float64")
 
 
-def _peer(rebound: Any, system: SmallSystem, scheme: str, dt: float | None) -> Any:
+def _of_rebound(rebound: Any, system: SmallSystem, scheme: str, dt: float | None) -> Any:
     simulation, bodies = rebound.Simulation(), system.bodies
     for m, x, v in zip(bodies.mass, bodies.position, bodies.velocity, strict=True):
         simulation.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
