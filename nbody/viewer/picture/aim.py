@@ -54,7 +54,7 @@ class Follow:
                 f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)} or the id of a body of the run"
             )
         self.body = int(found[0])
-        source.shown.keep(self.body)
+        source.shown.always_draw(self.body)
 
     @property
     def label(self) -> str:

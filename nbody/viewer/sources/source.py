@@ -88,19 +88,19 @@ class Selection:
     def __init__(self, total: int) -> None:
         self.count = self._total = total
         self.rows: slice | Array = slice(None)
-        self._kept: list[int] = []
+        self._always: list[int] = []
 
     def thin_out(self, budget: int) -> None:
         """Draw at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""
         if self._total > budget:
             begin = np.arange(budget + 1) * self._total // budget
             chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
-            self.rows = rows = np.union1d(chosen, np.array(self._kept, np.int64))
+            self.rows = rows = np.union1d(chosen, np.array(self._always, np.int64))
             self.count = len(rows)
 
-    def keep(self, body: int) -> None:
+    def always_draw(self, body: int) -> None:
         """Draw ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
-        self._kept.append(body)
+        self._always.append(body)
 
     def body(self, row: int) -> int:
         """The body (0 to N-1) that is row ``row`` of the arrays of a :class:`ShownFrame`."""
