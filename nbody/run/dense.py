@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 @np.errstate(all="ignore")
 def bodies_at(run: "Simulation", time: float) -> Particles:
     """The bodies at a time; see :meth:`nbody.run.simulation.Simulation.at`."""
-    if not math.isfinite(time):
-        raise InputError(f"at: the time must be a finite number, got {time!r}")
     scheme, motion = _copy_of(run)
     clock, dt, first = motion.state.clock, scheme.dt, run.time
     if scheme.facts.adaptive:
