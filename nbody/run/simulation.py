@@ -300,7 +300,7 @@ class Simulation:
         return StepCall(self._make_steps)
 
     def _make_steps(self, n: int) -> None:
-        n = n if type(n) is int and n >= 0 else steps_given("step: ", n)
+        n = n if type(n) is int and 0 <= n <= STEPS_PER_CALL else steps_given("step: ", n)
         if self.recording.looks:
             self.run(steps=n)
             return
