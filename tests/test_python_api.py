@@ -366,6 +366,7 @@ CALLS = [
     ("integrate", 0.01, r"0.01 is not a whole number of steps of 0.0078125; write 0.0078125"),
     ("at", "a", "^at: must be a number, got 'a'$"),
     ("at", 10**400, "at most 1.8e308"),
+    ("at", 2**60, "more than 2.53"),
     ("at", [0.1], "must be a number, got a list"),
     ("at", -1, "before t = 0"),
 ]

@@ -176,11 +176,12 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
             "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
     interval = record.dt or (chosen.end - origin) / FRAMES or 1.0
-    _require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
+    require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
     return TimeSchedule(interval, chosen.end, origin)
 
 
-def _require_countable(where: str, time: float, interval: float) -> None:
+def require_countable(where: str, time: float, interval: float) -> None:
+    """Raise an InputError, which begins with ``where``, if a time has more than 2^53 intervals."""
     if not time / interval <= MOST:
         raise InputError(f"{where}a time of {time:g} has more than 2^53 intervals of {interval:g}; use fewer")
 
@@ -188,7 +189,7 @@ def _require_countable(where: str, time: float, interval: float) -> None:
 def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
     """The number of steps of ``dt`` from ``origin`` to ``origin`` + ``time``. Raises InputError, which begins with
     ``where``, if it is no whole number."""
-    _require_countable(where, time, dt)
+    require_countable(where, time, dt)
     steps = round(time / dt)
     if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
         nearest, after = origin + max(1, steps) * dt, f" after {origin:.12g}" if origin else ""
