@@ -136,7 +136,7 @@ LINES = {
     "gpu": 1749,
     "exchange": 926,
     "initial": 2736,
-    "integrators": 7126,
+    "integrators": 7088,
     "law": 363,
     "lessons": 2330,
     "linalg": 2987,

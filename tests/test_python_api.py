@@ -352,6 +352,7 @@ CALLS = [
     ("run", -1, "^run: steps: must be zero or more, got -1$"),
     ("run", 1.5, "^run: steps: must be a whole number, got 1.5$"),
     ("run", 2**60, "at most 2.53"),
+    ("run", 10**400, "at most 2.53"),
     ("step", 2**60, "at most 2.53"),
     ("step", -1, "^step: must be zero or more, got -1$"),
     ("step", 1.5, "^step: must be a whole number, got 1.5$"),

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from nbody.errors import InputError
-from nbody.given import converted, number, whole
+from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.units import DIMENSIONS, is_quantity
@@ -116,7 +116,7 @@ def steps_given(where: str, value: object) -> int:
     """A number of steps, from a Python program. Raises InputError, which begins with ``where``."""
     steps = converted(where, whole, value)
     if not 0 <= steps <= MOST:
-        raise InputError(f"{where}must be {'zero or more' if steps < 0 else 'at most 2^53'}, got {steps:.6g}")
+        raise InputError(f"{where}must be {'zero or more' if steps < 0 else 'at most 2^53'}, got {shown(value)}")
     return steps
 
 

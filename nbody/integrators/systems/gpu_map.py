@@ -20,6 +20,7 @@ import numpy as np
 
 from nbody import gpu
 from nbody.gpu import SIMULATED, cuda
+from nbody.integrators.kepler import kepler_functions
 from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
 from nbody.integrators.wisdom_holman import STAGE, corrector_kicks
 
@@ -27,16 +28,9 @@ THREADS = 8 if SIMULATED else 128
 RESIDENT = 4
 """Threads per block, and how many blocks fit on a multiprocessor at a time: at most 128 registers per thread."""
 
-SMALL, TERMS = 0.5, 8
-"""Stumpff's series is used up to this |z|; its terms leave an error below 1e-18. Larger arguments are quartered."""
-
-SERIES_2 = tuple((-1.0) ** k / math.factorial(2 * k + 2) for k in range(TERMS))
-SERIES_3 = tuple((-1.0) ** k / math.factorial(2 * k + 3) for k in range(TERMS))
-
-CONVERGED = 3e-8
-"""The relative change of the root at which Newton's iteration ends: the next error is about its square."""
-
-MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS, MOST_QUARTERINGS = 12, 60, 1200, 600
+SMALL, CONVERGED = 0.5, 3e-8
+"""How far Stumpff's series is used, and the change of the root at which Newton's iteration ends
+(:func:`nbody.integrators.kepler.kepler_functions`): as large as the accuracy allows, for speed."""
 
 FAR = 1e30
 """The place of lanes without a planet: far from all planets."""
@@ -64,7 +58,18 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
     numbers = groups * row_length
     exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
-    kepler_step = kepler(exact)
+
+    @exact
+    def roots(x):
+        u = gpu.rsqrt(x)
+        return x * u, u
+
+    @exact
+    def inverse(x):
+        u = gpu.rsqrt(x)
+        return u * u
+
+    kepler_step = kepler_functions(exact, roots, inverse, SMALL, CONVERGED).step
 
     @exact
     def meet():
@@ -220,101 +225,6 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 body[to, c], velocity[to, c] = x, v
 
     return MapKernels(move, present)
-
-
-def kepler(exact: Any) -> Any:
-    """The device function ``kepler_step(x, y, z, vx, vy, vz, mu, h)``: position and velocity after the time h on a conic,
-    and the distance. See :mod:`nbody.integrators.kepler`, whose method it is."""
-
-    @exact
-    def stumpff(z):
-        quarterings = 0
-        while abs(z) > SMALL and quarterings < MOST_QUARTERINGS:
-            z *= 0.25
-            quarterings += 1
-        c2, c3 = SERIES_2[7], SERIES_3[7]
-        c2, c3 = c2 * z + SERIES_2[6], c3 * z + SERIES_3[6]
-        c2, c3 = c2 * z + SERIES_2[5], c3 * z + SERIES_3[5]
-        c2, c3 = c2 * z + SERIES_2[4], c3 * z + SERIES_3[4]
-        c2, c3 = c2 * z + SERIES_2[3], c3 * z + SERIES_3[3]
-        c2, c3 = c2 * z + SERIES_2[2], c3 * z + SERIES_3[2]
-        c2, c3 = c2 * z + SERIES_2[1], c3 * z + SERIES_3[1]
-        c2, c3 = c2 * z + SERIES_2[0], c3 * z + SERIES_3[0]
-        c1 = 1.0 - z * c3
-        if quarterings:
-            c0 = 1.0 - z * c2
-            for _ in range(quarterings):
-                c3 = 0.25 * (c2 + c0 * c3)
-                c2 = 0.5 * c1 * c1
-                c1 = c0 * c1
-                c0 = 2.0 * c0 * c0 - 1.0
-        return c1, c2, c3
-
-    @exact
-    def bisected(h, r0, eta, zeta, beta, reach):
-        """The root by bisection, where Newton's iteration fails."""
-        sign = 1.0 if h >= 0.0 else -1.0
-        near, far = 0.0, reach
-        for _ in range(MOST_DOUBLINGS):
-            _, c2, c3 = stumpff(beta * far * far)
-            if sign * (far * (r0 + far * (eta * c2 + zeta * c3 * far))) >= sign * h:
-                break
-            far *= 2.0
-        middle = far
-        for _ in range(MOST_HALVINGS):
-            middle = 0.5 * (near + far)
-            if middle in (near, far):
-                break
-            _, c2, c3 = stumpff(beta * middle * middle)
-            if sign * (middle * (r0 + middle * (eta * c2 + zeta * c3 * middle))) < sign * h:
-                near = middle
-            else:
-                far = middle
-        return middle
-
-    @exact
-    def kepler_step(x, y, z, vx, vy, vz, mu, h):
-        r2 = x * x + y * y + z * z
-        per_r0 = gpu.rsqrt(r2)
-        r0 = r2 * per_r0
-        eta = x * vx + y * vy + z * vz
-        beta = 2.0 * mu * per_r0 - (vx * vx + vy * vy + vz * vz)
-        zeta = mu - beta * r0
-        rest = h
-        if beta > 0.0:  # an ellipse: leave out whole periods
-            cubed = beta * beta * gpu.rsqrt(beta)
-            if abs(h) * cubed > 2.0 * math.pi * mu:
-                period = 2.0 * math.pi * mu / cubed
-                rest = h - period * math.floor(h / period)
-        guess = rest * per_r0
-        X = guess * (1.0 - 0.5 * guess * eta * per_r0)
-        found = False
-        for _ in range(MOST_NEWTON):
-            c1, c2, c3 = stumpff(beta * X * X)
-            g1, g2 = c1 * X, c2 * X * X
-            bend = eta * g1 + zeta * g2
-            u = gpu.rsqrt(r0 + bend)
-            new = (X * bend - eta * g2 - zeta * (c3 * X * X * X) + rest) * (u * u)
-            found = abs(new - X) <= CONVERGED * abs(new)
-            X = new
-            if found:
-                break
-        if not found:
-            reach = math.copysign(2.0 * math.pi / math.sqrt(beta), rest) if beta > 0.0 else rest * per_r0
-            X = bisected(rest, r0, eta, zeta, beta, reach)
-        c1, c2, c3 = stumpff(beta * X * X)
-        g1, g2, g3 = c1 * X, c2 * X * X, c3 * X * X * X
-        r = r0 + (eta * g1 + zeta * g2)
-        u = gpu.rsqrt(r)
-        per_r = u * u
-        f, g = -mu * g2 * per_r0, rest - mu * g3
-        df, dg = -mu * g1 * per_r0 * per_r, -mu * g2 * per_r
-        return (
-            x + (f * x + g * vx), y + (f * y + g * vy), z + (f * z + g * vz),
-            vx + (df * x + dg * vx), vy + (df * y + dg * vy), vz + (df * z + dg * vz), r,
-        )  # fmt: skip
-
-    return kepler_step
 
 
 class DeviceMaps:
