@@ -1,15 +1,34 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
+import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError, counted
+from nbody.given import converted, number, shown, whole
 
 Array = np.ndarray
 
 MOST_SPECIES = 1000
 """The largest number of species."""
+
+
+def _array(name: str, values: Any, dtype: type) -> Array:
+    """A contiguous array of numbers. Raises InputError for texts, for complex numbers, and for fractions in an int64."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "cSU":
+            raise ValueError
+        with np.errstate(invalid="ignore"):  # no int64 is a NaN
+            found: Array = np.ascontiguousarray(given, dtype)
+        if dtype is np.int64 and given.dtype.kind == "f" and (found != given).any():
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        kind = "whole" if dtype is np.int64 else "real"
+        raise InputError(f"particles: {name}: must be an array of {kind} numbers, got {shown(values)}") from None
+    return found
 
 
 @dataclass(repr=False)
@@ -41,16 +60,13 @@ class Particles:
     radius: Array = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        self.mass = np.ascontiguousarray(self.mass, np.float64)
-        self.position = np.ascontiguousarray(self.position, np.float64)
-        self.velocity = np.ascontiguousarray(self.velocity, np.float64)
-        if not len(self.id):
-            self.id = np.arange(len(self.mass), dtype=np.int64)
-        self.id = np.ascontiguousarray(self.id, np.int64)
-        if not len(self.species):
-            self.species = np.zeros(len(self.mass), np.int64)
-        self.species = np.ascontiguousarray(self.species, np.int64)
-        self.radius = np.ascontiguousarray(self.radius, np.float64)
+        for name in ("mass", "position", "velocity", "radius"):
+            setattr(self, name, _array(name, getattr(self, name), np.float64))
+        for name, default in (("id", np.arange), ("species", np.zeros)):
+            found = _array(name, getattr(self, name), np.int64)
+            setattr(self, name, found if len(found) else default(len(self.mass), dtype=np.int64))
+        self.time = converted("particles: time: ", number, self.time)
+        self.step = converted("particles: step: ", whole, self.step)
         self.species_names = tuple(map(str, self.species_names))
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
@@ -68,7 +84,7 @@ class Particles:
     @property
     def dimensions(self) -> int:
         """D, 2 or 3."""
-        return self.position.shape[1]
+        return self.position.shape[-1]
 
     def rows(self, rows: Array) -> "Particles":
         """Some of the bodies: a mask (N,), or their row numbers."""
@@ -109,6 +125,8 @@ class Particles:
                     f"{where}{name} of particle {int(np.argmin(finite.all(axis=1)))} (counted from 0) "
                     "is not a finite number; correct or remove that row"
                 )
+        if not math.isfinite(self.time) or self.step < 0:
+            raise InputError(f"{where}time must be finite and step zero or more; got {self.time:g} and {self.step}")
         if (self.mass < 0).any():
             row = int(np.argmax(self.mass < 0))
             raise InputError(

@@ -13,6 +13,7 @@ from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory, Tree, plummer, simulate
 from nbody.errors import InputError
+from nbody.particles import Particles
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference
 
@@ -345,3 +346,89 @@ def test_the_second_argument_of_simulate_may_be_the_output(tmp_path):
         simulate(bodies(), "10 Myr", **keys)
     with pytest.raises(InputError, match=r"until: must be a time, got 'a\.h5'"):
         simulate(bodies(), "a.h5", output="b.h5", **keys)
+
+
+CALLS = [
+    ("run", -1, "^run: steps: must be zero or more, got -1$"),
+    ("run", 1.5, "^run: steps: must be a whole number, got 1.5$"),
+    ("run", 2**60, "at most 2.53"),
+    ("run", 10**400, "at most 2.53"),
+    ("step", 2**60, "at most 2.53"),
+    ("step", -1, "^step: must be zero or more, got -1$"),
+    ("step", 1.5, "^step: must be a whole number, got 1.5$"),
+    ("step", "a", "^step: must be a number, got 'a'$"),
+    ("step", float("nan"), "must be a whole number, got nan"),
+    ("step", np.array([1, 2]), "must be a number"),
+    ("integrate", None, "until when"),
+    ("integrate", "1 yr", "^integrate: until: must be a number, got '1 yr'$"),
+    ("integrate", float("inf"), "must be a finite number"),
+    ("integrate", [1.0], "must be a number, got a list"),
+    ("integrate", -1, "from 0 on"),
+    ("integrate", 0.01, r"0.01 is not a whole number of steps of 0.0078125; write 0.0078125"),
+    ("at", "a", "^at: must be a number, got 'a'$"),
+    ("at", 10**400, "at most 1.8e308"),
+    ("at", 2**60, "more than 2.53"),
+    ("at", [0.1], "must be a number, got a list"),
+    ("at", -1, "before t = 0"),
+]
+
+
+@pytest.mark.parametrize("method,value,line", CALLS)
+def test_a_wrong_number_of_steps_or_time_is_refused_and_changes_nothing(method, value, line):
+    simulation = Simulation(bodies(), **KEYS)
+    with pytest.raises(InputError, match=line):
+        getattr(simulation, method)(value)
+    assert simulation.steps_made == 0
+    simulation.step(np.float64(2))
+    simulation.run(np.array(1), callback=lambda now: None, every=np.int64(1), interval=None)
+    assert simulation.steps_made == 3
+
+
+def test_times_of_a_simulation_with_units_may_have_units():
+    units = {"length": "au", "mass": "Msun", "time": "day"}
+    simulation = Simulation(bodies(), units=units, **KEYS | {"dt": "0.5 day"})
+    simulation.integrate("240 h")
+    assert simulation.time == 10.0 and simulation.at("12 day").time == 12.0
+    with pytest.raises(InputError, match=r"until: .*'3 kg'"):
+        simulation.integrate("3 kg")
+
+
+@pytest.mark.parametrize("interval", ["a", [1], 0, float("nan")])
+def test_a_wrong_interval_or_function_is_refused(interval):
+    simulation = Simulation(bodies(), **KEYS)
+    with pytest.raises(InputError, match=r"^run: interval: must be"):
+        simulation.run(1, callback=print, interval=interval)
+    with pytest.raises(InputError, match=r"^run: progress must be a function, got nothing$"):
+        simulation.run(1, progress=None)
+    with pytest.raises(InputError, match=r"notify must be a function"):
+        Simulation(bodies(), notify=3, **KEYS)
+
+
+@pytest.mark.parametrize("path", [3, True, "", b"run.h5"])
+def test_what_is_no_name_of_a_file_is_refused(path):
+    for use in (lambda: Simulation(bodies(), output=path, **KEYS), lambda: Trajectory(path)):
+        with pytest.raises(InputError, match="name of a file is needed"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"mass": "a"}, {"mass": [1, "a"]}, {"mass": [1j, 1]}, {"position": [[0, 0, 0], [1]]}, {"id": ["a", "b"]},
+        {"id": [0.5, 1]}, {"species": [float("nan"), 0]}, {"time": "a"}, {"time": float("nan")}, {"step": 1.5}, {"step": -1},
+    ],
+)  # fmt: skip
+def test_particles_that_are_no_numbers_are_refused(values):
+    given = {"mass": [1, 1], "position": np.eye(2, 3), "velocity": np.zeros((2, 3))}
+    with pytest.raises(InputError, match=f"{next(iter(values))}"):
+        Simulation(Particles(**given | values), **KEYS)
+
+
+def test_a_time_of_a_recording_is_a_number_between_its_frames(tmp_path):
+    Simulation(bodies(), tmp_path / "run.h5", **KEYS).run(2)
+    with Trajectory(tmp_path / "run.h5") as run:
+        for wrong in ("a", None, [0.0], 1j, 10**400, float("nan"), -1):
+            with pytest.raises(InputError, match="at: "):
+                run.at(wrong)
+        with pytest.raises(InputError, match="frame: must be a whole number"):
+            run.particles(0.5)

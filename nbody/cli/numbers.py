@@ -65,7 +65,7 @@ def between(least: float, most: float) -> Callable[[str], float]:
 
 
 def _refused(message: str, text: str) -> typer.BadParameter:
-    from nbody.scenario.fields import shown
+    from nbody.given import shown
 
     return typer.BadParameter(f"{message}, got {shown(text)}")
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from nbody.errors import InputError, did_you_mean
 from nbody.exchange.format import Format, Notify, RunConstants
+from nbody.given import shown
 from nbody.machine import memory_available
 from nbody.particles import Particles
-from nbody.scenario.fields import shown
 from nbody.scenario.source import open_regular
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")

@@ -146,7 +146,7 @@ def bodies_and_law(
     try:
         particles, points = particles_of(position, mass, at, where)
         return particles, points, Gravity(G, particles.dimensions, softening, length).check(where)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error
 
 

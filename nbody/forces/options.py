@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from nbody.scenario.fields import Group, Positive, shown
+from nbody.given import shown
+from nbody.scenario.fields import Group, Positive
 
 
 def gpus_from(value: Any) -> Any:

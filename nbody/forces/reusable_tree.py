@@ -99,7 +99,7 @@ class Tree:
     def _points(self, at: Any) -> np.ndarray | None:
         try:
             return None if at is None else points_of(at, self._dimensions, WHERE)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{WHERE}an array of numbers is needed ({error})") from error
 
 

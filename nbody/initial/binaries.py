@@ -7,10 +7,11 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
+from nbody.given import shown
 from nbody.initial.masses import Fraction
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, KeyProblem, Time, a_list, shown
+from nbody.scenario.fields import Group, KeyProblem, Time, a_list
 
 Array = np.ndarray
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.given import shown
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
-from nbody.scenario.fields import arithmetic, shown
+from nbody.scenario.fields import arithmetic
 
 
 def member(scenario: Scenario, number: int) -> Scenario:

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 from nbody.errors import InputError
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
-from nbody.run.schedule import FOREVER, Schedule, StepSchedule, TimeSchedule, whole_steps
+from nbody.run.schedule import FOREVER, Schedule, StepSchedule, TimeSchedule, steps_given, time_given, whole_steps
+from nbody.scenario import Scenario
 from nbody.state import State
+from nbody.state.clock import StateClock
 
 ROUNDING = 4
 """Units in the last place by which two times may differ and still be the same moment."""
@@ -53,7 +55,12 @@ class Calls(NamedTuple):
 
 
 def calls_of(
-    callback: Callback | None, every: int | None, interval: float | None, integrator: Integrator, state: State
+    callback: Callback | None,
+    every: int | None,
+    interval: float | None,
+    scenario: Scenario,
+    integrator: Integrator,
+    clock: StateClock,
 ) -> Calls | None:
     """The calls of ``callback``: after every ``every``-th step (1 by default), or after every ``interval`` of time from now.
 
@@ -69,13 +76,13 @@ def calls_of(
     if every is not None and interval is not None:
         raise InputError("run: give 'every' (in steps) or 'interval' (in time), not both")
     if interval is None:
-        every = 1 if every is None else every
-        if not (isinstance(every, int) and every >= 1):
-            raise InputError(f"run: every must be a whole number of steps, at least 1, got {every!r}")
-        return Calls(callback, StepSchedule(every, FOREVER))
-    if not (math.isfinite(interval) and interval > 0):
-        raise InputError(f"run: interval must be a time greater than 0, got {interval!r}")
+        steps = 1 if every is None else steps_given("run: every: ", every)
+        if not steps:
+            raise InputError("run: every: must be at least 1 step, got 0")
+        return Calls(callback, StepSchedule(steps, FOREVER))
+    interval = time_given("run: interval: ", interval, scenario)
+    if interval <= 0:
+        raise InputError(f"run: interval: must be greater than 0, got {interval:g}")
     if integrator.facts.adaptive:
-        return Calls(callback, CallTimes(interval, math.inf, state.clock.time))
-    steps = whole_steps("run: interval: ", interval, integrator.dt)
-    return Calls(callback, StepSchedule(steps, FOREVER), state.clock.step)
+        return Calls(callback, CallTimes(interval, math.inf, clock.time))
+    return Calls(callback, StepSchedule(whole_steps("run: interval: ", interval, integrator.dt), FOREVER), clock.step)

@@ -11,7 +11,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.particles import Particles
 from nbody.run.calls import ROUNDING, same_time
 from nbody.run.plan import scheme_of
-from nbody.run.schedule import FOREVER
+from nbody.run.schedule import FOREVER, require_countable
 
 if TYPE_CHECKING:
     from nbody.run.simulation import Simulation
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 @np.errstate(all="ignore")
 def bodies_at(run: "Simulation", time: float) -> Particles:
     """The bodies at a time; see :meth:`nbody.run.simulation.Simulation.at`."""
-    if not math.isfinite(time):
-        raise InputError(f"at: the time must be a finite number, got {time!r}")
     scheme, motion = _copy_of(run)
     clock, dt, first = motion.state.clock, scheme.dt, run.time
     if scheme.facts.adaptive:
@@ -29,6 +27,7 @@ def bodies_at(run: "Simulation", time: float) -> Particles:
         first = clock.time  # if that is later, the beginning of the last step
     else:
         first -= dt if run.steps_made > run.bodies.step else 0.0
+        require_countable("at: ", time - run.time, dt)
         if (whole := _whole_steps(time - run.time, dt, time)) > 0:
             scheme.advance(motion, whole)
         if time >= first and not same_time(clock.time, time):

@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass, replace
 
 from nbody.errors import InputError
+from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
+from nbody.scenario.units import DIMENSIONS, is_quantity
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -110,6 +112,30 @@ class TimeSchedule:
 Schedule = StepSchedule | TimeSchedule
 
 
+def steps_given(where: str, value: object) -> int:
+    """A number of steps, from a Python program. Raises InputError, which begins with ``where``."""
+    steps = converted(where, whole, value)
+    if not 0 <= steps <= MOST:
+        raise InputError(f"{where}must be {'zero or more' if steps < 0 else 'at most 2^53'}, got {shown(value)}")
+    return steps
+
+
+def time_given(where: str, value: object, scenario: Scenario) -> float:
+    """A time, from a Python program: a number, or with the scenario's units a text such as ``10 yr``. Raises InputError,
+    which begins with ``where``."""
+    scale = scenario.source.scale
+
+    def in_units(value: object) -> float:
+        if scale and isinstance(value, str) and is_quantity(value):
+            return scale.number(value, DIMENSIONS["time"])
+        return number(value)
+
+    found = converted(where, in_units, value)
+    if not math.isfinite(found):
+        raise InputError(f"{where}must be a finite number, got {found}")
+    return found
+
+
 def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0, step: int = 0) -> Schedule:
     """The schedule of a scenario whose run begins at the time ``origin``, with bodies that have made ``step`` steps. The
     scenario's ``steps`` counts these too.
@@ -129,7 +155,7 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         last = chosen.steps
         if last is None:
             time = max(0.0, float(chosen.end or 0) - origin)
-            last = step + whole_steps(scenario.where("integrator.end", "integrator.dt"), time, integrator.dt)
+            last = step + whole_steps(scenario.where("integrator.end", "integrator.dt"), time, integrator.dt, origin)
         every = record.every or whole_steps(
             scenario.where("record.dt", "integrator.dt"), float(record.dt or 0), integrator.dt
         )
@@ -150,22 +176,25 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
             "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
     interval = record.dt or (chosen.end - origin) / FRAMES or 1.0
-    _require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
+    require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
     return TimeSchedule(interval, chosen.end, origin)
 
 
-def _require_countable(where: str, time: float, interval: float) -> None:
+def require_countable(where: str, time: float, interval: float) -> None:
+    """Raise an InputError, which begins with ``where``, if a time has more than 2^53 intervals."""
     if not time / interval <= MOST:
         raise InputError(f"{where}a time of {time:g} has more than 2^53 intervals of {interval:g}; use fewer")
 
 
-def whole_steps(where: str, time: float, dt: float) -> int:
-    """``time`` as a number of steps of ``dt``. Raises InputError, which begins with ``where``, if it is no whole number."""
-    _require_countable(where, time, dt)
+def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
+    """The number of steps of ``dt`` from ``origin`` to ``origin`` + ``time``. Raises InputError, which begins with
+    ``where``, if it is no whole number."""
+    require_countable(where, time, dt)
     steps = round(time / dt)
     if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
-        nearest = max(1, steps) * dt
+        nearest, after = origin + max(1, steps) * dt, f" after {origin:.12g}" if origin else ""
         raise InputError(
-            f"{where}{time:g} is not a whole number of steps of {dt:g}; write {nearest:.12g}, or change integrator.dt"
+            f"{where}{origin + time:.12g} is not a whole number of steps of {dt:g}{after}; write {nearest:.12g}, or change "
+            "integrator.dt"
         )
     return steps

@@ -14,6 +14,7 @@ from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, counted
 from nbody.forces.engine import devices_of
+from nbody.given import shown
 from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
@@ -28,7 +29,7 @@ from nbody.run.plan import Notify, plan
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, shared_plan, undivided
 from nbody.run.recording import RecordedElsewhere, Recording
-from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, whole_steps
+from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, steps_given, time_given, whole_steps
 from nbody.run.step_call import StepCall
 from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
@@ -104,6 +105,7 @@ class Simulation:
             particles, values = None, {"particles": particles, **values}
         self.team = team()
         notify = (notify or default_notify()) if self.team.first else _drop
+        _require_function("Simulation: notify", notify)
         with self.team.agreed():
             scenario = _described(scenario)
             self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
@@ -262,8 +264,8 @@ class Simulation:
         Raises:
             InputError: ``time`` is before the beginning of the last step, or the simulation is running.
         """
-        self._require_ready(None)
-        return bodies_at(self, time)
+        self._require_ready()
+        return bodies_at(self, time_given("at: ", time, self.scenario))
 
     @property
     def events(self) -> Any:
@@ -298,10 +300,11 @@ class Simulation:
         return StepCall(self._make_steps)
 
     def _make_steps(self, n: int) -> None:
+        n = n if type(n) is int and 0 <= n <= STEPS_PER_CALL else steps_given("step: ", n)
         if self.recording.looks:
             self.run(steps=n)
             return
-        self._require_ready(n)
+        self._require_ready()
         if not self.begun:
             self.run(steps=0)  # measures the energy at the beginning
         self.within_a_step = True
@@ -359,7 +362,7 @@ class Simulation:
             InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
-        calls = calls_of(callback, every, interval, self.integrator, self.state)
+        calls = calls_of(callback, every, interval, self.scenario, self.integrator, self.state.clock)
         return self._run_all(self.progress_events(steps, progress, calls=calls), progress)
 
     def integrate(
@@ -372,7 +375,9 @@ class Simulation:
         interval: float | None = None,
     ) -> Summary:
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
-        calls = calls_of(callback, every, interval, self.integrator, self.state)
+        calls = calls_of(callback, every, interval, self.scenario, self.integrator, self.state.clock)
+        if until is None:
+            raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
         return self._run_all(self.progress_events(None, progress, until=until, calls=calls), progress)
 
     def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None]) -> Summary:
@@ -395,7 +400,8 @@ class Simulation:
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
-        self._require_ready(steps)
+        self._require_ready()
+        _require_function("run: progress", progress)
         if pace is not None and self.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         schedule, first, single = (
@@ -434,11 +440,9 @@ class Simulation:
         if loop.clock.is_steady and self.team.first and not (loop.stop.requested or self.integrator.facts.own_forces):
             self.plan.remember_rate(self._summary)
 
-    def _require_ready(self, steps: int | None) -> None:
+    def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
-        if steps is not None and steps < 0:
-            raise InputError(f"run: steps must be zero or more, got {steps}")
         if self.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
@@ -456,15 +460,16 @@ class Simulation:
         schedule = self.plan.schedule
         every = schedule.every if isinstance(schedule, StepSchedule) else 1
         if steps is not None:
-            return StepSchedule(every, self.steps_made + steps)
+            return StepSchedule(every, self.steps_made + steps_given("run: steps: ", steps))
         if until is None:
             if self._open_ended:
                 raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
             return schedule
-        if not (math.isfinite(until) and until >= self.time):
+        until = time_given("integrate: until: ", until, self.scenario)
+        if until < self.time:
             raise InputError(f"integrate: until must be a time from {self.time:g} on, the present one; got {until!r}")
         if not self.integrator.facts.adaptive:
-            last = self.steps_made + whole_steps("integrate: until: ", until - self.time, self.integrator.dt)
+            last = self.steps_made + whole_steps("integrate: until: ", until - self.time, self.integrator.dt, self.time)
             return StepSchedule(every, last)
         if isinstance(schedule, TimeSchedule):
             return replace(schedule, end=until)
@@ -522,6 +527,11 @@ class Simulation:
 
 def _drop(line: str) -> None:
     """The messages of a rank other than 0."""
+
+
+def _require_function(where: str, given: object) -> None:
+    if not callable(given):
+        raise InputError(f"{where} must be a function, got {shown(given)}")
 
 
 def _described(scenario: Any) -> Scenario | Particles:

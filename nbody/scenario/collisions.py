@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationInfo
 
-from nbody.scenario.fields import Count, Group, KeyProblem, LengthOrZero, Name, Positive, Quantity, shown
+from nbody.given import shown
+from nbody.scenario.fields import Count, Group, KeyProblem, LengthOrZero, Name, Positive, Quantity
 
 RULES = {
     "merge": "two bodies that touch become one; mass and momentum are conserved",

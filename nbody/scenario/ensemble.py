@@ -20,7 +20,8 @@ from typing import Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from nbody.scenario.fields import Count, Group, KeyProblem, shown
+from nbody.given import shown
+from nbody.scenario.fields import Count, Group, KeyProblem
 from nbody.scenario.source import Keys
 
 MOST_SYSTEMS = 2**20

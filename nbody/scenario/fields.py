@@ -4,12 +4,10 @@ pydantic does the checks. This module makes them stricter (true is not a number,
 whole number) and turns pydantic's findings into one line with the file and the line of the key.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -26,6 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
+from nbody.given import number, shown, whole
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
 
@@ -38,49 +37,18 @@ class KeyProblem(ValueError):
         self.keys = tuple(key.split("."))
 
 
-def shown(value: object) -> str:
-    """Format a value for an error message: short, on one line."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a group of keys"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if isinstance(value, int) and value.bit_length() > 200:
-        return "a number beyond all bounds"
-    text = ascii(value) if isinstance(value, str) else " ".join(repr(value).split())
-    return text if len(text) <= 48 else f"{text[:45]}..."
-
-
 def _number(value: object) -> float:
-    """Convert a real number, which may be a NumPy scalar, to a float."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        hint = "; remove the quotes" if isinstance(value, str) and _is_number(value) else ""
-        hint = "; this key takes a number without a unit" if is_quantity(value) else hint
-        raise ValueError(f"must be a number, got {shown(value)}{hint}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("must be a number that a float64 can hold, at most 1.8e308") from None
+    return number(_without_unit(value))
 
 
 def _whole(value: object) -> int:
-    """Convert a whole number to an int; 1e6 is accepted, 10.5 and true are not."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
-    number = _number(value)
-    if not number.is_integer():
-        raise ValueError(f"must be a whole number, got {shown(value)}")
-    return int(number)
+    return whole(_without_unit(value))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return len(text) < 60 and math.isfinite(float(text))
-    except ValueError:
-        return False
+def _without_unit(value: object) -> object:
+    if is_quantity(value):
+        raise ValueError(f"must be a number, got {shown(value)}; this key takes a number without a unit")
+    return value
 
 
 def _text(value: object) -> str:

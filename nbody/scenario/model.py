@@ -10,10 +10,11 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError, unknown
+from nbody.given import path_text, shown
 from nbody.law import LAWS, Gravity
 from nbody.scenario.collisions import CollisionKeys, collisions_from
 from nbody.scenario.ensemble import Ensemble
-from nbody.scenario.fields import Group, KeyProblem, Text, shown, validated
+from nbody.scenario.fields import Group, KeyProblem, Text, validated
 from nbody.scenario.groups import (
     CheckpointKeys,
     EnergyLimit,
@@ -73,7 +74,7 @@ class Scenario(Group):
         """Read a YAML file, or the packaged scenario of a name such as ``disk``, and replace values as :meth:`override`
         does; they may be values that the file lacks. Raises InputError: one line with the file, the line, the key and the
         fix."""
-        return cls._of(_overridden(read_file(Path(path)), assignments, "--set", options))
+        return cls._of(_overridden(read_file(Path(path_text(path))), assignments, "--set", options))
 
     @classmethod
     def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:

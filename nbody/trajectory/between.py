@@ -53,7 +53,7 @@ def _frame_before(run: "Trajectory", time: float) -> int:
     """The last frame not after a time. Raises InputError if there is none, or none after it."""
     if not (math.isfinite(time) and len(run) and run.time[0] <= time <= run.time[-1]):
         span = f"from t = {run.time[0]:g} to {run.time[-1]:g}" if len(run) else "at no time"
-        raise InputError(f"{run.path}: at: the recording has frames {span}, got {time!r}")
+        raise InputError(f"{run.path}: at: the recording has frames {span}, got {time:g}")
     return int(np.searchsorted(run.time, time, side="right")) - 1
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbody.errors import InputError, not_written, printable
+from nbody.given import path_text
 from nbody.trajectory.lock import writing_process
 from nbody.units import size
 from nbody.whole_file import keeping, whole_file
@@ -48,7 +49,7 @@ def check_output(path: str | os.PathLike, kind: FileKind = RECORDING, inputs: It
             folder is made if the one above it exists); no permission; another run is writing it.
     """
     start, remedy = f"{kind.begin}{path}", kind.remedy
-    if not os.fspath(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
+    if not path_text(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
         raise InputError(f"{printable(start)}: a line break or the like is in this name; {remedy}")
     target = _resolved(path, start, remedy)
     if len(os.fsencode(target.name)) > LONGEST_NAME:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.errors import InputError, printable, shortened, unknown
+from nbody.given import converted, number, path_text, whole
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.between import bodies_between, error_between
@@ -137,7 +138,7 @@ class Trajectory:
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
-        self.path = os.fspath(path)
+        self.path = path_text(path)
         file = OpenFile(path)
         with one_line(path), ExitStack() as on_error:
             on_error.callback(file.close)
@@ -196,7 +197,8 @@ class Trajectory:
         return len(self.mass)
 
     def index(self, frame: int) -> int:
-        """``frame`` counted from the start. Raises IndexError if there is no such frame."""
+        """``frame`` counted from the start. Raises IndexError if there is no such frame, InputError if it is no number."""
+        frame = converted(f"{self.path}: frame: ", whole, frame)
         k = frame + len(self) if frame < 0 else frame
         if not 0 <= k < len(self):
             raise IndexError(f"{self.path}: there is no frame {frame}; it has {len(self)}, counted from 0")
@@ -245,7 +247,7 @@ class Trajectory:
         Raises:
             InputError: the time is before the first frame or after the last one, or a frame is damaged.
         """
-        return bodies_between(self, time)
+        return bodies_between(self, self._time(time))
 
     def error_at(self, time: float) -> Array:
         """An estimate of the error of the positions of :meth:`at`, |d⁴x/dt⁴| h⁴ s² (1 - s)²/24, one for each body; h is the
@@ -255,7 +257,10 @@ class Trajectory:
         Raises:
             InputError: as :meth:`at`, or there are fewer than three frames.
         """
-        return error_between(self, time)
+        return error_between(self, self._time(time))
+
+    def _time(self, time: object) -> float:
+        return converted(f"{self.path}: at: ", number, time)
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
