@@ -57,9 +57,11 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` for the known name nearest to ``name``, or nothing when none is near."""
-    near = get_close_matches(str(name), list(known), n=1, cutoff=0.5)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    """`` (did you mean 'x'?)`` for the known name nearest to ``name`` (capital letters count as small ones), or nothing when
+    none is near."""
+    names = {each.lower(): each for each in known}
+    near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
+    return f" (did you mean '{names[near[0]]}'?)" if near else ""
 
 
 def unknown(
