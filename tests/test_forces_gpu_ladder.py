@@ -222,7 +222,7 @@ def test_the_symmetric_kernel_keeps_bodies_and_sums_in_registers(masses, count, 
 
 
 @pytest.mark.parametrize("masses", MASSES)
-@pytest.mark.parametrize("dimensions", [3, 2])
+@pytest.mark.parametrize("dimensions", [3, pytest.param(2, marks=pytest.mark.campaign)])
 def test_the_energy_takes_no_block_of_a_small_kernel_from_a_multiprocessor(masses, dimensions):
     """The number of blocks is the same for both, and what fits only without the energy would come in a second wave."""
     from nbody.forces.direct.gpu_symmetric import tiling_for

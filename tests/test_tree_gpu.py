@@ -304,7 +304,7 @@ def test_leaves_grow_if_the_cells_do_not_fit():
 
 
 @pytest.mark.skipif(gpu.SIMULATED, reason="needs the compiler")
-@pytest.mark.parametrize("law", ["none", "plummer"])
+@pytest.mark.parametrize("law", [pytest.param("none", marks=pytest.mark.campaign), "plummer"])
 def test_all_numbers_of_a_walk_are_in_registers(law):
     """Those of order 4. A branch that divides a warp for all that the compiler knows, such as ``continue`` in the loop over
     groups, doubled the shuffles, needed a stack, and took 10 % of the time."""
