@@ -125,8 +125,10 @@ class Particles:
                     f"{where}{name} of particle {int(np.argmin(finite.all(axis=1)))} (counted from 0) "
                     "is not a finite number; correct or remove that row"
                 )
-        if not math.isfinite(self.time) or self.step < 0:
-            raise InputError(f"{where}time must be finite and step zero or more; got {self.time:g} and {self.step}")
+        if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
+            raise InputError(
+                f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
+            )
         if (self.mass < 0).any():
             row = int(np.argmax(self.mass < 0))
             raise InputError(

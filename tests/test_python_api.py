@@ -416,6 +416,7 @@ def test_what_is_no_name_of_a_file_is_refused(path):
     [
         {"mass": "a"}, {"mass": [1, "a"]}, {"mass": [1j, 1]}, {"position": [[0, 0, 0], [1]]}, {"id": ["a", "b"]},
         {"id": [0.5, 1]}, {"species": [float("nan"), 0]}, {"time": "a"}, {"time": float("nan")}, {"step": 1.5}, {"step": -1},
+        {"step": 10**400},
     ],
 )  # fmt: skip
 def test_particles_that_are_no_numbers_are_refused(values):
