@@ -140,7 +140,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2987,
     "parallel": 922,
-    "run": 4490,
+    "run": 4491,
     "scenario": 2096,
     "state": 1402,
     "trajectory": 3531,

@@ -393,6 +393,15 @@ def test_times_of_a_simulation_with_units_may_have_units():
         simulation.integrate("3 kg")
 
 
+@pytest.mark.parametrize("scheme", ["hermite6_block", "ias15", "leapfrog_adaptive"])
+def test_a_time_some_roundings_from_now_is_reached(scheme, tmp_path):
+    """Its default frames are less than a rounding apart."""
+    simulation = Simulation(bodies(), tmp_path / "a.h5", **KEYS | {"integrator": scheme, "precision": "float64"})
+    simulation.integrate(0.005)
+    simulation.integrate(0.005 + 1e-17)
+    assert simulation.time == 0.005 + 1e-17 > 0.005
+
+
 @pytest.mark.parametrize("interval", ["a", [1], 0, float("nan")])
 def test_a_wrong_interval_or_function_is_refused(interval):
     simulation = Simulation(bodies(), **KEYS)

@@ -83,7 +83,8 @@ class TimeSchedule:
         return time == self.origin + self._before(time) * self.interval
 
     def next(self, step: int, time: float) -> tuple[int, float]:
-        return FOREVER, self._frame(self._before(time) + 1)
+        after = self._frame(self._before(time) + 1)
+        return FOREVER, after if after > time else self.end  # the interval may be less than the rounding of times
 
     def count_after(self, step: int = 0, time: float = -math.inf) -> int:
         time = max(time, self.origin)
