@@ -46,7 +46,8 @@ class LeapfrogAdaptive(Integrator):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
-        self._begin = self._length = 0.0  # of the step that is under way; without one the length is 0
+        self._begin = self._length = 0.0  # of the last step; before the first one the length is 0
+        self._before = 0.0, 0.0  # rate and scale at its beginning
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -59,17 +60,23 @@ class LeapfrogAdaptive(Integrator):
     def start(self, motion: Motion) -> None:
         motion.evaluate()
         self._scale = 1 / shortest_time(motion)
-        self._rate, self._length = self._wanted(motion), 0.0
-        self._keep(motion)
+        self._rate, self._begin, self._length = self._wanted(motion), motion.state.clock.time, 0.0
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._length > 0 and motion.state.clock.time != self._begin + self._length
+
+    def _return(self, motion: Motion, until: float) -> int:
+        state: Any = motion.state
+        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
+            return 0
+        state.position[...], state.velocity[...] = state.last_position, state.last_velocity
+        state.acceleration[...], state.clock.current = state.last_acceleration, Outputs.ACCELERATION
+        (self._rate, self._scale), state.clock.time, self._length = self._before, self._begin, 0.0
+        state.clock.step -= 1
+        return 1
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state: Any = motion.state
-        clock = state.clock
-        if clock.time != self._end:  # within a step, which is made again
-            state.position[...], state.velocity[...] = state.last_position, state.last_velocity
-            state.acceleration[...], clock.time = state.last_acceleration, self._begin
-            clock.current = Outputs.ACCELERATION
-            steps, clock.step, self._length = steps + 1, clock.step - 1, 0.0
+        clock = motion.state.clock
         motion.evaluate()
         while steps and clock.time < until:
             if made := self._few_steps(motion, steps, until) if in_one_call(motion) else 0:
@@ -78,32 +85,27 @@ class LeapfrogAdaptive(Integrator):
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
             if not self._rate >= 0 or math.isinf(min(h, until)) or clock.time + min(h, until) == clock.time:
                 raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
+            self._keep(motion, h)
             end = clock.time + h
-            whole = end <= until
-            if not whole:
-                self._keep(motion)
-                self._length = h
-            self._step(motion, h if whole else until - clock.time)
+            self._step(motion, h if end <= until else until - clock.time)
             steps, clock.step, clock.time = steps - 1, clock.step + 1, min(end, until)
-            if whole:
-                self._begin, self._rate = end, 2 * self._wanted(motion) - self._rate
-
-    @property
-    def _end(self) -> float:
-        """The time at which the step under way ends, or the last one has ended."""
-        return self._begin + self._length
+            if end <= until:
+                self._rate = 2 * self._wanted(motion) - self._rate
 
     def _few_steps(self, motion: Motion, steps: int, until: float) -> int:
         """Make steps that end before the time ``until``, at most ``steps``. Returns their number."""
         state: Any = motion.state
         law, clock = motion.engine.gravity, state.clock
-        made, self._begin, self._rate, self._scale = steps_for(law.softening, state.dimensions)(
+        made, last, before, rates = steps_for(law.softening, state.dimensions)(
             state.position, state.velocity, state.acceleration, state.mass, (law.G, law.length2),
             (clock.time, float(self.dt)), (steps, float(until)), (float(self._rate), float(self._scale)),
             self._options.eta,  # type: ignore[attr-defined]
+            (state.last_position, state.last_velocity, state.last_acceleration),
         )  # fmt: skip
         if made:
-            clock.step, clock.time, clock.current = clock.step + made, self._begin, self.facts.leaves
+            (self._begin, self._length), self._before, (self._rate, self._scale) = last, before, rates
+            clock.step, clock.time = clock.step + made, self._begin + self._length
+            clock.current = self.facts.leaves
         state.progress.report(made * motion.engine.work(state))
         return int(made)
 
@@ -113,11 +115,12 @@ class LeapfrogAdaptive(Integrator):
         motion.evaluate()
         motion.state.moves.kick(h / 2)
 
-    def _keep(self, motion: Motion) -> None:
-        """Keep the state as the beginning of the next step."""
+    def _keep(self, motion: Motion, h: float) -> None:
+        """Keep the state as the beginning of a step of length h."""
         state: Any = motion.state
         state.last_position[...], state.last_velocity[...] = state.position, state.velocity
-        state.last_acceleration[...], self._begin = state.acceleration, state.clock.time
+        state.last_acceleration[...] = state.acceleration
+        self._begin, self._length, self._before = state.clock.time, h, (self._rate, self._scale)
 
     def _wanted(self, motion: Motion) -> float:
         """ρ of the present positions and velocities; 0 if no time scale exists."""
@@ -136,11 +139,12 @@ class LeapfrogAdaptive(Integrator):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """ρ of the next step, the scale of ρ, and the beginning and the length of the one under way."""
-        return {"last_step": np.array([self._rate, self._scale, self._begin, min(self._length, LONGEST)])}
+        """ρ of the next step and the scale of ρ; the beginning and the length of the last step, and both there."""
+        last = self._begin, min(self._length, LONGEST), *self._before
+        return {"last_step": np.array([self._rate, self._scale, *last])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         # nbody 0.2: ρ of the next step, the scale, and the time of the last step's end.
-        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0]
-        self._rate, self._scale, self._begin, length = map(float, found)
-        self._length = length if length < LONGEST else math.inf
+        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0, 0.0, 0.0]
+        self._rate, self._scale, self._begin, length, *before = map(float, found)
+        self._length, self._before = length if length < LONGEST else math.inf, (before[0], before[1])

@@ -45,7 +45,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
     """The kernel of a law."""
     variant = variant_of(softening, dimensions)
 
-    def make_steps(x, v, a, m, law, moment, limits, rates, eta):
+    def make_steps(x, v, a, m, law, moment, limits, rates, eta, before):
         """Make steps until the next one would go beyond the end, or can't be made.
 
         Args:
@@ -54,12 +54,14 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             moment: the time, and the largest step.
             limits: the number of steps, and the time until.
             rates: ρ of the next step, and ρ(x, v) η.
+            before: three arrays that get x, v and a at the beginning of the last step.
 
         Returns:
-            The number of steps made, the time, and the rates.
+            The number of steps made, the beginning and the length of the last one, the rates there, and the rates now.
         """
         (time, longest), (steps, until), (rate, scale) = moment, limits, rates
-        G, length2 = law
+        (G, length2), (x0, v0, a0) = law, before
+        last, earlier = (time, 0.0), (rate, scale)
         sums, place, speed = np.empty((3, m.size)), np.zeros((3, m.size)), np.zeros((3, m.size))
         real, done = x.dtype.type, 0
         while done < steps:
@@ -69,6 +71,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             half, whole = real(h / 2), real(h)
             for i in range(m.size):
                 for d in range(dimensions):
+                    x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
                     v[i, d] += a[i, d] * half
                     x[i, d] += v[i, d] * whole
             add_pairs(variant, x, m, G, length2, sums)
@@ -77,11 +80,11 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                     a[i, d] = sums[d, i]
                     v[i, d] += a[i, d] * half
                     place[d, i], speed[d, i] = x[i, d], v[i, d]
-            done += 1
+            done, last, earlier = done + 1, (time, h), (rate, scale)
             time += h
             if scale > 0.0:
                 scale = rate_alone(place, speed, m, G, length2, scale)
             rate = 2 * (scale / eta) - rate
-        return done, time, rate, scale
+        return done, last, earlier, (rate, scale)
 
     return disk_cached(make_steps)

@@ -154,11 +154,6 @@ def _repeated(
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
             scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
-            cut = INTEGRATORS.load(chosen.scheme).facts.lengths == "individual" or scenario.collisions is not None
-            if reached < float(chosen.end or 0) and cut:  # at a frame other steps are only shown
-                notify(
-                    "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
-                )
         return scenario, _start(run), run.stored_provenance
 
 

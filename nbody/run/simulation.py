@@ -409,8 +409,7 @@ class Simulation:
             self.steps_made,
             self.integrator.report(self.motion).body_steps,
         )
-        facts = self.integrator.facts
-        if not (self.recording.looks or (facts.adaptive and facts.lengths == "individual")):  # blocks end at frames
+        if not self.recording.looks:
             schedule = schedule.ends_alone(self.time)
         loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():

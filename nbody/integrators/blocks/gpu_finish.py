@@ -99,7 +99,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
                         clock[EXCEEDED] = 1
-                most = min(2 * step[i], clock[UNIT])
+                most = max(1, min(2 * step[i], clock[UNIT]))  # see cpu_kernels.py
                 while now & (most - 1):
                     most >>= 1
                 wanted[i], last[i] = required, now

@@ -49,7 +49,7 @@ class Workers:
         for device, partition in zip(devices[1:], partitions[1:], strict=True):
             helper = gpu.Helper(device)
             with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
-                copies = _room_for(count)
+                copies = room_for(count)
                 self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper))
             self._helpers.append(helper)
         self._graph: Graph | None = None
@@ -143,7 +143,7 @@ class Workers:
             helper.join(self.first.stream)
 
 
-def _room_for(count: int) -> Columns:
+def room_for(count: int) -> Columns:
     """Room for bodies on the current device, with the layout of a state's columns."""
     rows, ticks = cuda.device_array((18, count), np.float64), cuda.device_array((2, count), np.int64)
     return Columns(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))
