@@ -7,12 +7,13 @@ import sys
 import numpy as np
 import pytest
 from conftest import random_bodies
+from test_collisions import cluster as crowded
 from test_ensemble import pairs_of_planets
 
 import nbody
+from nbody.compute import SIMULATED
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
-from nbody.gpu import SIMULATED
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.blocks import gpu_workers
 from nbody.integrators.integrator import unsupported
@@ -102,18 +103,27 @@ def times(end):
     yield [*np.sort(np.random.default_rng(5).random(17) * end).tolist(), end]
 
 
-def check_times(make, end):
-    """As :func:`check_divisions`, by times; and with a callback."""
+def check_times(make, end, output=None):
+    """As :func:`check_divisions`, by times, also with steps between them, looks, a callback, and a file with 30 frames."""
     ends = []
-    for division in times(end):
+    for mixed, division in [*((False, each) for each in times(end)), (True, [0.3 * end, 0.7 * end, end])]:
         simulation = make()
         for time in division:
             simulation.integrate(time)
             assert simulation.time == simulation.particles.time == time
+            if mixed and time < end:
+                simulation.at(1.01 * time)
+                simulation.step(2)
         ends.append(what_is_kept(simulation))
     simulation = make()
     simulation.integrate(end, callback=lambda particles: None, interval=end / 7)
-    for found in [*ends[1:], what_is_kept(simulation)]:
+    ends.append(what_is_kept(simulation))
+    if output is not None:
+        simulation = make(output=output, end=end, record={"dt": end / 30})
+        simulation.run(steps=3)
+        simulation.run()
+        ends.append(what_is_kept(simulation))
+    for found in ends[1:]:
         assert found.keys() == ends[0].keys()
         for name, values in ends[0].items():
             np.testing.assert_array_equal(found[name], values, err_msg=name)
@@ -124,11 +134,31 @@ def what_is_kept(simulation):
     return {"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays()
 
 
+ADAPTIVE = [name for name in LOADED if LOADED[name].facts.adaptive] + [{"scheme": "hermite4", "eta": 0.02}]
+
+
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
-@pytest.mark.parametrize("scheme", ["ias15", "leapfrog_adaptive", {"scheme": "hermite4", "eta": 0.02}], ids=str)
-def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine):
-    check_times(lambda: nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64"), 3.0)
+@pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
+def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine, tmp_path):
+    def make(**more):
+        return nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64", **more)
+
+    check_times(make, 3.0, tmp_path / "run.h5")
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
+def test_any_division_of_a_run_with_mergers_has_the_same_bits(scheme, tmp_path):
+    """Contacts are looked for in whole steps; several of 24 bodies merge."""
+
+    def make(**more):
+        return nbody.Simulation(crowded(), integrator=scheme, engine="cpu", precision="float64", collisions="merge", **more)
+
+    check_times(make, 0.5, tmp_path / "run.h5")
+    simulation = make()
+    simulation.integrate(0.5)
+    assert len(simulation.events) > 2
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")

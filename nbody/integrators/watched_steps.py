@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators import radau
 from nbody.integrators.collisions import contact
 from nbody.integrators.collisions.contact import any_contact
@@ -64,7 +64,7 @@ def _watching(name: str) -> Callable:
             done, count = done + made, 1
         return done, good, touched
 
-    return disk_cached(steps_to_contact)
+    return compute.kernel("cpu")(steps_to_contact)
 
 
 class WatchedSteps:
