@@ -77,7 +77,7 @@ def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, re
     ],
 )
 def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(chosen, lengths, frames):
-    """Times that a scenario names are ends of blocks; a frame after so many blocks lies between the ends of most steps."""
+    """To a time that a scenario names all bodies make a step; a frame after so many blocks is within most steps."""
     found = _scheme({"integrator": chosen})
     assert (found["step_lengths"], found["frames_are"]) == (lengths, frames)
     assert (f"frames are {frames}" in info_page._integrator(found)) == (lengths == "individual")

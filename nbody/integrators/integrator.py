@@ -208,7 +208,7 @@ class Integrator(ABC):
         return None
 
     def _return(self, motion: Motion, until: float) -> int:
-        """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning, and count
+        """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count
         it no longer. Returns the number of steps to make again."""
         return 0
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
-from nbody.integrators import INTEGRATORS
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
