@@ -215,6 +215,43 @@ def test_a_look_at_another_time_on_a_simulated_gpu_changes_no_bits(name):
     np.testing.assert_array_equal(looked.particles.position, alone.particles.position)
 
 
+def check_shown(make, steps):
+    """Looks within blocks, forward and back, change nothing, and show what the CPU shows."""
+    alone, looked, on_cpu = make(), make(), make(engine="cpu")
+    alone.step(steps)
+    shown = []
+    for run in (looked, on_cpu):
+        run.step(steps - 1)
+        begin = run.time
+        for part in (0.4, 0.8):
+            run.integrate((1 - part) * begin + part * alone.time)
+            shown.append(run.particles.position)
+        run.step()
+        shown.append(run.at(run.time - 1e-3 * (run.time - begin)).position)
+    np.testing.assert_allclose(shown[:3], shown[3:], atol=1e-12)
+    alone.step()  # a step that has begun was counted
+    own = [run.integrator.arrays() | run.state.arrays() for run in (alone, looked)]
+    for name in ("derivatives", "ticks", "wanted_step", "stretch", "clock", "begun"):
+        np.testing.assert_array_equal(own[0][name], own[1][name], err_msg=name)
+
+
+@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+def test_times_within_blocks_on_a_simulated_gpu_change_no_bits():
+    def make(engine="gpu-tiled"):
+        return moving(random_bodies(4), "hermite6_block", engine)
+
+    check_shown(make, 3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["hermite4_block", "hermite6_block"])
+def test_times_within_blocks_on_a_card_change_no_bits(name):
+    def make(engine="gpu-symmetric"):
+        return moving(random_bodies(3000), name, engine)
+
+    check_shown(make, 100)
+
+
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
     simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
@@ -230,7 +267,7 @@ def test_the_same_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulated", __file__]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
-    assert ran.stdout.partition("\n")[0].count(".") == 2 * len(of_each_loop(on("gpu-tiled"))) + 1, ran.stdout
+    assert ran.stdout.partition("\n")[0].count(".") == 2 * len(of_each_loop(on("gpu-tiled"))) + 2, ran.stdout
 
 
 @pytest.mark.gpu

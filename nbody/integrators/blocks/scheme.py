@@ -131,8 +131,7 @@ class BlockHermite(OwnForces):
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
         if span and watcher.merges and self._now < TICKS:  # all bodies end a step now
-            self._blocks.step_to(self._now)
-            self._make_blocks(motion, 1, self._now)
+            self._step_all(self._now)
             self._show(motion, self._now)
         return span
 
@@ -198,10 +197,14 @@ class BlockHermite(OwnForces):
             blocks.present(at, self._tick)
         else:
             with blocks.kept():
-                blocks.step_to(end)
-                blocks.advance(self._tick, end, self._unit, self._smallest(), 1)
+                self._step_all(end)
                 blocks.present(at, self._tick)
         motion.state.invalidate()
+
+    def _step_all(self, end: int) -> None:
+        """Let all bodies make a step to a time in ticks. Such steps may be short, and the next ones too short."""
+        self._blocks.step_to(end)
+        self._blocks.advance(self._tick, end, self._unit, self._smallest(), 1)
 
     def report(self, motion: Motion) -> SchemeReport:
         # All bodies act on those of a block. The message: the number of GPUs, if it is not that of the scenario.
