@@ -312,7 +312,7 @@ def test_whatever_the_library_of_a_format_does_ends_in_one_line(tmp_path, monkey
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("nbody.trajectory.sandbox.memory_limit", lambda: 2**31)
-    monkeypatch.setattr("nbody.exchange.guarded.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
+    monkeypatch.setattr("nbody.trajectory.sandbox.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
     from charts import Charts
 
     with pytest.raises(InputError, match=f"^a.chart: .*{says}|^{says}"):

@@ -5,7 +5,7 @@ import pytest
 
 from nbody import opengl
 from nbody.cli import main
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter

@@ -8,7 +8,7 @@ import pytest
 from samples import energies, largest_gap, made
 
 from nbody.diagnostics import density_centre, lagrangian_radii, local_density
-from nbody.diagnostics.density import NEIGHBOURS
+from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.errors import InputError
 from nbody.initial.eddington import sphere
 from nbody.initial.energy import ALL_PAIRS, potential_energy

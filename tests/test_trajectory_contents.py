@@ -18,17 +18,18 @@ import pytest
 
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.machine import provenance
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, foreign_file, layout
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout, sandbox
 from nbody.trajectory.contents import FOOTER, MAGIC, Contents, read_index
-from nbody.trajectory.foreign_file import ForeignFile
-from nbody.trajectory.provenance import collect_provenance
+from nbody.trajectory.sandbox import GuardedReader
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+LIBRARY = "nbody.trajectory.h5format:LibraryFile"
 DEEP = "[" * 3000 + "]" * 3000
 
 
@@ -37,7 +38,7 @@ def sound(tmp_path_factory):
     """A recording of 3 frames of 20 particles, with everything that a recording may hold."""
     path = tmp_path_factory.mktemp("sound") / "run.h5"
     x = np.arange(60.0).reshape(20, 3)
-    known = collect_provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
+    known = provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
     header = RunHeader(5, "float32", "name: été\n", {"name": "été"}, known, state_bytes=70_000)
     with TrajectoryWriter(path, Particles(np.ones(20), x, x), header) as writer:
         for k in range(3):
@@ -47,13 +48,18 @@ def sound(tmp_path_factory):
     return path
 
 
+def library_on(path) -> GuardedReader:
+    """The HDF5 library in its child process."""
+    return GuardedReader("the HDF5 library", LIBRARY, 10.0, str(path))
+
+
 def test_the_index_says_what_the_library_finds(sound):
     """Both lists of the same file: ours, made from memory when it was created, and the library's."""
     with open(sound, "rb") as raw:
         ours = Contents.of(read_index(raw.fileno()), sound)
-    foreign = ForeignFile(sound)
-    theirs = Contents.of(foreign.describe(), sound)
-    foreign.close()
+    library = library_on(sound)
+    theirs = Contents.of(library.ask("describe")[0], sound)
+    library.close()
     assert ours.observables == theirs.observables and set(ours.found) == set(theirs.found)
     recorded = {*layout.rows_per_frame(ours.observables), *layout.VIEWS}
     for name, mine in ours.found.items():
@@ -230,7 +236,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkeypatch, what):
-    monkeypatch.setattr(foreign_file, "start", Forked)
+    monkeypatch.setattr(sandbox, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
     begun = time.perf_counter()
@@ -319,21 +325,20 @@ def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
     ("number", "says"), [(signal.SIGSEGV, "crashed on it, SIGSEGV"), (signal.SIGPROF, "does not finish reading it")]
 )
 def test_a_library_that_dies_on_a_file_is_one_line(sound, number, says):
-    foreign = ForeignFile(sound)
-    assert foreign.describe()["nbody"]["kind"] == "group"
-    os.kill(foreign._process.pid, number)
+    library = library_on(sound)
+    assert library.ask("describe")[0]["nbody"]["kind"] == "group"
+    os.kill(library.process.pid, number)
     with pytest.raises(ValueError, match=says):
-        foreign.describe()
-    foreign.close()
+        library.ask("describe")
+    library.close()
 
 
 def test_a_library_that_does_not_end_is_ended(sound):
     code = (
-        "import sys; from nbody.trajectory import hdf5_process as process\n"
-        "process.CPU_SECONDS = 0.2\n"
+        "import sys; from nbody.trajectory import h5format, sandbox\n"
         "def describe(*_):\n    while True: pass\n"
-        "process.describe = describe\n"
-        "process.serve(sys.argv[1], 2**33)"
+        "h5format.describe = describe\n"
+        f"sandbox.serve('{LIBRARY}', 2**33, 0.2, sys.argv[1])"
     )
     command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
     done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True)
@@ -342,9 +347,9 @@ def test_a_library_that_does_not_end_is_ended(sound):
 
 def test_a_library_that_wants_all_memory_gets_an_error(sound):
     code = (
-        "import sys, numpy; from nbody.trajectory import hdf5_process as process\n"
-        "process.describe = lambda *_: numpy.ones(2**30)\n"
-        "process.serve(sys.argv[1], 2**32)"
+        "import sys, numpy; from nbody.trajectory import h5format, sandbox\n"
+        "h5format.describe = lambda *_: [0] * 2**30\n"
+        f"sandbox.serve('{LIBRARY}', 2**32, 10.0, sys.argv[1])"
     )
     command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
     done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True, check=True)

@@ -113,7 +113,8 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
 
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
-    from nbody.trajectory.systems import COLUMNS, number_of_systems, summary
+    from nbody.trajectory.layout import SYSTEM_COLUMNS
+    from nbody.trajectory.systems import number_of_systems, summary
 
     with Trajectory(path) as run:
         energy, balance = run.observable("total_energy"), run.energy_balance()
@@ -135,7 +136,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "observables": {
                 name: np.asarray(run.observable(name)[[0, -1]]).tolist()
                 for name in (run.widths if len(run) else ())
-                if name not in COLUMNS
+                if name not in SYSTEM_COLUMNS
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
@@ -156,7 +157,7 @@ SHOWN_EVENTS = 3
 def _collisions(run: Any) -> dict[str, Any]:
     """The collisions of a recording; empty if the run did not look for them."""
     from nbody.scenario.units import shown_time
-    from nbody.trajectory.events import EventTable
+    from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):
         return {}
@@ -164,7 +165,7 @@ def _collisions(run: Any) -> dict[str, Any]:
     last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
     return {
         "collisions": len(rows),
-        "last_collisions": [EventTable(rows).line(k, factor, unit) for k in last],
+        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
         "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.fields.sum import summed
+from nbody.fields.compiled import summed
 from nbody.gpu import cuda
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of

@@ -23,7 +23,7 @@ from numba import njit
 from pydantic import Field
 
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher

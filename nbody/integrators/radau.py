@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.integrators.few_bodies import FewBodies, components, per_c2, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts

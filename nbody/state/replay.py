@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any, NamedTuple
 
-from nbody.diagnostics.density import NEIGHBOURS
+from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.gpu import SIMULATED, Graph
 from nbody.particles import Particles
 from nbody.state.frames import COLUMNS, Snapshot, StateFrames

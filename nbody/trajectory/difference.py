@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.trajectory.events import EventTable
+from nbody.trajectory.events import event_line
 from nbody.trajectory.reader import Trajectory
 
 Array = np.ndarray
@@ -78,7 +78,7 @@ def _compare_events(one: Trajectory, two: Trajectory) -> Difference | None:
     left, right = one.event_rows(), two.event_rows()
     for k in range(min(len(left), len(right))):
         if left[k].tobytes() != right[k].tobytes():
-            return Difference(f"event {k}", (EventTable(left).line(k), EventTable(right).line(k)))
+            return Difference(f"event {k}", (event_line(left[k]), event_line(right[k])))
     if len(left) != len(right):
         return Difference("number of events", (len(left), len(right)))
     return None

@@ -2,7 +2,7 @@
 
 The HDF5 library creates the structure in memory and never writes to the disk, because it does not report failed writes
 reliably, and crashes on some. It allocates no storage for the datasets; this module places them after the structure and
-writes their addresses into it. :func:`nbody.trajectory.rows.write` writes all bytes and checks each write; then they are
+writes their addresses into it. :func:`nbody.trajectory.opening.write` writes all bytes and checks each write; then they are
 read back.
 """
 
@@ -23,11 +23,10 @@ from nbody import machine
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.contents import pack_index
-from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, UnknownFormat, field_addresses
-from nbody.trajectory.hdf5_process import describe
-from nbody.trajectory.records import RunHeader
-from nbody.trajectory.rows import write
+from nbody.trajectory.contents import UnknownFormat, pack_index
+from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
+from nbody.trajectory.layout import RunHeader
+from nbody.trajectory.opening import write
 from nbody.trajectory.verify import commit_sum
 
 PAGE = 4096

@@ -15,10 +15,9 @@ from nbody.particles import Particles
 from nbody.trajectory import layout, output_path
 from nbody.trajectory.background import BackgroundSync
 from nbody.trajectory.checkpoint import Checkpoint, pack
-from nbody.trajectory.framefile import FrameFile, make_file
-from nbody.trajectory.lock import WriterLock, same_file
-from nbody.trajectory.records import Frame, RunHeader, required_bytes
-from nbody.trajectory.reopening import continue_file, events_until
+from nbody.trajectory.framefile import FrameFile, continue_file, events_until, make_file
+from nbody.trajectory.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.output_path import WriterLock, same_file
 from nbody.whole_file import keep_older_file
 
 Array = np.ndarray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbody.diagnostics.energy import relative_energy_error, virial_ratio
-from nbody.diagnostics.lagrangian import FRACTIONS, lagrangian_radii
+from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
 from nbody.errors import NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory

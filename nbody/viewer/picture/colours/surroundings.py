@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.law.gravity import Gravity
 from nbody.viewer.picture.colours.quantity import LOGARITHMIC, ColourQuantity, ShownBodies
 
