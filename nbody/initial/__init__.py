@@ -20,9 +20,9 @@ from nbody.machine import ALWAYS_FREE, memory_available
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
-from nbody.scenario.components import component
+from nbody.scenario.bodies import Placed
 from nbody.scenario.fields import arithmetic
-from nbody.scenario.groups import Placed
+from nbody.scenario.model import component
 
 GENERATORS = Registry(
     "generator",

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.scenario.groups import GeneratedPart, Placed, Rotation
+from nbody.scenario.bodies import GeneratedPart, Placed, Rotation
 
 Array = np.ndarray
 

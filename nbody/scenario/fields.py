@@ -41,7 +41,8 @@ def _number(value: object) -> float:
     return number(_without_unit(value))
 
 
-def _whole(value: object) -> int:
+def whole_number(value: object) -> int:
+    """Convert a whole number without a unit; 1e6 is one."""
     return whole(_without_unit(value))
 
 
@@ -128,9 +129,9 @@ MassOrZero = Annotated[NotNegative, Quantity("mass")]
 SolarMasses = Annotated[Positive, Quantity("mass", "Msun")]
 Time = Annotated[Positive, Quantity("time")]
 SpeedOrZero = Annotated[NotNegative, Quantity("velocity")]
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
-Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**53)]
+Count = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**53)]
+Seed = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**63 - 1)]
 Offset = Annotated[
     tuple[Annotated[Finite, Quantity("length")], ...],
     BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
