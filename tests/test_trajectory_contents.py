@@ -285,7 +285,7 @@ def version1(tmp_path):
 def test_a_file_of_version_1_is_read_resumed_and_made_again(version1, tmp_path):
     with Trajectory(version1) as run:
         assert (len(run), run.status, run.planned, run.verify()) == (7, "stopped", 11, [])
-        assert list(run.widths) == list(contents.OBSERVABLES) and run.scenario_text.startswith("name: version 1")
+        assert list(run.widths) == list(contents.ALWAYS) and run.scenario_text.startswith("name: version 1")
         before = run.position[6]
     assert main(["rerun", str(version1), "--verify", "-q", "-o", str(tmp_path / "again.h5")]) == 0
     assert main(["resume", str(version1), "-q"]) == 0

@@ -6,7 +6,6 @@
  :mod:`.opening`     opens any file, or raises an error of one line; reads and writes rows
  :mod:`.sandbox`     child processes, with limits of memory and time, in which libraries read files
  :mod:`.h5format`    what the HDF5 library finds in a file, and the few fields that recording changes
- :mod:`.verify`      checks every frame against its checksums
 ------------------ -----------------------------------------------------------------------------------
  :mod:`.writer`      ``TrajectoryWriter``: skeleton and frames under one lock
  :mod:`.output_path` the output: checks of path and disk space, and the writer's lock
@@ -16,7 +15,7 @@
  :mod:`.checkpoint`  the engine's state, to resume with the same bits
 ------------------ -----------------------------------------------------------------------------------
  :mod:`.reader`      ``Trajectory``: a recording as Python and notebooks use it
- :mod:`.frames`      the frames of a recording as arrays, during the run or after it
+ :mod:`.frames`      the frames of a recording as arrays (:mod:`.column`), during the run or after it
  :mod:`.tables`      columns by name; :mod:`.events` and :mod:`.systems` make such tables
  :mod:`.notebook`    a recording in a line, and as a notebook shows it
  :mod:`.difference`  the first frame, field and particle in which two recordings differ

@@ -29,7 +29,6 @@ from nbody.trajectory.frames import RecordedFrames
 from nbody.trajectory.layout import Frame, RunHeader, required_bytes
 from nbody.trajectory.opening import DatasetRows, OpenFile, one_line, write
 from nbody.trajectory.output_path import RESUMED, check_space
-from nbody.trajectory.verify import commit_is_whole, commit_sum, with_sums
 
 COPY_BLOCK = 2**26
 
@@ -95,7 +94,7 @@ class FrameFile:
         """Read the commit record; begin a new one if it is damaged."""
         self.commit = self._commit.read(0, 1)
         self._committed: bytes | None = None
-        if not commit_is_whole(self.commit):
+        if not layout.is_whole(self.commit):
             self.commit = np.zeros(1, self.commit.dtype)
             self.commit["frames"], self.commit["status"] = self._shown, layout.RUNNING.encode()
 
@@ -166,7 +165,7 @@ class FrameFile:
     def write_events(self, k: int, events: np.ndarray) -> None:
         """Write events ``k``, ``k`` + 1 … to their place; :meth:`set_events` makes them visible."""
         assert self.events is not None
-        self.events.write(k, with_sums(events))
+        self.events.write(k, layout.with_sums(events))
 
     def set_events(self, count: int) -> None:
         """Make the first ``count`` events visible to readers."""
@@ -176,7 +175,7 @@ class FrameFile:
     def write_commit(self) -> None:
         """Write the commit record."""
         if "crc32" in (self.commit.dtype.names or ()):
-            self.commit["crc32"] = commit_sum(self.commit)
+            self.commit["crc32"] = layout.commit_sum(self.commit)
         self._committed = self.commit.tobytes()
         self._commit.write(0, self._committed)
 

@@ -1,8 +1,9 @@
 """The frames of a recording as arrays, during the run or after it."""
 
 import os
+import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,12 +16,12 @@ from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.contents import MISSING, parse_json
+from nbody.trajectory.column import FrameColumn
+from nbody.trajectory.contents import DATASET, MISSING, parse_json
 from nbody.trajectory.events import Left, left_after, no_events
 from nbody.trajectory.layout import Frame
 from nbody.trajectory.opening import OpenFile, one_line
 from nbody.trajectory.output_path import same_file, writing_process
-from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants, damaged_events
 
 if TYPE_CHECKING:
     from nbody.scenario import Units
@@ -29,84 +30,6 @@ Array = np.ndarray
 
 TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
-
-
-SAMPLE_BLOCKS = 64
-
-
-class FrameColumn:
-    """The positions or velocities of a trajectory, an array (T, N, D) that is read frame by frame, with its checksums
-    verified: ``column[k]`` is frame ``k``, (N, D). Indices and slices mean what they mean in NumPy, and
-    ``np.asarray(column)`` reads everything."""
-
-    def __init__(self, frames: "RecordedFrames", name: str, checksum: int) -> None:
-        self._frames, self._name, self._checksum = frames, name, checksum
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(T, N, D)."""
-        return len(self), self._frames.count, self._frames.dimensions
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float32 or float64."""
-        return self._frames.dtype
-
-    ndim = 3
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self[:].astype(dtype or self.dtype, copy=False)
-
-    def __iter__(self) -> Iterator[Array]:
-        return (self[k] for k in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Array:
-        """Frame ``index``, counted from the end if negative: (N, D); a slice or a list of frames gives (frames, N, D). More
-        indices select bodies and components: ``position[:, 5]`` is the path of body 5, (T, D).
-
-        Raises:
-            IndexError: there is no such frame.
-            InputError: the checksum of a frame is wrong.
-        """
-        first, *rest = index if isinstance(index, tuple) else (index,)
-        if first is Ellipsis:
-            first, *rest = [slice(None)] * (3 - len(rest)) + rest
-        if isinstance(first, int | np.integer):
-            return self._frame(first)[tuple(rest)]
-        frames = np.arange(len(self))[first]
-        some = np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-        found = np.empty((len(frames), *some.shape[1:]), self.dtype)
-        for row, k in enumerate(frames):
-            found[row] = self._frame(k)[tuple(rest)]
-        return found
-
-    def _frame(self, frame: int | np.integer) -> Array:
-        """Frame ``frame``, (N, D)."""
-        k = self._frames.index(int(frame))
-        values, sums = self._frames.rows((self._name, layout.CHECKSUMS), k)
-        if zlib.crc32(values) != sums[self._checksum]:
-            what = self._name.split("/")[-2]
-            raise InputError(f"{self._frames.path}: frame {k}: the {what} has been damaged since it was recorded")
-        dimensions = self._frames.dimensions
-        return values if dimensions == 3 else np.ascontiguousarray(values[:, :2])
-
-    def sample(self, frame: int, most: int) -> Array:
-        """About ``most`` bodies of frame ``frame``, the same in every frame: blocks of neighbours, evenly spread. All bodies
-        if there are fewer. The checksum is verified only if all are read.
-
-        Raises:
-            IndexError: there is no such frame.
-            InputError: the checksum is wrong, or the file became shorter.
-        """
-        run = self._frames
-        if run.count <= most:
-            return self[frame]
-        k, block = run.index(frame), -(-most // SAMPLE_BLOCKS)
-        starts = np.linspace(0, run.count - block, SAMPLE_BLOCKS).astype(int)
-        return np.concatenate([run.part(self._name, k, start, block) for start in starts])[:, : run.dimensions]
 
 
 class RecordedFrames:
@@ -161,9 +84,33 @@ class RecordedFrames:
         self._file: OpenFile | None = file
         self.temporary: TemporaryDirectory | None = None
         """The folder that is removed with the file, if the recording is temporary."""
-        self.position = FrameColumn(self, layout.POSITION, 0)
-        self.velocity = FrameColumn(self, layout.VELOCITY, 1)
+        self.position = self._column(layout.POSITION, 0)
+        self.velocity = self._column(layout.VELOCITY, 1)
         self.refresh()
+
+    def _column(self, name: str, checksum: int) -> FrameColumn:
+        """The dataset ``name``, whose checksums are a column of theirs."""
+
+        def frame(k: int) -> Array:
+            k = self.index(k)
+            values, sums = self._rows_at((name, layout.CHECKSUMS), k)
+            if zlib.crc32(values) != sums[checksum]:
+                what = name.split("/")[-2]
+                raise InputError(f"{self.path}: frame {k}: the {what} has been damaged since it was recorded")
+            return values if self.dimensions == 3 else np.ascontiguousarray(values[:, :2])
+
+        def part(k: int, start: int, count: int) -> Array:
+            k = self.index(k)
+            with one_line(self.path):
+                return self._rows[name].part(k, start, count)
+
+        return FrameColumn(lambda: (len(self), self.count, self.dimensions), self.dtype, frame, part)
+
+    def _rows_at(self, names: Iterable[str], k: int) -> list[Array]:
+        """Row ``k`` of each of these datasets."""
+        self._opened()
+        with one_line(self.path):
+            return [self._rows[name].read(k, 1)[0] for name in names]
 
     def refresh(self) -> int:
         """Look for new frames (30 µs). Returns the number of frames.
@@ -202,22 +149,10 @@ class RecordedFrames:
             raise IndexError(f"{self.path}: there is no frame {frame}; it has {len(self)}, counted from 0")
         return k
 
-    def rows(self, names: Iterable[str], k: int) -> list[Array]:
-        """Row ``k`` of datasets of :mod:`.layout`."""
-        self._opened()
-        with one_line(self.path):
-            return [self._rows[name].read(k, 1)[0] for name in names]
-
-    def part(self, name: str, k: int, start: int, count: int) -> Array:
-        """Bodies ``start`` to ``start`` + ``count`` of row ``k`` of a dataset of :mod:`.layout`, not verified."""
-        self._opened()
-        with one_line(self.path):
-            return self._rows[name].part(k, start, count)
-
     def frame(self, frame: int) -> Frame:
         """Frame ``frame``, with its observables."""
         k = self.index(frame)
-        values = dict(zip(self.widths, self.rows(map(layout.observable, self.widths), k), strict=True))
+        values = dict(zip(self.widths, self._rows_at(map(layout.observable, self.widths), k), strict=True))
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
@@ -228,7 +163,7 @@ class RecordedFrames:
             IndexError: there is no such frame.
             InputError: the checksum of the frame, the masses or the scenario is wrong.
         """
-        if damaged := damaged_constants(self._opened()):
+        if damaged := self._damaged_constants():
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment, left = self.frame(frame), self.left(frame)
         found = Particles(
@@ -280,7 +215,7 @@ class RecordedFrames:
         with one_line(self.path):
             for _ in range(TORN):
                 commit = np.asarray(file.value(layout.COMMIT))
-                if commit_is_whole(commit):
+                if layout.is_whole(commit):
                     break
         return commit
 
@@ -289,7 +224,7 @@ class RecordedFrames:
         """``complete``; ``stopped`` (ended early, in good order); ``running``; ``killed`` by a crash or a signal; or
         ``damaged`` if the commit record is damaged."""
         commit = self._commit()
-        if not commit_is_whole(commit):
+        if not layout.is_whole(commit):
             return "damaged"
         status = commit["status"][0].decode(errors="replace")
         if status == layout.RUNNING and not writing_process(Path(self.path).resolve()):
@@ -316,8 +251,32 @@ class RecordedFrames:
         return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
 
     def verify(self) -> list[str]:
-        """Check every frame against its checksums. Returns one line per damaged object."""
-        return damage(self._opened(), self.rows, len(self)) + [f"event {k}" for k in damaged_events(self.event_rows())]
+        """Check everything against its checksums. Returns one line per damaged object, as in ``frame 12: velocity``."""
+        found = self._damaged_constants()
+        found += [] if layout.is_whole(self._commit()) else [f"/{layout.COMMIT}"]
+        found += [f"frame {k}: {what}" for k in range(len(self)) for what in self._damaged_fields(k)]
+        events = self.event_rows()
+        return found + [f"event {k}" for k in np.flatnonzero(layout.with_sums(events)["crc32"] != events["crc32"])]
+
+    def _damaged_constants(self) -> list[str]:
+        """The damaged ones of the datasets that never change."""
+        file = self._opened()
+        listed = (layout.MASS, layout.ID, layout.SPECIES, layout.RADIUS, layout.SCENARIO, layout.RESOLVED)
+        names = [name for name in listed if file.found[name].kind == DATASET]
+        with one_line(self.path):
+            sums = {name: zlib.crc32(np.asarray(file.value(name), file.found[name].dtype).tobytes()) for name in names}
+        return [f"/{name}" for name in names if sums[name] != file.found[name].attributes.get(layout.CRC)]
+
+    def _damaged_fields(self, k: int) -> list[str]:
+        """The damaged ones of position, velocity and numbers (time, step, observables) of frame ``k``."""
+        try:
+            sums, position, velocity = self._rows_at((layout.CHECKSUMS, layout.POSITION, layout.VELOCITY), k)
+            time, step, *others = self._rows_at((layout.TIME, layout.STEP, *map(layout.observable, self.widths)), k)
+        except InputError as error:
+            return [f"unreadable ({error})"]
+        numbers = struct.pack("<dq", time, step) + b"".join(each.astype("<f8").tobytes() for each in others)
+        found = {"position": zlib.crc32(position), "velocity": zlib.crc32(velocity), "numbers": zlib.crc32(numbers)}
+        return [name for (name, own), stored in zip(found.items(), sums, strict=True) if own != stored]
 
     def close(self) -> None:
         """Close the file, and remove it if it is temporary."""

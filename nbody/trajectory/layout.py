@@ -11,6 +11,7 @@ file the index (see :mod:`.contents`).
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +107,24 @@ def growing(observables: Iterable[str]) -> tuple[str, ...]:
     other datasets, because H5MD readers take the number of frames from them, and VTK's number last. The length of a dataset
     is its first dimension; that of :data:`VTK_STEPS` is the attribute :data:`VTK_LENGTH`."""
     return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)
+
+
+def commit_sum(commit: Array) -> int:
+    """The checksum that a commit record should have."""
+    return zlib.crc32(commit.tobytes()[: commit.dtype.fields["crc32"][1]])  # type: ignore[index]
+
+
+def is_whole(commit: Array) -> bool:
+    """False if a commit record is damaged. (In version 1 this can't be detected.)"""
+    return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
+
+
+def with_sums(events: Array) -> Array:
+    """The events with their checksums."""
+    found = np.array(events, EVENT_DTYPE)
+    for k in range(len(found)):
+        found["crc32"][k] = zlib.crc32(found[k].tobytes()[: -found.dtype["crc32"].itemsize])
+    return found
 
 
 # --- The data of a run ----------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from nbody.trajectory.contents import UnknownFormat, pack_index
 from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
 from nbody.trajectory.layout import RunHeader
 from nbody.trajectory.opening import write
-from nbody.trajectory.verify import commit_sum
 
 PAGE = 4096
 READ_BACK_BLOCK = 2**24
@@ -167,7 +166,7 @@ def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     _attributes(to.file.create_group(layout.PROVENANCE), header.provenance)
     to.reserve(layout.CHECKSUMS, (header.frames, 3), "<u4")
     commit = np.zeros(1, layout.COMMIT_DTYPE)
-    commit["crc32"] = commit_sum(commit)
+    commit["crc32"] = layout.commit_sum(commit)
     to.reserve(layout.COMMIT, (1,), commit.dtype)
     to.values[layout.COMMIT] = commit.view(np.uint8)
     for slot in layout.SLOTS:

@@ -8,7 +8,7 @@ import numpy as np
 from nbody.analysis.data import spread
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory
-from nbody.trajectory.frames import FrameColumn
+from nbody.trajectory.column import FrameColumn
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.colours.quantity import LOGARITHMIC, ends
 from nbody.viewer.picture.look import FEW
