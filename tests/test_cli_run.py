@@ -198,9 +198,9 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, monkey
 
 
 def test_a_gpu_engine_without_a_gpu_is_one_clear_line(folder):
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.available():
+    if compute.available():
         pytest.skip("there is a GPU here")
     done = nbody("run", "small.yaml", "--engine", "gpu-tiled", cwd=folder)
     assert done.returncode == 2

@@ -9,8 +9,8 @@ import pytest
 from test_ensemble import G, pairs_of_planets
 
 import nbody
+from nbody.compute import SIMULATED
 from nbody.errors import InputError
-from nbody.gpu import SIMULATED
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 
@@ -139,7 +139,7 @@ def test_the_map_needs_no_local_memory_for_arrays():
     """All coordinates are in registers; what is left in local memory are spills, which the assembler makes."""
     from numba import types
 
-    from nbody.gpu.compiled import ptx
+    from nbody.compute.compiled import ptx
     from nbody.integrators.systems.gpu_map import kernels_for
 
     rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))

@@ -9,8 +9,8 @@ import pytest
 from test_fields import TEXT
 from test_fields_gpu import check_fields
 
+from nbody.compute import SIMULATED
 from nbody.fields import FIELDS
-from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 

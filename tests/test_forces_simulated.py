@@ -16,7 +16,8 @@ from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import SIMULATED
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_symmetric, gpu_triangle
@@ -24,7 +25,6 @@ from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
 from nbody.forces.transports import ranks as ranks_layer
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.state import Outputs
 
@@ -152,8 +152,8 @@ def pretended(monkeypatch):
         devices, bodies, precision, outputs, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
     ):
         monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
-        monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
-        monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
+        monkeypatch.setattr(compute, "devices_for", lambda *of: (0,) * devices)
+        monkeypatch.setattr(compute, "resident_blocks", lambda *of: 20)
         monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
         kind = ENGINES.load(engine)
         monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))

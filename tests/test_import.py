@@ -52,7 +52,7 @@ print(len(names))
 """
 
 LEFT_OUT = {
-    "nbody.gpu.simulated": "imported where Numba's simulator stands for a GPU, in tests alone",
+    "nbody.compute.simulated": "imported where Numba's simulator stands for a GPU, in tests alone",
     "nbody.linalg.simulated_warp": "the same",
 }
 
@@ -66,7 +66,7 @@ def test_importing_every_module_leaves_the_process_as_it_was(tmp_path):
 
 
 def test_a_machine_without_a_driver_is_known_without_the_compiler_for_gpus():
-    code = "import sys; from nbody import gpu; print(gpu.why_unavailable()); print('numba.cuda' in sys.modules)"
+    code = "import sys; from nbody import compute; print(compute.why_unavailable()); print('numba.cuda' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     reason, imported = run.stdout.splitlines()
     assert (reason == "CUDA driver library cannot be found") == (imported == "False")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbody.gpu import SIMULATED
+from nbody.compute import SIMULATED
 from nbody.lessons.figures import FIGURES, FOLDER
 from nbody.linalg import LADDER
 

@@ -14,10 +14,10 @@ import pytest
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory
+from nbody.compute import waiting
 from nbody.forces import ENGINES
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.reference import ReferenceEngine, direct_sum
-from nbody.gpu import waiting
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
@@ -258,7 +258,7 @@ def test_slabs_of_rows_change_no_bit():
 AHEAD = """
 import time
 import numpy as np
-from nbody.gpu import waiting
+from nbody.compute import waiting
 from nbody.particles import Particles
 from nbody.state import device, marks
 LATER = 0.2

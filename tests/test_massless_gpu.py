@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
+from nbody.compute import SIMULATED
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation

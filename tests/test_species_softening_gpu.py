@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_species_softening import EPS, bodies_of, evaluated, law_of, scenario
 
+from nbody.compute import SIMULATED
 from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import PairTiling
-from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
 from nbody.state import Outputs
 

@@ -114,8 +114,8 @@ class AddedFields:
         return jerk
 
     def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
+        from nbody.compute import cuda
         from nbody.fields.device import add_fields
-        from nbody.gpu import cuda
 
         if self._on_device is None:
             self._on_device = cuda.to_device(self.parameters)
