@@ -113,8 +113,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
 
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
-    from nbody.trajectory.layout import SYSTEM_COLUMNS
-    from nbody.trajectory.systems import number_of_systems, summary
+    from nbody.trajectory.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
         energy, balance = run.observable("total_energy"), run.energy_balance()
@@ -136,7 +135,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
             "observables": {
                 name: np.asarray(run.observable(name)[[0, -1]]).tolist()
                 for name in (run.widths if len(run) else ())
-                if name not in SYSTEM_COLUMNS
+                if name not in COLUMNS
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
