@@ -11,7 +11,7 @@ from nbody.trajectory import sandbox
 class Forked:
     """The process of :mod:`nbody.trajectory.sandbox`, forked: much quicker than a new one."""
 
-    def __init__(self, target: str, memory: int, seconds: float, *arguments: str) -> None:
+    def __init__(self, reader: str, memory: int, seconds: float, *arguments: str) -> None:
         asked, self.stdin = os.pipe()
         self.stdout, answered = os.pipe()
         self.pid = os.fork()
@@ -21,7 +21,7 @@ class Forked:
                     os.dup2(source, target)
                 os.close(self.stdin)
                 sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
-                sandbox.serve(target, memory, seconds, *arguments)
+                sandbox.serve(reader, memory, seconds, *arguments)
             finally:
                 os._exit(0)
         os.close(asked)
