@@ -1,7 +1,7 @@
 """Where the bodies of a scenario come from: the group ``initial``."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 
@@ -33,7 +33,7 @@ class Component(Group):
     """The key that names the component."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """The component's options, as written."""
         return dict(self.model_extra or {})
 
@@ -99,7 +99,7 @@ class FilePart(Placed, FromFile):
     """A part that comes from a file."""
 
 
-def part_from(values: Any, info: ValidationInfo) -> GeneratedPart | FilePart:
+def part_from(values: object, info: ValidationInfo) -> GeneratedPart | FilePart:
     """Convert an item of ``combine`` to a part."""
     if isinstance(values, GeneratedPart | FilePart):
         return values
@@ -122,7 +122,7 @@ class Combined(Group):
 Initial = Generated | FromFile | FromArrays | Combined
 
 
-def initial_from(values: Any, info: ValidationInfo) -> Initial:
+def initial_from(values: object, info: ValidationInfo) -> Initial:
     """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
     (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
     if isinstance(values, Initial):
@@ -138,7 +138,7 @@ G = TypeVar("G", bound=Generated)
 F = TypeVar("F", bound=FromFile)
 
 
-def _either(values: Any, generated: type[G], from_file: type[F], info: ValidationInfo) -> G | F:
+def _either(values: object, generated: type[G], from_file: type[F], info: ValidationInfo) -> G | F:
     either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
     if not isinstance(values, Mapping):
         raise ValueError(f"{either}; got {shown(values)}")

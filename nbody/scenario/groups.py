@@ -65,7 +65,7 @@ def scale_from(source: ScenarioText) -> Scale | None:
         raise InputError(source.where(at) + str(error)) from None
 
 
-def units_from(values: Any, info: ValidationInfo) -> Any:
+def units_from(values: object, info: ValidationInfo) -> object:
     """The units that :func:`scale_from` has checked, with the symbols of all four."""
     scale = unit_scale(info)
     return scale.units if scale else values
@@ -80,11 +80,11 @@ class EngineChoice(Component):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_name(cls, values: Any) -> Any:
+    def _of_name(cls, values: object) -> object:
         return values if isinstance(values, Mapping | EngineChoice) else {"name": short_name(values)}
 
     @model_serializer
-    def _short(self) -> str | dict[str, Any]:
+    def _short(self) -> str | dict[str, object]:
         return {"name": self.name, **self.options} if self.options else self.name
 
 
@@ -96,7 +96,7 @@ class FieldChoice(Component):
     field: Name
 
 
-def fields_from(values: Any) -> Any:
+def fields_from(values: object) -> object:
     """Convert one field, or a list of fields, to a tuple; None if there are none."""
     if isinstance(values, Mapping):
         return (values,)
@@ -105,7 +105,7 @@ def fields_from(values: Any) -> Any:
     return tuple(values) if values else None
 
 
-def _not_a_length(value: Any) -> Any:
+def _not_a_length(value: object) -> object:
     """Refuse a length where the name of the softening belongs."""
     name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
     if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -120,7 +120,7 @@ def _softening(name: str) -> str:
     return name
 
 
-def _for_each_species(value: Any, of_one: Any, of_each: Any, kinds: str, info: ValidationInfo) -> Any:
+def _for_each_species(value: object, of_one: Any, of_each: Any, kinds: str, info: ValidationInfo) -> Any:
     """A value of the type ``of_one``, or a mapping from the names of species to values of the type ``of_each``."""
     if isinstance(value, Mapping) and not value:
         raise ValueError(f"must be {kinds}")
@@ -128,7 +128,7 @@ def _for_each_species(value: Any, of_one: Any, of_each: Any, kinds: str, info: V
     return TypeAdapter(kind).validate_python(value, context=info.context)
 
 
-def _length(value: Any, info: ValidationInfo) -> float | dict[str, float]:
+def _length(value: object, info: ValidationInfo) -> float | dict[str, float]:
     kinds = "a length, or a length of each species, as in {stars: 0.01, halo: 0.1}"
     found: float | dict[str, float] = _for_each_species(value, LengthOrZero, Length, kinds, info)
     return found
@@ -150,7 +150,7 @@ class GravityKeys(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
+    def _g_of_the_units(cls, values: object, info: ValidationInfo) -> object:
         scale = unit_scale(info)
         return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
 
@@ -183,7 +183,7 @@ class GravityKeys(Group):
         return self
 
 
-def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
+def gravity_from(values: object, info: ValidationInfo) -> Gravity:
     """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
@@ -210,7 +210,7 @@ class IntegratorKeys(Component):
         return self
 
 
-def _observables(names: Any) -> list[str]:
+def _observables(names: object) -> list[str]:
     """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
     if not isinstance(names, list | tuple):
         raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
@@ -232,7 +232,7 @@ class Record(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_interval(cls, values: Any) -> Any:
+    def _one_interval(cls, values: object) -> object:
         if isinstance(values, Mapping) and not {"every", "dt"} & set(values):
             return {**values, "every": 1}
         if isinstance(values, Mapping) and values.get("every") is not None and values.get("dt") is not None:
@@ -267,7 +267,7 @@ class Density(Group):
     density: Annotated[Positive, Quantity("density")]
 
 
-def _radius(value: Any, info: ValidationInfo) -> float | dict[str, float] | Density | None:
+def _radius(value: object, info: ValidationInfo) -> float | dict[str, float] | Density | None:
     if isinstance(value, Density) or value is None:
         return value
     if isinstance(value, Mapping) and "density" in value:
@@ -291,7 +291,7 @@ class CollisionKeys(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_rule(cls, values: Any) -> Any:
+    def _of_rule(cls, values: object) -> object:
         return {"rule": values} if isinstance(values, str) else values
 
     @model_validator(mode="after")

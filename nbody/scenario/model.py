@@ -74,7 +74,7 @@ class Scenario(Group):
 
     @classmethod
     def from_dict(
-        cls, values: Mapping[str, Any], folder: str | Path = ".", keywords: Mapping[str, Any] | None = None
+        cls, values: Mapping[str, object], folder: str | Path = ".", keywords: Mapping[str, object] | None = None
     ) -> Self:
         """Make a scenario from Python values, which may include NumPy scalars; ``keywords`` replace some of them as
         :meth:`with_keywords` does."""
@@ -86,13 +86,13 @@ class Scenario(Group):
     @classmethod
     def _of(cls, source: ScenarioText) -> Self:
         stem = Path(source.name).stem
-        default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
+        default: dict[str, object] = {"name": stem} if stem and stem.isprintable() else {}
         if isinstance(source.values.get("units", False), Mapping):
             default["gravity"] = {}  # whose G follows from the units
         source = replace(source, scale=scale_from(source))
         return validated(cls, default | dict(source.values), source)
 
-    def model_post_init(self, source: Any) -> None:
+    def model_post_init(self, source: object) -> None:
         """Keep the source of the values, which pydantic passes as the validation's context."""
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
 
@@ -135,7 +135,7 @@ class Scenario(Group):
         """
         return self._of(overridden(self._source, assignments, by, options))
 
-    def with_keywords(self, values: Mapping[str, Any]) -> Self:
+    def with_keywords(self, values: Mapping[str, object]) -> Self:
         """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.options`).
 
         Raises:

@@ -14,7 +14,7 @@ from nbody.scenario.options import OPTIONS
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.yaml_reader import read_assignment
 
-Assignment = tuple[Keys, str, Any]
+Assignment = tuple[Keys, str, object]
 """The keys of a value, the option or the keyword that gives it, and the value."""
 
 
@@ -49,7 +49,7 @@ def overridden(
     return _assigned(source, given)
 
 
-def with_keywords(source: ScenarioText, values: Mapping[str, Any], top: Collection[str]) -> ScenarioText:
+def with_keywords(source: ScenarioText, values: Mapping[str, object], top: Collection[str]) -> ScenarioText:
     """The source with keyword arguments of Python in place of its values. ``top``: the keys of a scenario."""
     return _assigned(source, _groups_first(_of_keywords(plain_python(values), top)))
 
@@ -76,7 +76,7 @@ def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
     return sorted(values, key=lambda each: len(each[0]))
 
 
-def _softened(source: ScenarioText, option: str, value: Any) -> ScenarioText:
+def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
     """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
     found = softening_keys(value, option)
     law = str(found["softening"])
@@ -95,7 +95,7 @@ def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, giv
     return replace(source, values={**source.values, keys[0]: kept})
 
 
-def plain_python(value: Any) -> Any:
+def plain_python(value: object) -> Any:
     """Convert NumPy scalars and arrays inside ``value`` to Python's types."""
     if isinstance(value, Mapping):
         return {key: plain_python(each) for key, each in value.items()}
@@ -104,7 +104,7 @@ def plain_python(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def _of_keywords(values: Mapping[str, Any], top: Collection[str]) -> Iterator[Assignment]:
+def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator[Assignment]:
     """What the keywords ``values`` set. ``top``: the keys of a scenario.
 
     Raises:
@@ -124,7 +124,7 @@ def _of_keywords(values: Mapping[str, Any], top: Collection[str]) -> Iterator[As
             raise unknown("keyword", name, [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))])
 
 
-def softening_keys(value: Any, option: str = "softening") -> dict[str, Any]:
+def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
     ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
 

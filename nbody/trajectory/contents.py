@@ -43,13 +43,10 @@ class Found:
         kind: a group; a dataset; a link that may lead out of the file (not followed); missing; or a dataset whose bytes
             are in other files.
         attributes: names to plain values, text as str.
-        dtype, shape: of the dataset.
-        stored: the bytes that it takes in the file.
-        filtered: True if these may be fewer than its size in memory (compressed chunks).
-        offset: the address of its first byte, if its bytes are contiguous and stored as in memory; None if only the HDF5
-            library can read them.
+        stored: the bytes that a dataset takes in the file; ``filtered``: these may be fewer than in memory.
+        offset: the address of its first byte; None if only the HDF5 library can read it (chunks, another byte order).
         length_at: the address of its length, which recording changes (see :func:`nbody.trajectory.layout.growing`);
-            None if there is none, or it is stored in an unknown form.
+            None if it is stored in an unknown form.
     """
 
     kind: str
@@ -64,12 +61,8 @@ class Found:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a file.
-
-    Attributes:
-        found: the object for every name of :func:`nbody.trajectory.layout.names`.
-        observables: name to width, in the order of their checksum.
-    """
+    """The object for every name of :func:`nbody.trajectory.layout.names`, and the observables: name to width, in the order
+    of their checksum."""
 
     found: Mapping[str, Found]
     observables: Mapping[str, int]

@@ -38,8 +38,7 @@ class FrameFile:
 
     Attributes:
         fd: its descriptor.
-        rows: the datasets with one row per frame, by name.
-        capacity: the number of frames that it has room for.
+        rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
         slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
@@ -136,11 +135,9 @@ class FrameFile:
 
     def _numbers(self, frame: Frame) -> tuple:
         """A row of :attr:`numbers`."""
-        observables = []
-        for name, width in self._file.observables.items():
-            value = frame.observables.get(name, np.nan)
-            observables.append(value if width == 1 else np.broadcast_to(value, width))
-        return (frame.time, frame.step, *observables)
+        found = ((frame.observables.get(name, np.nan), width) for name, width in self._file.observables.items())
+        values = (value if width == 1 else np.broadcast_to(value, width) for value, width in found)
+        return (frame.time, frame.step, *values)
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
         """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (The snapshots of a run

@@ -23,9 +23,12 @@ BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
 def line(run: RecordedFrames) -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
     facts = [run.name, counted(run.count, "body", "bodies"), _frames(run)]
-    if len(run):
-        facts.append(f"t = {_times(run)}")
-    return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
+    facts += [f"t = {_times(run)}"] if len(run) else []
+    try:
+        facts.append(run.status)
+    except ValueError:
+        facts.append("closed")
+    return f"<Trajectory {printable(run.path)}: {', '.join(facts)}>"
 
 
 def page(run: RecordedFrames) -> str:
@@ -79,13 +82,6 @@ def _times(run: RecordedFrames) -> str:
 
 def _frames(run: RecordedFrames) -> str:
     return f"{len(run)} of {run.planned} frames" if len(run) < run.planned else counted(len(run), "frame")
-
-
-def _status(run: RecordedFrames) -> str:
-    try:
-        return run.status
-    except ValueError:
-        return "closed"
 
 
 def _read_facts(run: RecordedFrames) -> dict[str, str]:

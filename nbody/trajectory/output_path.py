@@ -42,10 +42,8 @@ RESUMED = replace(RECORDING, remedy="copy the recording to another folder, and r
 
 
 def check_output(path: str | os.PathLike, kind: FileKind = RECORDING, inputs: Iterable[str | os.PathLike] = ()) -> Path:
-    """The path to write to, links followed, if a file of this kind can be written there. Creates nothing.
-
-    Args:
-        inputs: the files that the command reads.
+    """The path to write to, links followed, if a file of this kind can be written there. Creates nothing. ``inputs`` are the
+    files that the command reads.
 
     Raises:
         InputError: a directory or a device; one of the inputs; a file of another kind; no folder to put it in (a missing
