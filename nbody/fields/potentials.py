@@ -1,4 +1,4 @@
-"""The potentials: each class has its parameters and one function. BT is Binney & Tremaine (2008)."""
+"""The potentials: each class has its parameters and one function. M is the mass; BT is Binney & Tremaine (2008)."""
 
 import math
 from typing import Annotated, ClassVar
@@ -8,11 +8,7 @@ from nbody.scenario.fields import Finite, Length, LengthOrZero, Mass, Positive, 
 
 
 class PointMass(Field):
-    """A fixed point mass, Φ = -G M/r; galpy's ``KeplerPotential(amp=G M)``. Infinite at its centre.
-
-    Attributes:
-        mass: M.
-    """
+    """A fixed point mass, Φ = -G M/r; galpy's ``KeplerPotential(amp=G M)``. Infinite at its centre."""
 
     mass: Mass
 
@@ -27,12 +23,7 @@ class PointMass(Field):
 
 
 class Plummer(Field):
-    """Plummer's sphere (1911): Φ = -G M/√(r² + b²) (BT eq. 2.44a); galpy's ``PlummerPotential(amp=G M, b=b)``.
-
-    Attributes:
-        mass: M.
-        b: the scale length.
-    """
+    """Plummer's sphere (1911): Φ = -G M/√(r² + b²) (BT eq. 2.44a); galpy's ``PlummerPotential(amp=G M, b=b)``."""
 
     mass: Mass
     b: Length
@@ -49,12 +40,7 @@ class Plummer(Field):
 
 class Hernquist(Field):
     """Hernquist's sphere (1990): Φ = -G M/(r + a) (BT eq. 2.67); galpy's ``HernquistPotential(amp=2 G M, a=a)``. The
-    acceleration has the same size G M/a² all around the centre, and is taken for zero in it.
-
-    Attributes:
-        mass: M.
-        a: the scale length.
-    """
+    acceleration has the same size G M/a² all around the centre, and is taken for zero in it."""
 
     mass: Mass
     a: Length
@@ -72,12 +58,8 @@ class Hernquist(Field):
 
 class NFW(Field):
     """The halo of Navarro, Frenk & White (1996): Φ = -G M ln(1 + r/a)/r (BT eq. 2.67); galpy's
-    ``NFWPotential(amp=G M, a=a)``. The mass within r is M (ln(1 + x) - x/(1 + x)), x = r/a; the whole mass is infinite.
-
-    Attributes:
-        mass: M = 4π ρ₀ a³, the mass within 5.3 a.
-        a: the scale radius.
-    """
+    ``NFWPotential(amp=G M, a=a)``. The mass within r is M (ln(1 + x) - x/(1 + x)), x = r/a; M = 4π ρ₀ a³ is that within
+    5.3 a, and the whole mass is infinite."""
 
     mass: Mass
     a: Length
@@ -104,13 +86,7 @@ class NFW(Field):
 class LogarithmicHalo(Field):
     """Φ = ½ v² ln(core² + R² + z²/q²), R² = x² + y² (BT eq. 2.71a); galpy's
     ``LogarithmicHaloPotential(amp=v², core=core, q=q)``. The potential is zero where the argument of the logarithm is 1, in
-    the scenario's units.
-
-    Attributes:
-        v: the circular velocity far outside the core.
-        core: the core radius.
-        q: the axis ratio z/R of the potential's surfaces; 1 for a sphere.
-    """
+    the scenario's units. v is the circular velocity far outside the core, q the axis ratio z/R of equipotentials."""
 
     v: Annotated[Positive, Quantity("velocity")]
     core: LengthOrZero = 0.0
@@ -131,13 +107,7 @@ class LogarithmicHalo(Field):
 
 class MiyamotoNagai(Field):
     """The disc of Miyamoto & Nagai (1975): Φ = -G M/√(R² + (a + √(z² + b²))²) (BT eq. 2.69a); galpy's
-    ``MiyamotoNagaiPotential(amp=G M, a=a, b=b)``.
-
-    Attributes:
-        mass: M.
-        a: the scale length of the disc; 0 makes it Plummer's sphere.
-        b: the scale height.
-    """
+    ``MiyamotoNagaiPotential(amp=G M, a=a, b=b)``, with the scale length a (0 makes it Plummer's sphere) and height b."""
 
     mass: Mass
     a: LengthOrZero
@@ -164,7 +134,6 @@ class RotatingBar(Field):
     angle in radians. Energy is not conserved in it; E - omega L_z is (Jacobi's integral).
 
     Attributes:
-        mass: M.
         a: half the length of the bar.
         b: its width in the plane.
         c: its thickness.
