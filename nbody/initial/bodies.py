@@ -37,17 +37,13 @@ def read_bodies(
     """Read the bodies in a file, as step 0 and time 0 of a new run.
 
     Args:
-        path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
-            real dtype, ``species`` (N,) of whole numbers and ``species_names`` of text; a .csv with the header
-            ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D), perhaps with ``id`` and ``species`` (names); a recording; or
-            a file of another of :data:`nbody.exchange.FORMATS`.
+        path: a recording, or a file of one of :data:`nbody.exchange.FORMATS`.
         dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
         frame: the frame of a recording, from 0; None for the last one.
-        where: the beginning of an error message (``run.yaml:2: initial.file: ``).
         notify: gets a line about what is ignored.
 
     Raises:
-        InputError: one line that names the file and the mistake in it.
+        InputError: one line, beginning with ``where``, that names the file and the mistake in it.
     """
     find_bodies(path, frame, where)
     start = f"{where}{printable(path)}: "
