@@ -425,7 +425,7 @@ def test_every_notice_says_what_is_done_and_after_compilation_how_long_the_rest_
     assert all(" left, N = 64: " in line for line in lines[1:])
 
 
-def test_on_a_terminal_a_notice_takes_one_line(monkeypatch, capsys):
+def test_a_notice_on_a_terminal_replaces_its_line(monkeypatch, capsys):
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "20")
     with progress.status_line() as notify:
@@ -488,7 +488,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
+def test_invalid_options_are_refused_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("nbody.bench.forces.selection.foreign_competitors", lambda precisions, on: ([], []))
     assert main(["bench", *arguments.split()]) == 2
@@ -507,7 +507,7 @@ def test_without_a_gpu_cpu_and_gpu_measure_the_cpu_and_say_so(capsys, monkeypatc
 
 
 @pytest.mark.parametrize("arguments", [["--gpu"], ["roofline"]])
-def test_gpu_without_a_gpu_is_one_line(arguments, capsys, monkeypatch):
+def test_gpu_without_a_gpu_is_refused(arguments, capsys, monkeypatch):
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "it was taken out")
     assert main(["bench", *arguments]) == 2
     err = capsys.readouterr().err

@@ -78,7 +78,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
+def test_invalid_options_are_refused_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["bench", "matmul", *arguments.split()]) == 2
     out, err = capsys.readouterr()
@@ -86,7 +86,7 @@ def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tm
     assert out == "" and list(tmp_path.iterdir()) == []
 
 
-def test_without_a_gpu_one_line_says_what_works_all_the_same(no_card, capsys, tmp_path, monkeypatch):
+def test_without_a_gpu_the_error_says_what_still_works(no_card, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for options in ([], ["--rungs", "numpy", "k06"]):
         assert main(["bench", "matmul", *options]) == 2
@@ -240,7 +240,7 @@ def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
     assert row.wrong and row.seconds is None and row.note == "the result is wrong; it was not timed"
 
 
-def test_what_does_not_fit_is_one_line(monkeypatch):
+def test_sizes_beyond_memory_are_refused(monkeypatch):
     monkeypatch.setattr("nbody.gpu.facts", lambda: SimpleNamespace(memory_free=1 << 30))
     with pytest.raises(InputError, match=r"--sizes: products of 10000000x10000000 matrices in float64 need .* memory"):
         products.check_fits(10_000_000, "float64", on_gpu=True)

@@ -67,7 +67,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("command", ["show", "compare"])
-def test_a_damaged_row_is_one_line_that_names_it(command, damage, tmp_path, capsys):
+def test_a_damaged_row_is_refused_by_its_name(command, damage, tmp_path, capsys):
     rows, expected = DAMAGED[damage]
     path = written(tmp_path / "old.json", *rows)
     assert main(["bench", command, str(path)]) == 2
@@ -88,7 +88,7 @@ def test_a_damaged_row_is_one_line_that_names_it(command, damage, tmp_path, caps
         (json.dumps({"machine": MACHINE, "rows": {}}), "rows: Input should be a valid array"),
     ],
 )
-def test_a_file_that_is_no_report_is_one_line(text, expected, tmp_path):
+def test_files_that_are_no_reports_are_refused(text, expected, tmp_path):
     path = tmp_path / "old.json"
     path.write_text(text)
     with pytest.raises(InputError) as error:
@@ -292,7 +292,7 @@ def test_no_file_is_lost_whatever_it_is(measured, tmp_path, capsys):
     ],
     ids=lambda value: value[:20],
 )
-def test_a_place_that_is_none_is_one_line_before_anything_is_measured(
+def test_an_impossible_output_path_is_refused_before_anything_is_measured(
     place, expected, measured, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)

@@ -160,7 +160,7 @@ def test_verify_finds_one_damaged_byte_and_fails(recording, capsys):
         ("bad.yaml", b"initial: 5", "bad.yaml:1: initial"),
     ],
 )
-def test_info_of_anything_else_is_one_line(tmp_path, capsys, name, content, says):
+def test_info_refuses_files_that_are_no_recordings(tmp_path, capsys, name, content, says):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)

@@ -185,7 +185,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("arguments,expected", WRONG, ids=lambda value: " ".join(map(str, value))[:60])
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, monkeypatch, capsys, arguments, expected):
+def test_invalid_commands_are_refused_and_create_nothing(folder, monkeypatch, capsys, arguments, expected):
     before = sorted(folder.rglob("*"))
     monkeypatch.chdir(folder)
     code = main([*map(str, arguments), *(["--quiet"] if len(arguments) > 1 else [])])

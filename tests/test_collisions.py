@@ -492,7 +492,7 @@ UNITS = "units: {length: pc, mass: Msun, velocity: km/s}\n"
         ("{rule: merge, radios: 1}", "collisions.radios: unknown key (did you mean 'radius'?)"),
     ],
 )
-def test_a_wrong_key_is_one_line(tmp_path, capsys, written, says):
+def test_invalid_collision_options_are_refused(tmp_path, capsys, written, says):
     path = tmp_path / "run.yaml"
     path.write_text(f"{BASE}collisions: {written}\n")
     assert main(["run", str(path), "-o", str(tmp_path / "run.h5")]) == 2

@@ -236,7 +236,7 @@ def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
         (".xyz", b"1", "bodies are read from"),
     ],
 )
-def test_a_bad_file_of_another_program_is_told_in_one_line(tmp_path, suffix, data, line):
+def test_damaged_files_of_other_programs_are_refused(tmp_path, suffix, data, line):
     if suffix == ".bin":
         pytest.importorskip("rebound")
     (tmp_path / f"bodies{suffix}").write_bytes(data)
@@ -304,7 +304,7 @@ def test_a_pipe_is_no_file_of_bodies(tmp_path, suffix):
         ("raise InputError('has no frame')", "a.chart: has no frame"),
     ],
 )
-def test_whatever_the_library_of_a_format_does_ends_in_one_line(tmp_path, monkeypatch, code, says):
+def test_any_failure_of_a_format_library_is_reported(tmp_path, monkeypatch, code, says):
     (tmp_path / "charts.py").write_text(
         "import os, signal, time\nfrom nbody.errors import InputError\nfrom nbody.exchange.guarded import GuardedFormat\n"
         "class Charts(GuardedFormat):\n    library, kind = 'libchart', 'a chart'\n"

@@ -71,7 +71,7 @@ def test_any_rung_may_be_named_and_the_engine_is_the_same_class_each_time():
         ("matrx", "unknown engine 'matrx' (did you mean 'matrix'?)"),
     ],
 )
-def test_an_unknown_name_is_one_line(name, says, capsys):
+def test_an_unknown_engine_is_refused_with_the_nearest_name(name, says, capsys):
     assert main(["run", "scenarios/disk.yaml", "--engine", name]) == 2
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1

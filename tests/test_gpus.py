@@ -138,7 +138,7 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
+def test_impossible_gpus_are_refused(capsys, tmp_path, arguments, line):
     given = ["run", "plummer", "-n", "33", "--steps", "1", "-o", str(tmp_path / "run.h5"), *arguments]
     assert main(given) == 2
     error = capsys.readouterr().err

@@ -128,7 +128,7 @@ OUT_OF_RANGE = {
 
 @pytest.mark.parametrize("engine", ["cpu", "matrix", "gpu-tiled", "gpu-symmetric"])
 @pytest.mark.parametrize("G,particles,line", OUT_OF_RANGE.values(), ids=OUT_OF_RANGE)
-def test_numbers_out_of_range_are_refused_by_one_line(engine, G, particles, line):
+def test_numbers_out_of_range_are_refused(engine, G, particles, line):
     """They became zero, or infinite: no force, no energy error, and exit code 0."""
     kind = ENGINES.load(engine)
     if kind.can.own_units and line.startswith("G,"):  # in its own units G is no number by itself

@@ -282,7 +282,7 @@ def test_frames_of_adaptive_leapfrog_and_a_resume_leave_its_bits():
     assert np.array_equal(other.state.velocity, whole.state.velocity)
 
 
-def test_bodies_without_forces_drift_and_steps_that_can_not_be_made_are_one_line():
+def test_bodies_without_forces_drift_and_impossible_steps_are_refused():
     alone = Particles([1.0], [[0.0, 0, 0]], [[1.0, 2, 3]])
     scheme, motion = varying(0.02, alone, largest=0.25)
     scheme.advance(motion, 10**6, 1.0)

@@ -122,6 +122,6 @@ def test_in_the_simulator():
 
 
 @elsewhere
-def test_a_wrong_name_of_a_figure_is_one_line():
+def test_an_unknown_figure_is_refused():
     run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

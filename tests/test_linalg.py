@@ -68,7 +68,7 @@ def test_nan_stays_nan_in_its_row_only():
         (A[:, :0], B[:0], "a is empty"),
     ],
 )
-def test_what_cannot_be_multiplied_is_refused_in_one_line(a, b, says):
+def test_arrays_that_cannot_be_multiplied_are_refused(a, b, says):
     with pytest.raises(InputError) as refused:
         matmul(a, b, rung="numpy")
     assert says in str(refused.value) and "\n" not in str(refused.value)

@@ -82,7 +82,7 @@ def test_only_so_many_calls_are_kept(launched, monkeypatch):
         (A, np.ones((6, 10)), None, "one matrix is on the device and the other is not"),
     ],
 )
-def test_what_a_call_cannot_do_is_refused_in_one_line_each_time(launched, a, b, out, says):
+def test_unsupported_calls_are_refused_each_time(launched, a, b, out, says):
     for _ in range(2):
         with pytest.raises(InputError) as refused:
             matmul(a, b, out=out)
@@ -123,7 +123,7 @@ def test_other_streams_are_waited_for_and_wait_for_the_product(launched, monkeyp
     assert order == ["waited for 123", "recorded on the default", "123 waits"]
 
 
-def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):
+def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
     def make():
         raise RuntimeError("out of memory")
 

@@ -380,7 +380,7 @@ def test_an_engine_that_can_not_be_made_ends_the_window_with_its_error():
         run.close()
 
 
-def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypatch):
+def test_invalid_live_options_are_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     recorded = tmp_path / "run.h5"
@@ -522,7 +522,7 @@ def test_a_run_goes_on_when_its_window_is_closed_or_its_screen_gone(screen, long
     assert {path.name for path in tmp_path.iterdir()} == {"cluster.yaml", "run.h5"}, "no lock is left"
 
 
-def test_a_view_whose_screen_is_gone_ends_with_one_line(screen, longer):
+def test_a_view_whose_screen_is_gone_ends_with_a_clear_error(screen, longer):
     done = ended("kill", screen, "view", longer)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == "error: the screen is gone, and the window with it"

@@ -284,7 +284,7 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
         ("views: [3]", "must have keys"),
     ],
 )
-def test_a_wrong_camera_path_is_said_in_one_line(tmp_path, text, words):
+def test_invalid_camera_paths_are_refused(tmp_path, text, words):
     with pytest.raises(InputError, match=words) as raised:
         read_path(camera_path(tmp_path, text), Camera(), 1.0)
     assert "camera.yaml" in str(raised.value) and "\n" not in str(raised.value)
@@ -492,7 +492,7 @@ def test_an_interrupt_leaves_a_movie_that_plays(egl, run_file, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "gif", "webp", "png"])
-def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half(egl, run_file, tmp_path, capsys, suffix):
+def test_a_full_disk_ends_a_movie_and_leaves_no_partial_file(egl, run_file, tmp_path, capsys, suffix):
     if suffix == "mp4":
         pytest.importorskip("av")
     with files_end_at(4096):

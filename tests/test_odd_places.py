@@ -113,7 +113,7 @@ def test_code_in_the_current_folder_is_not_executed(tmp_path, arguments):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]], ids=" ".join)
-def test_a_standard_output_on_a_full_disk_is_one_line_and_exit_code_1(arguments):
+def test_a_standard_output_on_a_full_disk_ends_with_exit_code_1(arguments):
     with open("/dev/full", "w") as full:
         done = nbody(*arguments, stdout=full)
     assert done.returncode == 1
@@ -180,7 +180,7 @@ def test_without_a_compiler_the_reference_runs_and_what_is_compiled_is_refused(f
 # --- A picture's name -------------------------------------------------------------------------------
 
 
-def test_a_picture_has_a_name_on_one_line():
+def test_a_picture_name_with_a_line_break_is_refused():
     from nbody.viewer.screenshot import check_picture
 
     with pytest.raises(InputError, match=r"--screenshot a\\nb\.png: a line break"):

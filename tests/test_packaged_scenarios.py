@@ -72,7 +72,7 @@ def test_info_takes_names_too(capsys):
         ("mine/disk.yaml", "mine/disk.yaml: there is no such file"),
     ],
 )
-def test_a_wrong_name_is_one_line_with_the_nearest(capsys, command, wrong, says):
+def test_an_unknown_scenario_is_refused_with_the_nearest_name(capsys, command, wrong, says):
     assert main([command, wrong]) == 2
     told = capsys.readouterr().err
     assert says.split("; name")[0] in told and told.count("\n") == 1
@@ -107,7 +107,7 @@ def test_new_copies_a_scenario_with_its_comments_and_never_overwrites(capsys):
         (["disk", 300 * "a"], "a scenario ends in .yaml"),
     ],
 )
-def test_what_new_cannot_copy_is_one_line(capsys, arguments, says):
+def test_new_refuses_what_it_cannot_copy(capsys, arguments, says):
     assert main(["new", *arguments]) == 2
     told = capsys.readouterr().err
     assert says in told and told.count("\n") == 1 and not list(Path().iterdir())

@@ -214,7 +214,7 @@ def test_list_names_every_plot(capsys):
         (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another --out"),
     ],
 )
-def test_a_wrong_word_gets_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+def test_invalid_plots_are_refused(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     record("run.h5")
     record("one.h5", frames=1)

@@ -149,7 +149,7 @@ def test_an_assignment_reaches_any_value():
         ("record.dt=-1", "--set record.dt: must be greater than 0, got -1"),
     ],
 )
-def test_a_wrong_assignment_is_one_line(assignment, line):
+def test_invalid_assignments_are_refused(assignment, line):
     with pytest.raises(InputError) as error:
         scenario().override([assignment])
     assert str(error.value) == line

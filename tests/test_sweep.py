@@ -89,7 +89,7 @@ def test_runs_that_fail_leave_the_others_alone_and_complete_runs_are_kept(scenar
         (["initial.seed=1,2"], [], {"folder": Path("run.h5")}, "^--output: run.h5: a sweep writes a folder"),
     ],
 )
-def test_what_a_sweep_cannot_mean_is_one_line(scenario, varied, fixed, more, message):
+def test_invalid_sweep_values_are_refused(scenario, varied, fixed, more, message):
     with pytest.raises(InputError, match=message):
         Sweep(scenario, varied, fixed, **{"folder": scenario.parent / "sweep"} | more).check()
 
@@ -261,7 +261,7 @@ def test_a_slurm_job_has_the_options_of_sbatch_and_is_found_again_by_its_number(
         (["--cluster-option", "time=9"], "needs --cluster"),
     ],
 )
-def test_a_wrong_cluster_is_one_line(scenario, capsys, monkeypatch, options, message):
+def test_an_unknown_cluster_is_refused(scenario, capsys, monkeypatch, options, message):
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", "")  # without Slurm
     assert main(["sweep", str(scenario), "--vary", "initial.seed=1", "-o", str(scenario.parent / "s"), *options]) == 2
@@ -279,7 +279,7 @@ def test_a_machine_without_a_gpu_may_submit_runs_on_one(scenario, slurm, monkeyp
         Sweep(scenario, ["initial.seed=1"], [], scenario.parent / "here").check()
 
 
-def test_a_job_that_is_refused_ends_the_sweep_in_one_line_behind_that_of_sbatch(scenario, slurm, capsys):
+def test_a_refused_job_ends_the_sweep_with_the_words_of_sbatch(scenario, slurm, capsys):
     (slurm / "sbatch").write_text("#!/bin/sh\necho sbatch: error: invalid partition specified: gpuu >&2; exit 1\n")
     given = ["--cluster", "slurm", "--cluster-option", "time=9", "--cluster-option", "partition=gpuu", "--quiet"]
     assert main(["sweep", str(scenario), "--vary", "initial.seed=1,2", "-o", str(slurm / "sweep"), *given]) == 2
@@ -348,7 +348,7 @@ def test_a_recording_without_a_frame_has_no_numbers_in_the_table(scenario):
     assert planned.table()[0]["steps"] is None
 
 
-def test_a_sweep_on_a_full_disk_is_one_line_and_keeps_the_older_table(scenario, capsys):
+def test_a_sweep_on_a_full_disk_keeps_the_older_table(scenario, capsys):
     planned = sweep(scenario, "initial.seed=8")
     command = ["sweep", str(scenario), "--vary", "initial.seed=8", "-o", str(planned.folder), "--quiet"]
     with files_end_at(10):

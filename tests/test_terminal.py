@@ -170,7 +170,7 @@ def test_a_name_that_is_long_or_no_text_is_drawn_short(run_file, name):
 
 
 @pytest.mark.parametrize("threads", ["0", "-2"])
-def test_no_threads_is_one_line(threads, run_file, capsys, monkeypatch):
+def test_an_invalid_number_of_threads_is_refused(threads, run_file, capsys, monkeypatch):
     monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
     assert "NUMBA_NUM_THREADS" in refused(capsys, "info", run_file)
 
@@ -184,7 +184,7 @@ def test_threads_that_do_not_start_are_told_by_the_engine(run_file, capsys, monk
     assert "'xyz' is unknown" in line and "--engine reference" in line
 
 
-def test_memory_that_runs_out_is_one_line(run_file, capsys, monkeypatch):
+def test_running_out_of_memory_ends_with_a_clear_error(run_file, capsys, monkeypatch):
     def fail(*arguments, **more):
         raise MemoryError("Unable to allocate 15.3 MiB")
 

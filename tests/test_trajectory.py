@@ -203,7 +203,7 @@ def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path, monkeypatc
     assert os.listdir(tmp_path) == ["run.h5"]
 
 
-def test_places_that_are_not_fit_for_a_file_are_refused_in_one_line(tmp_path, monkeypatch):
+def test_impossible_output_paths_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     for path, reason in (

@@ -170,7 +170,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_an_index_made_to_do_harm_is_one_line(sound, tmp_path, what):
+def test_an_index_made_to_do_harm_is_refused(sound, tmp_path, what):
     change, message = FORGED[what]
     path = tmp_path / "bad.h5"
 
@@ -229,7 +229,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkeypatch, what):
+def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch, what):
     monkeypatch.setattr(foreign_file, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
@@ -246,7 +246,7 @@ def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["info", "resume", "rerun", "view"])
-def test_a_newer_format_is_one_line_and_exit_code_2(sound, tmp_path, capsys, command):
+def test_a_newer_format_is_refused(sound, tmp_path, capsys, command):
     path = tmp_path / "new.h5"
     path.write_bytes(sound.read_bytes())
     with h5py.File(path, "r+") as file:
@@ -318,7 +318,7 @@ def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
 @pytest.mark.parametrize(
     ("number", "says"), [(signal.SIGSEGV, "crashed on it, SIGSEGV"), (signal.SIGPROF, "does not finish reading it")]
 )
-def test_a_library_that_dies_on_a_file_is_one_line(sound, number, says):
+def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
     foreign = ForeignFile(sound)
     assert foreign.describe()["nbody"]["kind"] == "group"
     os.kill(foreign._process.pid, number)

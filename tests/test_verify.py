@@ -59,7 +59,7 @@ def test_json_and_the_exit_code_tell_of_a_failure(capsys, monkeypatch):
         (["--gpu", "--engine", "reference"], "--gpu: cannot be combined with --engine"),
     ],
 )
-def test_mistakes_are_one_line(capsys, arguments, says):
+def test_invalid_arguments_are_refused(capsys, arguments, says):
     assert main(["verify", *arguments]) == 2
     told = capsys.readouterr().err
     assert says in told and told.count("\n") == 1

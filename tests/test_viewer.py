@@ -501,7 +501,7 @@ def error_of(capsys, *arguments):
     return lines[0]
 
 
-def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys, monkeypatch):
+def test_invalid_view_options_are_refused(run_file, tmp_path, capsys, monkeypatch):
     png = tmp_path / "out.png"
     (tmp_path / "text.h5").write_text("not HDF5")
     shot = (run_file, "--screenshot")
@@ -668,7 +668,7 @@ def test_the_recording_has_a_frame_before_it_is_shown(tmp_path):
         RecordedSource(Empty())
 
 
-def test_a_picture_that_opengl_cannot_draw_is_one_line(run_file, tmp_path, capsys, monkeypatch, egl):
+def test_a_picture_that_opengl_cannot_draw_is_refused(run_file, tmp_path, capsys, monkeypatch, egl):
     """As where a limit of the memory leaves no place for its textures."""
 
     def fail(*arguments):

@@ -106,7 +106,7 @@ def test_an_export_to_a_full_disk_fails_and_keeps_the_older_file(recorded, tmp_p
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_a_figure_on_a_full_disk_is_one_line_and_keeps_the_older_one(recorded, tmp_path, capsys, suffix):
+def test_a_figure_on_a_full_disk_keeps_the_older_one(recorded, tmp_path, capsys, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(b"")
     with files_end_at(1000):
@@ -216,7 +216,7 @@ def test_a_run_does_not_replace_the_file_with_its_bodies(recorded, tmp_path, cap
 @pytest.mark.parametrize(
     "forged", [{"gravity": 3}, {"gravity": {"softening": "plummer", "length": []}}, {"units": {"mass": "q"}}]
 )
-def test_an_export_of_a_recording_with_a_forged_scenario_is_one_line(recorded, tmp_path, capsys, monkeypatch, forged):
+def test_an_export_of_a_recording_with_a_forged_scenario_is_refused(recorded, tmp_path, capsys, monkeypatch, forged):
     monkeypatch.setattr(OpenFile, "text", lambda self, name: json.dumps(forged))
     assert main(["export", str(recorded), str(tmp_path / "a.csv")]) == 2
     said = capsys.readouterr().err
