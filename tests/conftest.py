@@ -36,17 +36,17 @@ ONE_WORKER = {
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    """Leave out ``campaign`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device; begin with
-    ``slow`` tests, so that no worker waits for one at the end; give all tests of ``ONE_WORKER`` to one worker."""
+    """Leave out ``campaign`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device;
+    begin with ``slow`` tests, so that no worker waits for one at the end; give each group of ``ONE_WORKER`` to one worker."""
     items.sort(key=lambda item: "slow" not in item.keywords)
     for item in items:
         for name, files in ONE_WORKER.items():
             if item.path.stem in files and "gpu" not in item.keywords:
                 item.add_marker(pytest.mark.xdist_group(name))
-    if "campaign" not in config.option.markexpr:
-        campaigns = [item for item in items if "campaign" in item.keywords]
-        items[:] = [item for item in items if "campaign" not in item.keywords]
-        config.hook.pytest_deselected(items=campaigns)
+    for mark in ("campaign", "simulated"):
+        if mark not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if mark in item.keywords])
+            items[:] = [item for item in items if mark not in item.keywords]
     marked = [item for item in items if "gpu" in item.keywords]
     if not marked:
         return
