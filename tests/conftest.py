@@ -24,10 +24,7 @@ os.environ["XDG_CACHE_HOME"] = str(
 )
 
 ONE_WORKER = {
-    "kernels of forces": (
-        "test_forces_gpu",
-        "test_forces_gpu_ladder",
-    ),
+    "kernels of forces": ("test_forces_gpu", "test_forces_gpu_ladder"),
     "kernels of products": ("test_linalg_compiled",),
     "the tree on the CPU": ("test_tree",),
 }

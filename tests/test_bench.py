@@ -434,8 +434,7 @@ def test_a_notice_on_a_terminal_replaces_its_line(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.0, "1 s"), (7.2, "7 s"), (12, "10 s"), (114, "110 s"), (119, "2 min"), (200, "3 min")],
+    ("seconds", "words"), [(0.0, "1 s"), (7.2, "7 s"), (12, "10 s"), (114, "110 s"), (119, "2 min"), (200, "3 min")]
 )
 def test_a_time_in_words(seconds, words):
     assert suite.about(seconds) == words

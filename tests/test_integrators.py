@@ -364,8 +364,7 @@ JERKS = [
 
 
 @pytest.mark.parametrize(
-    "name,law,precision",
-    [("cpu", *each) for each in JERKS] + [("reference", law, "float64") for law, _ in JERKS],
+    "name,law,precision", [("cpu", *each) for each in JERKS] + [("reference", law, "float64") for law, _ in JERKS]
 )
 def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
     """Against a central difference of float64 accelerations along straight lines: its error is 1e-9 here."""

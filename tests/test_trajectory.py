@@ -53,13 +53,7 @@ def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
 def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):
     """Record ``frames`` frames and close. Returns the particles."""
     particles = bodies(dimensions=dimensions)
-    header = RunHeader(
-        planned or frames,
-        dtype,
-        TEXT,
-        {"name": "été"},
-        collect_provenance(seed=7, engine="cpu"),
-    )
+    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, collect_provenance(seed=7, engine="cpu"))
     with TrajectoryWriter(path, particles, header, **options) as writer:
         for k in range(frames):
             writer.append(moment(k, particles, dtype))
@@ -126,10 +120,7 @@ def test_a_run_that_ends_early_shows_only_the_frames_it_has(tmp_path):
 
 def test_an_error_during_the_run_leaves_a_stopped_file_and_is_itself_raised(tmp_path):
     particles = bodies()
-    with (
-        pytest.raises(ZeroDivisionError),
-        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(5)) as writer,
-    ):
+    with pytest.raises(ZeroDivisionError), TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(5)) as writer:
         writer.append(moment(0, particles))
         raise ZeroDivisionError
     with Trajectory(tmp_path / "run.h5") as run:
