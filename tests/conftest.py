@@ -5,14 +5,18 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from recordings import record
 
 from nbody.particles import Particles
+
+ROOT = Path(__file__).resolve().parents[1]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +38,7 @@ ONE_WORKER = {
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Leave out ``campaign`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device;
-    begin with ``slow`` tests, so that no worker waits for one at the end; give each group of ``ONE_WORKER`` to one worker."""
+    begin with ``slow`` tests, so that no worker waits for one at the end; give each group of ``ONE_WORKER`` one worker."""
     items.sort(key=lambda item: "slow" not in item.keywords)
     for item in items:
         for name, files in ONE_WORKER.items():
@@ -63,6 +67,70 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
         position=rng.standard_normal((count, dimensions)),
         velocity=rng.standard_normal((count, dimensions)) * 0.5,
     )
+
+
+def child(*command, cwd=None, env=None, **options):
+    """Python with these arguments in a process of its own; its output as text. ``env`` is added to the environment."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+    command = [sys.executable, *map(str, command)]
+    options = {"capture_output": True, "text": True, "timeout": 600, **options}
+    return subprocess.run(command, cwd=cwd or ROOT, env=environment, **options)
+
+
+def program(name, *arguments, env=None, **options):
+    """A program of tests/programs in a process of its own; it can import the modules of tests."""
+    env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), **(env or {})}
+    return child(ROOT / "tests" / "programs" / f"{name}.py", *arguments, env=env, **options)
+
+
+@pytest.fixture
+def refused(capsys):
+    """A function that gives a command's error, which is one line, with exit code 2."""
+    from nbody.cli import main
+
+    def error(*arguments):
+        capsys.readouterr()
+        assert main([str(each) for each in arguments]) == 2, arguments
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1, line
+        return line
+
+    return error
+
+
+@pytest.fixture(scope="session")
+def egl():
+    """Skips if there is no OpenGL without a screen."""
+    from nbody import opengl
+    from nbody.viewer import backends
+
+    found = opengl.screenless()
+    if not found.renderer:
+        pytest.skip(f"no OpenGL without a screen: {found.problem}")
+    backends.use_screenless()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A function that makes recordings of frames (position, velocity), as sources of pictures."""
+    from nbody.trajectory import Trajectory
+    from nbody.viewer.sources.recording import RecordedSource
+
+    opened = []
+
+    def make(*frames, **options):
+        opened.append(RecordedSource(Trajectory(record(tmp_path / f"{len(opened)}.h5", frames, **options))))
+        return opened[-1]
+
+    yield make
+    for source in opened:
+        source.close()
+        source.run.close()
+
+
+def on_screen(name):
+    """The variables of a process that opens windows on a virtual screen."""
+    return {"DISPLAY": name, "QT_QPA_PLATFORM": "xcb", "WAYLAND_DISPLAY": ""}
 
 
 @pytest.fixture
