@@ -85,15 +85,15 @@ def program(name, *arguments, env=None, **options):
 
 @pytest.fixture
 def refused(capsys):
-    """A function that gives a command's error, which is one line, with exit code 2."""
+    """A function that gives the error of a command: one line, exit code 2, and nothing on standard output."""
     from nbody.cli import main
 
     def error(*arguments):
         capsys.readouterr()
         assert main([str(each) for each in arguments]) == 2, arguments
-        line = capsys.readouterr().err
-        assert line.count("\n") == 1, line
-        return line
+        out, line = capsys.readouterr()
+        assert line.startswith("error: ") and line.count("\n") == 1 and out == "", out + line
+        return line.removeprefix("error: ")
 
     return error
 

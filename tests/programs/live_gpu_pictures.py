@@ -1,8 +1,6 @@
 """Pictures of a simulation on Numba's simulated GPU hold the bodies of each step."""
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import test_live as tests
 
 tests.SCENARIO = tests.SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
