@@ -1,12 +1,11 @@
 """The lessons say what the kernels do: accesses are counted in the simulator, pictures are those that the program draws."""
 
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import child
 
 from nbody.lessons.figures import FIGURES, FOLDER
 from nbody.linalg import LADDER
@@ -108,5 +107,5 @@ def test_every_figure_is_committed_and_shown():
 
 
 def test_an_unknown_figure_is_refused():
-    run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
+    run = child("-m", "nbody.lessons", "bank")
     assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

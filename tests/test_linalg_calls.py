@@ -5,8 +5,7 @@ import pytest
 
 from nbody import gpu
 from nbody.errors import DeviceError, InputError
-from nbody.gpu.direct import _array_arguments
-from nbody.linalg import LADDER, device_call, matmul
+from nbody.linalg import device_call, matmul
 from nbody.linalg.rung import ProductLaunch
 
 
@@ -53,13 +52,6 @@ def test_a_product_is_prepared_once_for_matrices_of_a_kind(launched):
     matmul(OnDevice((8, 6), "float32"), OnDevice((6, 10), "float32"))
     matmul(A, B, rung="k02")
     assert len(prepared) == 4
-
-
-def test_only_so_many_calls_are_kept(launched, monkeypatch):
-    monkeypatch.setattr(device_call, "MOST_CALLS", 3)
-    for m in range(1, 9):
-        matmul(OnDevice((m, 6)), B)
-    assert len(device_call._CALLS) <= 3
 
 
 @pytest.mark.parametrize(
@@ -133,16 +125,3 @@ def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
         DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"
     ):
         matmul(A, B)
-
-
-def test_a_kernel_is_told_of_an_array_as_numba_tells_it():
-    """Two numbers for the host's use, the size, an item's bytes, the address, the shape, the strides."""
-    assert _array_arguments((3, 4), 8) == [0, 0, 12, 8, 0, 3, 4, 32, 8]
-    assert _array_arguments((5,), 4) == [0, 0, 5, 4, 0, 5, 4]
-
-
-def test_every_rung_of_the_gpu_can_be_prepared():
-    for name in LADDER:
-        rung = LADDER.load(name)
-        if rung.on == "gpu":
-            assert isinstance(rung.launch(rung.example_shape, np.dtype(rung.dtypes[-1])), ProductLaunch), name
