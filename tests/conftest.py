@@ -84,16 +84,29 @@ def program(name, *arguments, env=None, **options):
 
 
 @pytest.fixture
-def refused(capsys):
-    """A function that gives the error of a command: one line, exit code 2, and nothing on standard output."""
+def typed(capsys):
+    """A function that runs a command in this process: its exit code, standard output and standard error."""
     from nbody.cli import main
 
-    def error(*arguments):
+    def run(*arguments):
         capsys.readouterr()
-        assert main([str(each) for each in arguments]) == 2, arguments
-        out, line = capsys.readouterr()
-        assert line.startswith("error: ") and line.count("\n") == 1 and out == "", out + line
-        return line.removeprefix("error: ")
+        code = main([str(each) for each in arguments])
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def refused(typed):
+    """A function that gives the error of a command: one printable line, and nothing on standard output."""
+    from nbody.cli.streams import LONGEST_MESSAGE
+
+    def error(*arguments, code=2):
+        done = typed(*arguments)
+        line = done.stderr.removeprefix("error: ").removesuffix("\n")
+        assert done.stderr == f"error: {line}\n" and line.isprintable() and len(line) <= LONGEST_MESSAGE, done
+        assert (done.returncode, done.stdout) == (code, ""), done
+        return line
 
     return error
 

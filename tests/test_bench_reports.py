@@ -98,7 +98,7 @@ def test_files_that_are_no_reports_are_refused(text, expected, tmp_path):
 def test_only_ordinary_files_are_read(command, tmp_path, refused):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
-        assert refused("bench", command, path) == f"{path}: this is a pipe or a device; name an ordinary file\n"
+        assert refused("bench", command, path) == f"{path}: this is a pipe or a device; name an ordinary file"
 
 
 def test_reports_of_other_versions_are_shown(tmp_path):

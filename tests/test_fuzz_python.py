@@ -59,11 +59,9 @@ def programs(draw) -> tuple[dict, list[tuple]]:
     if draw(st.integers(0, 3)) == 0:
         keys["units"] = {"length": "au", "mass": "Msun", "time": "yr"}
     if draw(st.integers(0, 2)) == 0:
-        keys |= {
-            "output": "a.h5",
-            "overwrite": True,
-            **draw(st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}])),
-        }
+        keys |= {"output": "a.h5", "overwrite": True} | draw(
+            st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}])
+        )
     if draw(st.integers(0, 5)) == 0:
         keys[draw(st.sampled_from(["dt", "softening", "every", "G", "output", "end", "steps"]))] = draw(
             st.sampled_from(ODD)

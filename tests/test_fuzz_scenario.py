@@ -275,20 +275,8 @@ def options_of(command: str) -> list[tuple[str, bool]]:
 
 TYPED = st.one_of(
     st.sampled_from([*map(str, NUMBERS), *WORDS]),
-    st.sampled_from(
-        [
-            "9" * 5000,
-            "9" * 20,
-            "²",
-            "a" * 300 + ".png",
-            ".",
-            "/dev/null",
-            "small.yaml",
-            "small.h5",
-            "no/such/a.png",
-            "1x1",
-        ]
-    ),
+    st.sampled_from(["9" * 5000, "9" * 20, "²", "a" * 300 + ".png", ".", "/dev/null"]),
+    st.sampled_from(["small.yaml", "small.h5", "no/such/a.png", "1x1"]),
     st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=20),
 )
 
