@@ -393,12 +393,13 @@ def reported():
 
 @pytest.mark.parametrize("text", ["no markers", "<!-- bench:end -->\n<!-- bench:begin -->\n", "<!-- bench:begin -->\n"])
 def test_a_checkout_without_a_place_for_a_table_is_refused_before_anything_is_measured(
-    reported, page, text, measured, tmp_path, refused
+    reported, page, text, measured, tmp_path, refused, typed
 ):
     page.write_text(text)
-    for options in (["--cpu", "-o", tmp_path / "new"], ["show", reported]):
-        assert "<!-- bench:begin -->" in refused("bench", *options, "--readme") and page.read_text() == text
-    assert not measured
+    assert "<!-- bench:begin -->" in refused("bench", "--cpu", "-o", tmp_path / "new", "--readme")
+    shown = typed("bench", "show", reported, "--readme")
+    assert shown.returncode == 2 and "<!-- bench:begin -->" in shown.stderr
+    assert page.read_text() == text and not measured
 
 
 def test_a_readme_that_does_not_fit_is_as_it_was(page, monkeypatch, tmp_path, capsys):

@@ -329,7 +329,7 @@ def test_a_picture_does_not_depend_on_the_units(egl, tmp_path, power):
 
 
 def test_the_frame_changes_the_picture_and_nothing_else_does(egl, recorded):
-    recording = recorded(*cloud(300))
+    recording = recorded(*cloud(300, 3))
     first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
     np.testing.assert_array_equal(first, again)
     assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
