@@ -69,9 +69,13 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
     )
 
 
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+"""That of a child process."""
+
+
 def child(*command, cwd=None, env=None, **options):
     """Python with these arguments in a process of its own; its output as text. ``env`` is added to the environment."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | (env or {})
     command = [sys.executable, *map(str, command)]
     options = {"capture_output": True, "text": True, "timeout": 600, **options}
     return subprocess.run(command, cwd=cwd or ROOT, env=environment, **options)

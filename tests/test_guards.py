@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from combinations import every_pair
 
 from nbody.errors import InputError
 from nbody.forces import ENGINES
@@ -108,10 +109,12 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
-@pytest.mark.parametrize("engine", [name for name in ENGINES if not ENGINES.mark(name)])
-@pytest.mark.parametrize("G,particles", UNITS.values(), ids=UNITS)
-def test_units_that_people_use_are_in_range(engine, precision, G, particles):
+@pytest.mark.parametrize(
+    "engine,precision,units",
+    every_pair([name for name in ENGINES if not ENGINES.mark(name)], ("float32", "mixed", "float64"), UNITS),
+)
+def test_units_that_people_use_are_in_range(engine, precision, units):
+    G, particles = UNITS[units]
     time = np.abs(particles.position).max() / np.abs(particles.velocity).max()
     check_range(ENGINES.load(engine), Gravity(G), precision, particles, dt=0.001 * time, power=3)
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from combinations import every_pair
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory
@@ -169,10 +170,13 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
     assert lines == []
 
 
-@pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star])
-@pytest.mark.parametrize("outputs", [Outputs.ACCELERATION, Outputs.ENERGY])
-@pytest.mark.parametrize("fresh", [False, True])
-@pytest.mark.parametrize("name", ["reference", "cpu"])
+@pytest.mark.parametrize(
+    "scheme,outputs,fresh,name",
+    every_pair(
+        [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star],
+        (Outputs.ACCELERATION, Outputs.ENERGY), (False, True), ("reference", "cpu"),
+    ),
+)  # fmt: skip
 def test_the_work_of_steps_is_foretold(scheme, outputs, fresh, name):
     scheme, engine = INTEGRATORS.load(scheme)(0.01), ENGINES.load(name)(LAW, "float64")
     motion = Motion(engine, engine.load(random_bodies(100)))

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 import zlib
@@ -14,6 +13,7 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from conftest import ENVIRONMENT, ROOT
 
 from nbody.errors import InputError, RunFailed
 from nbody.particles import Particles
@@ -181,17 +181,6 @@ def test_a_lock_that_another_process_made_meanwhile_is_left_to_it(tmp_path):
         lock_path(path).unlink()  # by somebody who took it for a leftover
         lock_path(path).write_text("process 1 on elsewhere\n")
     assert lock_path(path).read_text() == "process 1 on elsewhere\n"
-
-
-def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path, monkeypatch):
-    def unsupported(fd, operation):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr("fcntl.flock", unsupported)
-    record(tmp_path / "run.h5", 2)
-    with Trajectory(tmp_path / "run.h5") as run:
-        assert run.complete and len(run) == 2
-    assert os.listdir(tmp_path) == ["run.h5"]
 
 
 def test_impossible_output_paths_are_refused(tmp_path, monkeypatch):
@@ -429,34 +418,13 @@ def test_vtk_and_so_paraview_open_it(tmp_path):
 
 # --- While the run goes on ------------------------------------------------------------------------------------------
 
-POLLING = textwrap.dedent("""
-    import json, sys, h5py, numpy as np
-    from nbody.trajectory import Trajectory
-    path, seen, polls = sys.argv[1], 0, 0
-    with Trajectory(path) as run:
-        while True:
-            done = run.complete  # before the look: what is complete then is all there is
-            frames = run.refresh()
-            assert frames >= seen and len(run.time) == frames
-            for k in range(max(0, frames - 2), frames):
-                assert run.step[k] == 10 * k and run.frame(k).observables["kinetic_energy"] == k
-                assert (np.rint(run.position[k] - run.position[0]) == k).all()
-            with h5py.File(path) as file:  # as any other program would
-                position = file["particles/trajectory/position/value"]
-                assert len(position) >= frames and len(file["particles/trajectory/position/time"]) >= len(position)
-            seen, polls = frames, polls + 1
-            if done:
-                break
-        assert run.verify() == []
-    print(json.dumps([seen, polls]))
-""")
-
 
 def test_a_reader_polls_while_the_run_goes_on(tmp_path):
     particles, path, frames = bodies(), tmp_path / "run.h5", 3000
     with TrajectoryWriter(path, particles, RunHeader(frames)) as writer:
         writer.append(moment(0, particles))
-        reader = subprocess.Popen([sys.executable, "-c", POLLING, path], stdout=subprocess.PIPE)
+        command = [sys.executable, ROOT / "tests/programs/polling_reader.py", path]
+        reader = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
         for k in range(1, frames):
             writer.append(moment(k, particles))
             if k % 300 == 0:
