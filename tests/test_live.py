@@ -291,10 +291,25 @@ def test_thinned_out_bodies_are_the_same_in_every_picture():
         run.close()
 
 
-def test_a_gpus_bodies_are_packed_into_pictures():
+@pytest.mark.simulated
+@pytest.mark.parametrize("budget", [100, 15])
+def test_a_gpus_bodies_are_packed_into_pictures(budget):
     """In the simulator: the kernel, the slots, and the copy through pinned memory."""
-    done = program("live_gpu_pictures", env={"NUMBA_ENABLE_CUDASIM": "1"})
-    assert done.returncode == 0, done.stderr[-2000:]
+    run = LiveRun(SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32"))
+    try:
+        source, run.pace.playing = Live(run), False
+        source.shown.thin_out(budget)
+        clock = LiveClock(source)
+        assert len(source.moment(0).first.position) == source.shown.count == min(budget, 40)
+        rows = [source.shown.body(row) for row in range(source.shown.count)]
+        for _ in range(6):  # more than there are slots
+            stepped(source, clock, 1)
+            frame, (position, velocity) = source.moment(0).first, run.simulation.state.values("position", "velocity")
+            assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
+            assert source.speeds[1] > 0
+        assert "copied through the host" in source.caption(0).note
+    finally:
+        run.close()
 
 
 @pytest.mark.gpu

@@ -1,22 +1,18 @@
 """The tests with the marker ``simulated``, which need Numba's simulator: it is chosen when Numba is imported."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import child
 
-FILES = [
-    path
-    for path in sorted(Path(__file__).parent.glob("test_*.py"))
-    if "mark.simulated" in path.read_text() and path != Path(__file__)
-]
+FILES = sorted(Path(__file__).parent.glob("test_*.py"))
+FILES = [path for path in FILES if "mark.simulated" in path.read_text() and path != Path(__file__)]
+PARTS = 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_the_tests_of_a_file_pass_in_the_simulator(file):
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "-m", "simulated", file]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_tests_of_these_files_pass_in_the_simulator(part):
+    options = ["-o", "addopts=", "-p", "no:cacheprovider", "-m", "simulated"]
+    ran = child("-m", "pytest", *options, *FILES[part::PARTS], env={"NUMBA_ENABLE_CUDASIM": "1"}, timeout=1200)
     assert ran.returncode == 0, ran.stdout[-3000:]

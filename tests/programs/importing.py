@@ -1,17 +1,36 @@
 """Import every module of nbody; what that changes in the process fails. Prints their number."""
 
-import importlib, logging, os, pkgutil, signal, sys, warnings
+import importlib
+import logging
+import os
+import pkgutil
+import signal
+import sys
+import warnings
 
 # What the libraries do when they are imported is theirs.
-import numba, numba.cuda, numba.cuda.dispatcher, numba.core.bytecode, numba.core.caching, numba.core.runtime
-import h5py, matplotlib, numba.cuda.extending, numba.extending, numpy, pydantic, rich.console, typer, yaml
-import vispy.app, vispy.scene, PIL.Image, scipy.integrate, scipy.interpolate, scipy.special, scipy.spatial
+import numba
+import numba.core.bytecode
+import numba.core.caching
+import numba.core.runtime
+import numba.cuda
 import numba.cuda.core.bytecode as cuda_bytecode
+import numba.cuda.dispatcher
+import numba.cuda.extending
+import numba.extending
+import numpy
 
 DOORS = [
-    numba.core.bytecode.FunctionIdentity, cuda_bytecode.FunctionIdentity, numba.core.caching.FunctionCache,
-    numba.core.dispatcher.Dispatcher, numba.cuda.dispatcher.CUDADispatcher, numba.cuda.dispatcher._Kernel,
-    numba.cuda.codegen.CUDACodeLibrary, numba, numba.cuda, numba.core.config,
+    numba.core.bytecode.FunctionIdentity,
+    cuda_bytecode.FunctionIdentity,
+    numba.core.caching.FunctionCache,
+    numba.core.dispatcher.Dispatcher,
+    numba.cuda.dispatcher.CUDADispatcher,
+    numba.cuda.dispatcher._Kernel,
+    numba.cuda.codegen.CUDACodeLibrary,
+    numba,
+    numba.cuda,
+    numba.core.config,
 ]
 
 LEFT_OUT = {
@@ -35,8 +54,10 @@ def process():
         "number": str(numba.core.bytecode.FunctionIdentity._unique_ids),
     }
 
+
 before = process()
 import nbody
+
 found = [one.name for one in pkgutil.walk_packages(nbody.__path__, "nbody.")]
 names = [name for name in found if not name.endswith(".__main__")]  # programs
 for name in names:
