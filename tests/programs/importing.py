@@ -1,24 +1,13 @@
 """Import every module of nbody; what that changes in the process fails. Prints their number."""
+# ruff: noqa: E401, E402, F401, I001  (what is imported, and when, is the matter)
 
-import importlib
-import logging
-import os
-import pkgutil
-import signal
-import sys
-import warnings
+import importlib, logging, os, pkgutil, signal, sys, warnings
 
 # What the libraries do when they are imported is theirs.
-import numba
-import numba.core.bytecode
-import numba.core.caching
-import numba.core.runtime
-import numba.cuda
+import numba, numba.cuda, numba.cuda.dispatcher, numba.core.bytecode, numba.core.caching, numba.core.runtime
+import h5py, matplotlib, numba.cuda.extending, numba.extending, numpy, pydantic, rich.console, typer, yaml
+import vispy.app, vispy.scene, PIL.Image, scipy.integrate, scipy.interpolate, scipy.special, scipy.spatial
 import numba.cuda.core.bytecode as cuda_bytecode
-import numba.cuda.dispatcher
-import numba.cuda.extending
-import numba.extending
-import numpy
 
 DOORS = [
     numba.core.bytecode.FunctionIdentity,
