@@ -78,7 +78,7 @@ def child(*command, cwd=None, env=None, **options):
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | (env or {})
     command = [sys.executable, *map(str, command)]
     options = {"capture_output": True, "text": True, "timeout": 600, **options}
-    return subprocess.run(command, cwd=cwd or ROOT, env=environment, **options)
+    return subprocess.run(command, cwd=cwd, env=environment, **options)
 
 
 def program(name, *arguments, env=None, **options):

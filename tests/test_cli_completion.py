@@ -24,6 +24,7 @@ def offered(tmp_path, monkeypatch, capsys):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["nbody"])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)  # as of the installed script
     monkeypatch.setenv("_NBODY_COMPLETE", "complete_bash")
 
     def ask(line: str) -> list[str]:

@@ -80,7 +80,7 @@ def test_a_removed_engine_is_accepted_with_a_hint_at_the_one_that_computes_the_s
 
 
 @pytest.mark.parametrize(
-    "typed,answer",
+    "word,answer",
     [
         ("plummer", "run this scenario with: nbody run plummer"),
         ("mine.yaml", "run this scenario with: nbody run mine.yaml"),
@@ -90,8 +90,8 @@ def test_a_removed_engine_is_accepted_with_a_hint_at_the_one_that_computes_the_s
         ("xyzzy", r"one of: run, resume"),
     ],
 )
-def test_a_command_that_does_not_exist_is_told_the_right_one(typed, answer, refused):
-    assert re.search(f"^there is no command '{re.escape(typed)}'.*{answer}", refused(typed))
+def test_a_command_that_does_not_exist_is_told_the_right_one(word, answer, refused):
+    assert re.search(f"^there is no command '{re.escape(word)}'.*{answer}", refused(word))
 
 
 def test_list_shows_everything_that_is_registered(capsys, refused):
