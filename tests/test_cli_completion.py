@@ -31,7 +31,8 @@ def offered(tmp_path, monkeypatch, capsys):
         words = line.split(" ")
         monkeypatch.setenv("COMP_WORDS", "\n".join(words))
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
-        main([])
+        with pytest.raises(SystemExit):
+            main([])
         out, err = capsys.readouterr()
         assert err == ""
         return [word for word in out.splitlines() if word]

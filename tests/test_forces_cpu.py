@@ -9,7 +9,7 @@ import threading
 import numba
 import numpy as np
 import pytest
-from conftest import program, random_bodies
+from conftest import ROOT, child, program, random_bodies
 from numba.core.compiler import CompileResult
 
 from nbody import cache
@@ -315,7 +315,8 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
 def test_what_different_processes_compile_has_different_names():
     """With Numba's own numbers, which count from 1, a process that loaded ``cutoff`` in 3-D and ``plummer`` in 2-D, compiled
     by two others, computed forces 255 times too large, every other time."""
-    runs = [program("kernel_names", check=True) for _ in range(2)]
+    code = (ROOT / "tests/programs/kernel_names.py").read_text()  # a function of a file would be kept on disk
+    runs = [child("-c", code, check=True) for _ in range(2)]
     names = [name for run in runs for name in run.stdout.split()]
     assert len(names) == len(set(names)) == 4
 
