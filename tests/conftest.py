@@ -51,9 +51,9 @@ def pytest_collection_modifyitems(config, items):
     marked = [item for item in items if "gpu" in item.keywords]
     if not marked:
         return
-    from nbody import gpu
+    from nbody import compute
 
-    reason = gpu.why_unavailable()
+    reason = compute.why_unavailable()
     if reason:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"no GPU: {reason}"))

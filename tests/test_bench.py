@@ -447,12 +447,12 @@ def test_where_nothing_may_be_compiled_nothing_is_measured(monkeypatch, tmp_path
 
 @pytest.mark.gpu
 def test_a_gpus_rows_bear_its_name(capsys, tmp_path):
-    from nbody import gpu
+    from nbody import compute
 
     few = ["--engines", "gpu-tiled", "gpu-symmetric", "--particles", "1000", "4097"]  # all compile for a minute
     assert main(["bench", "--cpu", "--gpu", *few, "--json", "-o", str(tmp_path)]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["backend"] == "gpu"]
-    assert rows and {row["device"] for row in rows} == {gpu.facts().name}
+    assert rows and {row["device"] for row in rows} == {compute.facts().name}
     assert all(row["seconds"] and row["speedup"] and row["lecture_seconds"] for row in rows)
 
 

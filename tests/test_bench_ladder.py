@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench import card, report
 from nbody.bench.plot import plot
 from nbody.bench.row import Row
@@ -105,8 +105,8 @@ def test_the_processors_rungs_are_measured_without_a_gpu_and_slow_ones_left_out(
 @pytest.fixture
 def not_compiled(monkeypatch):
     """Kernels have resources without being compiled (the compiled ones are tested in test_linalg_compiled.py)."""
-    monkeypatch.setattr(gpu, "ptx", lambda kernel, signature, version: version)
-    monkeypatch.setattr(gpu, "resources", lambda code, version: gpu.Resources(40, 9216, 0))
+    monkeypatch.setattr(compute, "ptx", lambda kernel, signature, version: version)
+    monkeypatch.setattr(compute, "resources", lambda code, version: compute.Resources(40, 9216, 0))
 
 
 @pytest.mark.parametrize("rung", [*LADDER, *ELEMENTWISE])
@@ -128,9 +128,9 @@ def test_an_explanation_says_what_it_lacks(monkeypatch):
     def missing(*arguments):
         raise RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file')
 
-    monkeypatch.setattr(gpu, "ptx", missing)
+    monkeypatch.setattr(compute, "ptx", missing)
     last = explain.explain("k06").splitlines()[-1]
-    assert gpu.SIMULATED or (last.startswith("To see what the kernel takes of a card") and "[cu13]" in last)
+    assert compute.SIMULATED or (last.startswith("To see what the kernel takes of a card") and "[cu13]" in last)
 
 
 @pytest.mark.parametrize("words", [["k01", "k06"], ["k01,k06"]])
@@ -142,30 +142,30 @@ def test_several_rungs_are_explained_with_what_their_kernels_take(words, capsys)
 
 
 def test_the_explanation_is_of_the_readers_own_card(not_compiled, monkeypatch):
-    if gpu.SIMULATED:
+    if compute.SIMULATED:
         pytest.skip("kernels are simulated")
-    turing = gpu.Facts("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
-    monkeypatch.setattr(gpu, "available", lambda: True)
-    monkeypatch.setattr(gpu, "facts", lambda: turing)
-    monkeypatch.setattr(gpu, "multiprocessor_limits", lambda: (65536, 65536, 1024, 16))
+    turing = compute.Facts("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
+    monkeypatch.setattr(compute, "available", lambda: True)
+    monkeypatch.setattr(compute, "facts", lambda: turing)
+    monkeypatch.setattr(compute, "multiprocessor_limits", lambda: (65536, 65536, 1024, 16))
     text = explain.explain("k01")
     assert "Compiled for a T4 (compute capability 7.5):" in text
     assert "9216 bytes of shared memory; 1 block per multiprocessor, all of its threads" in text
-    monkeypatch.setattr(gpu, "available", lambda: False)
+    monkeypatch.setattr(compute, "available", lambda: False)
     assert "Compiled for an H200, for there is no card here (compute capability 9.0):" in explain.explain("k01")
 
 
 @pytest.mark.parametrize("error", [ImportError("No module named 'cuda.core'"), RuntimeError("libNVVM cannot be found")])
 def test_without_the_cuda_extra_the_command_that_installs_it_is_named(error, monkeypatch):
-    if gpu.SIMULATED:
+    if compute.SIMULATED:
         pytest.skip("kernels are simulated")
 
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(gpu, "ptx", fails)
+    monkeypatch.setattr(compute, "ptx", fails)
     assert re.search(r"also without one: .*pip install .*\[cu13\]", explain.explain("k06"))
-    monkeypatch.setattr(gpu, "ptx", lambda *_: 1 / 0)
+    monkeypatch.setattr(compute, "ptx", lambda *_: 1 / 0)
     assert "float32: does not compile for it (ZeroDivisionError" in explain.explain("k06")
 
 
@@ -205,7 +205,7 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
         raise RuntimeError("ptxas: cp.async needs sm_80\nor newer")
 
     monkeypatch.setattr(suite, "_measure", broken)
-    monkeypatch.setattr(gpu, "facts", lambda: SimpleNamespace(name="an old card"))
+    monkeypatch.setattr(compute, "facts", lambda: SimpleNamespace(name="an old card"))
     monkeypatch.setattr(cublas, "load", lambda: (None, ""))
     (row,) = suite.measure([8], ["float32"], ["k06"])
     assert row.seconds is None and not row.wrong and row.device == "an old card"
@@ -221,7 +221,7 @@ def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
 
 
 def test_sizes_beyond_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("nbody.gpu.facts", lambda: SimpleNamespace(memory_free=1 << 30))
+    monkeypatch.setattr("nbody.compute.facts", lambda: SimpleNamespace(memory_free=1 << 30))
     with pytest.raises(InputError, match=r"--sizes: products of 10000000x10000000 matrices in float64 need .* memory"):
         products.check_fits(10_000_000, "float64", on_gpu=True)
 
@@ -265,7 +265,7 @@ def test_cublas_multiplies_row_major_matrices():
     rng = np.random.default_rng(2)
     for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-13)):
         a, b = rng.random((33, 70)).astype(dtype), rng.random((70, 9)).astype(dtype)
-        c = gpu.cuda.to_device(np.full((33, 9), np.nan, dtype))
-        library.multiply(gpu.cuda.to_device(a), gpu.cuda.to_device(b), c)
+        c = compute.cuda.to_device(np.full((33, 9), np.nan, dtype))
+        library.multiply(compute.cuda.to_device(a), compute.cuda.to_device(b), c)
         np.testing.assert_allclose(c.copy_to_host(), a @ b, rtol=tolerance)
     assert library.version.split(".")[0] in ("11", "12", "13")

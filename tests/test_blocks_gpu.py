@@ -6,7 +6,7 @@ from conftest import random_bodies
 from test_pairs import cluster as with_a_pair
 from test_pairs import passing
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces import ENGINES
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
@@ -265,7 +265,7 @@ def test_a_card_parts_a_pair_as_the_cpu_does():
 @pytest.mark.parametrize("devices", [(0, 0, 0), (0, 1)], ids=["one card thrice", "two cards"])
 def test_several_cards_make_the_same_bits_as_one(name, precision, devices, divided):
     """With a hard pair, and however the run is cut."""
-    if max(devices) >= gpu.device_count():
+    if max(devices) >= compute.device_count():
         pytest.skip("needs two GPUs")
     ends = []
     for used, cuts in (((0,), [10**6]), (devices, [1, 25, 100, 10**6])):

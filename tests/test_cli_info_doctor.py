@@ -210,9 +210,9 @@ def test_a_library_that_does_not_load_names_its_package():
 
 
 def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
-    from nbody import gpu
+    from nbody import compute
 
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "the driver is asleep")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "the driver is asleep")
     assert doctor._interop().state == doctor.MISSING and "from host memory" in doctor._interop().text
     finding = doctor._card()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text

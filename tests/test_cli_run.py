@@ -181,9 +181,9 @@ def test_invalid_commands_are_refused_and_create_nothing(folder, refused, argume
 
 
 def test_an_engine_of_a_gpu_without_a_gpu_is_refused(folder, refused):
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.available():
+    if compute.available():
         pytest.skip("there is a GPU here")
     assert "engine 'gpu-tiled' needs an NVIDIA GPU" in refused("run", "small.yaml", "--engine", "gpu-tiled")
 

@@ -48,14 +48,14 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
     pytest.importorskip("cuda.core")
     from numba import types
 
-    from nbody import gpu
+    from nbody import compute
     from nbody.fields.device import build
     from nbody.state.graph_time import MOST_DRIFTS
 
     functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
     numbers, float64 = getattr(types, real), types.float64
     try:
-        code = gpu.ptx(
+        code = compute.ptx(
             build(functions),
             (
                 numbers[:, ::1],

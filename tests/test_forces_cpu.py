@@ -12,13 +12,13 @@ import pytest
 from conftest import ROOT, child, program, random_bodies
 from numba.core.compiler import CompileResult
 
-from nbody import cache
 from nbody.cli.progress import messages
+from nbody.compute import cache, cpu_kernels
+from nbody.compute.cpu_kernels import CpuKernelCache, cpu_kernel, sources
 from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots
+from nbody.forces.direct import cpu_pairs, cpu_roots
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import CpuKernelCache, disk_cached, sources
 from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
@@ -326,7 +326,7 @@ KEY = ("2-D", "x86")
 
 def test_a_kernel_is_compiled_again_if_a_function_of_another_file_changes(monkeypatch):
     """Else a new version would go on with the old code of the functions that the kernel calls."""
-    monkeypatch.setattr(cpu_cache, "_file_hash", lambda path: path.rpartition("/")[2])
+    monkeypatch.setattr(cpu_kernels, "_file_hash", lambda path: path.rpartition("/")[2])
 
     namespace = {"__name__": "nbody.later", "solve": kepler.kepler_step}
     exec("def later(i, x, v, mu, h):\n    return solve(i, x, v, mu, h)", namespace)
@@ -363,7 +363,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def loaded():
-        compiled = disk_cached(double)
+        compiled = cpu_kernel(double)
         assert compiled(21) == 42
         return bool(compiled.stats.cache_hits)
 
@@ -387,7 +387,7 @@ def test_a_kernel_of_a_version_with_other_modules_is_compiled_again(own_cache, m
     def moved(data):
         raise ModuleNotFoundError("No module named 'nbody.earlier'")
 
-    monkeypatch.setattr(cpu_cache.pickle, "loads", moved)
+    monkeypatch.setattr(cpu_kernels.pickle, "loads", moved)
     assert not own_cache()
 
 
@@ -438,7 +438,7 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(terminal)))
         with messages():
-            assert (disk_cached(lambda x: x + x)(21), disk_cached(lambda x: x * x)(2)) == (42, 4)
+            assert (cpu_kernel(lambda x: x + x)(21), cpu_kernel(lambda x: x * x)(2)) == (42, 4)
         out, error = capsys.readouterr()
         assert out == "" and error.count("compiling kernels") == terminal and (str(tmp_path) in error) == terminal
 

@@ -137,14 +137,14 @@ def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
 @pytest.fixture
 def card(monkeypatch):
     """A function that puts a card of so many GiB into this machine."""
-    from nbody import gpu
+    from nbody import compute
     from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
     def put(memory, free=None):
         size = int(memory * 2**30)
-        facts = gpu.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
-        monkeypatch.setattr(gpu, "available", lambda: True)
-        monkeypatch.setattr(gpu, "facts", lambda: facts)
+        facts = compute.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
+        monkeypatch.setattr(compute, "available", lambda: True)
+        monkeypatch.setattr(compute, "facts", lambda: facts)
         interactions_per_piece.cache_clear()
 
     yield put

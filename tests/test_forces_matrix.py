@@ -7,7 +7,7 @@ import pytest
 from combinations import every_pair
 from conftest import random_bodies
 
-from nbody import Scenario, Simulation, gpu
+from nbody import Scenario, Simulation, compute
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.problems import ForceProblem
 from nbody.errors import DeviceError, InputError
@@ -76,13 +76,13 @@ def test_an_unknown_engine_is_refused_with_the_nearest_name(name, says, refused)
 
 def test_matrix_alone_says_what_multiplies_and_auto_never_takes_it():
     name, why = choose("matrix", asked.Problem(Gravity(), "float32", 100))[:2]
-    assert name == ("matrix:k18" if gpu.available() else "matrix:numpy") and why
+    assert name == ("matrix:k18" if compute.available() else "matrix:numpy") and why
     for count in (10, 10_000, 10_000_000):
         assert not choose("auto", asked.Problem(Gravity(), "float32", count)).name.startswith("matrix")
 
 
 def test_without_a_gpu_a_rung_of_the_gpu_says_so():
-    if gpu.available():
+    if compute.available():
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceError, match="engine 'matrix:k07' needs an NVIDIA GPU"):
         accelerations([[0, 0, 0], [1, 0, 0]], [1, 1], engine="matrix:k07")
@@ -202,12 +202,12 @@ def test_a_float32_kernel_has_no_float64_and_no_local_memory(softening, potentia
         (matrix_gpu.build_combine(shape), (rows, rows, rows, real)),
     ]
     for kernel, signature in kernels:
-        code = gpu.ptx(kernel, signature)
+        code = compute.ptx(kernel, signature)
         assert ".f64" not in code and ".local" not in code
-    code = gpu.ptx(*kernels[1])
+    code = compute.ptx(*kernels[1])
     assert "rsqrt.approx.ftz.f32" in code and "sqrt.rn" not in code
     assert "ld.global.v4.f32" in code  # a body comes in one load
-    assert gpu.resources(code).registers <= 64  # four blocks of 256 threads and more a multiprocessor
+    assert compute.resources(code).registers <= 64  # four blocks of 256 threads and more a multiprocessor
 
 
 @pytest.mark.gpu

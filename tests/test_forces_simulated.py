@@ -10,7 +10,7 @@ from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_symmetric, gpu_triangle
@@ -143,8 +143,8 @@ def pretended(monkeypatch):
         devices, bodies, precision, outputs, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
     ):
         monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
-        monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
-        monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
+        monkeypatch.setattr(compute, "devices_for", lambda *of: (0,) * devices)
+        monkeypatch.setattr(compute, "resident_blocks", lambda *of: 20)
         monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
         kind = ENGINES.load(engine)
         monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))

@@ -73,7 +73,7 @@ def test_anything_else_is_refused(written):
 @pytest.fixture
 def cards(monkeypatch):
     """A function that puts cards of these names into this machine."""
-    from nbody.gpu import peers
+    from nbody.compute import peers
 
     def put(*names):
         monkeypatch.setattr(peers, "device_count", lambda: len(names))
@@ -83,7 +83,7 @@ def cards(monkeypatch):
 
 
 def test_devices_are_counted_and_alike(cards):
-    from nbody.gpu.peers import devices_for
+    from nbody.compute.peers import devices_for
 
     cards("H200", "H200", "A100")
     assert devices_for(None) == devices_for(1) == (0,)
@@ -99,7 +99,7 @@ def test_devices_are_counted_and_alike(cards):
 
 
 def test_a_library_that_two_devices_share_is_unloaded_once():
-    from nbody.gpu.peers import _unload_once
+    from nbody.compute.peers import _unload_once
 
     class Module(SimpleNamespace):
         """One that may be referred to weakly."""
@@ -148,10 +148,10 @@ def test_impossible_gpus_are_refused(refused, tmp_path, arguments, line):
     ],
 )
 def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(monkeypatch, cards, engine, count, said):
-    from nbody import gpu
+    from nbody import compute
 
     cards("H200", "H200")
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
     lines = []
     notify_if_few(ENGINES.load(engine), 2, count, "", lines.append)
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
@@ -233,9 +233,9 @@ def test_a_gpu_that_fails_is_named_and_the_others_go_on_with_the_same_bits(tmp_p
 @pytest.fixture
 def two_gpus():
     """Skip a test on a machine with fewer."""
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.why_unavailable() or gpu.device_count() < 2:
+    if compute.why_unavailable() or compute.device_count() < 2:
         pytest.skip("needs two GPUs")
 
 

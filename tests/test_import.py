@@ -10,7 +10,7 @@ def test_importing_every_module_leaves_the_process_as_it_was(tmp_path):
 
 
 def test_a_machine_without_a_driver_is_known_without_the_compiler_for_gpus():
-    code = "import sys; from nbody import gpu; print(gpu.why_unavailable()); print('numba.cuda' in sys.modules)"
+    code = "import sys; from nbody import compute; print(compute.why_unavailable()); print('numba.cuda' in sys.modules)"
     run = child("-c", code, check=True)
     reason, imported = run.stdout.splitlines()
     assert (reason == "CUDA driver library cannot be found") == (imported == "False")

@@ -106,9 +106,9 @@ def test_an_unknown_rung_brings_the_nearest_name():
 
 
 def test_without_a_gpu_the_gpus_rungs_are_refused():
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.available():
+    if compute.available():
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceError, match="needs an NVIDIA GPU"):
         matmul(A, B)
@@ -141,7 +141,7 @@ def test_an_explanation_is_of_a_product_that_the_rung_makes(monkeypatch):
     assert "For n = 32, one result takes 64 reads from global memory: 64000 cycles" in explain("k01")
     assert "For 2048x2048 by 2048x4, one result takes 1024 reads" in explain("k18")
     assert LADDER.load("k18").example_shape == ProductShape(2048, 4, 2048)
-    monkeypatch.setattr("nbody.gpu.SIMULATED", True)
+    monkeypatch.setattr("nbody.compute.SIMULATED", True)
     assert "Kernels are simulated here" in explain("k06") and "can't be compiled" not in explain("k06")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.errors import DeviceError, InputError
 from nbody.linalg import device_call, matmul
 from nbody.linalg.rung import ProductLaunch
@@ -33,8 +33,8 @@ def launched(monkeypatch):
         return lambda *abc: addresses.append(abc)
 
     monkeypatch.setattr(ProductLaunch, "direct", direct)
-    monkeypatch.setattr(gpu, "require", lambda what: None)
-    monkeypatch.setattr(gpu, "current_device", lambda: 0)
+    monkeypatch.setattr(compute, "require", lambda what: None)
+    monkeypatch.setattr(compute, "current_device", lambda: 0)
     monkeypatch.setattr(device_call, "_CALLS", {})
     monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
     return addresses, prepared
@@ -108,7 +108,7 @@ def test_other_streams_are_waited_for_and_wait_for_the_product(launched, monkeyp
     for name, fake in {
         "external_stream": Stream, "event": lambda timing: Event, "legacy_default_stream": lambda: "the default",
     }.items():  # fmt: skip
-        monkeypatch.setattr(gpu.cuda, name, fake, raising=False)
+        monkeypatch.setattr(compute.cuda, name, fake, raising=False)
     matmul(A, OnDevice((6, 10), stream=None), out=C)
     assert order == []
     matmul(A, OnDevice((6, 10), stream=123), out=C)
@@ -120,7 +120,9 @@ def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: make)
-    monkeypatch.setattr("nbody.gpu.device.facts", lambda: gpu.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none"))
+    monkeypatch.setattr(
+        "nbody.compute.device.facts", lambda: compute.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none")
+    )
     with pytest.raises(
         DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"
     ):

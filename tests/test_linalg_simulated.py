@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from nbody.gpu import cuda
+from nbody.compute import cuda
 from nbody.lessons.ladder.accuracy import error_report
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.intrinsics import AMPERE, wait_for_team

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nbody import Scenario, Simulation
+from nbody.compute import SIMULATED
 from nbody.errors import RunFailed
 from nbody.forces.api import accelerations
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.guards import check_finite

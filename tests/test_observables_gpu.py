@@ -14,8 +14,8 @@ ROUNDING = {np.float32: 4e-6, np.float64: 1e-13}
 
 
 def density_on_device(bodies: Particles, real: type) -> np.ndarray:
+    from nbody.compute import cuda
     from nbody.diagnostics.gpu_density import DeviceDensity
-    from nbody.gpu import cuda
 
     position, body = np.zeros((bodies.count, 3), real), np.zeros((bodies.count, 4), real)
     position[:, : bodies.dimensions], body[:, 3] = bodies.position, bodies.mass
@@ -96,8 +96,8 @@ def test_the_neighbours_do_not_depend_on_the_unit_of_length_nor_on_the_place():
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_order_of_the_tiles_changes_no_bit(precision):
     """The keys' scale and centre are those of the start, and determine the order."""
+    from nbody.compute import cuda
     from nbody.diagnostics.gpu_density import DeviceDensity
-    from nbody.gpu import cuda
 
     real = np.dtype(precision).type
     bodies, found = exact(random_bodies(5000), real), []

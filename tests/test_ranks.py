@@ -286,8 +286,8 @@ class Cards(Hosts):
 
 def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
     card = SimpleNamespace(name="H200", multiprocessors=132, memory_total=1 << 37)
-    monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
-    monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
+    monkeypatch.setattr("nbody.compute.facts", lambda: card, raising=False)
+    monkeypatch.setattr("nbody.compute.uuid", lambda: "", raising=False)
     engine, hosts = SimpleNamespace(can=SimpleNamespace(device="gpu")), ["a", "b", "a"]
     require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, dict)
     with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):

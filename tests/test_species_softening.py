@@ -6,7 +6,7 @@ from conftest import random_bodies
 from samples import made
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, gpu
+from nbody import Scenario, Simulation, Trajectory, compute
 from nbody.errors import InputError
 from nbody.exchange.export import export
 from nbody.forces import ENGINES
@@ -244,14 +244,14 @@ def test_rebound_and_its_one_length(tmp_path):
 
 
 def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "none here")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "none here")
     several = law_of("plummer")
 
     def auto(particles, **asked):
         return choose("auto", Problem(several, "float32", particles, **asked)).name
 
     assert auto(1000) == "cpu"
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
     assert auto(1000) == auto(20480) == "gpu-symmetric"
     assert auto(1000, outputs=Outputs.JERK) == "cpu"

@@ -208,15 +208,15 @@ def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothi
 def test_the_kernel_of_the_moves_keeps_its_numbers_in_registers(precision):
     from numba.cuda import types
 
-    from nbody import gpu
+    from nbody import compute
     from nbody.state.moves import MOST, make_moves
 
     real = getattr(types, precision)
     rows = types.Array(real, 2, "C", aligned=True)
     kinds, factors = types.UniTuple(types.int64, MOST), types.UniTuple(real, MOST)
     area = types.Array(real, 3, "C", aligned=True), types.Array(types.float64, 2, "C", aligned=True)
-    code = gpu.ptx(make_moves, (rows, rows, rows, kinds, factors, *area))
-    found = gpu.resources(code)
+    code = compute.ptx(make_moves, (rows, rows, rows, kinds, factors, *area))
+    found = compute.resources(code)
     assert found.local == 0 and found.registers <= 64
     assert (
         code.count("ld.global.v4.f32" if precision == "float32" else "ld.global.v2.f64") >= 3

@@ -129,7 +129,7 @@ def test_lists_in_brackets_are_one_value(scenario):
 )
 def test_each_run_on_a_gpu_has_a_card(scenario, monkeypatch, visible, jobs, expected):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    monkeypatch.setattr("nbody.gpu.cuda", SimpleNamespace(gpus=[0, 1]))
+    monkeypatch.setattr("nbody.compute.cuda", SimpleNamespace(gpus=[0, 1]))
     kind = SimpleNamespace(can=SimpleNamespace(device="gpu"))
     monkeypatch.setattr("nbody.run.sweep.plan", lambda *_, **__: SimpleNamespace(engine_kind=kind))
     slots = Sweep(scenario, ["initial.seed=1..9"], [], scenario.parent, jobs)._slots()

@@ -7,7 +7,7 @@ from conftest import random_bodies
 from pretended_team import run_ranks
 
 import nbody
-from nbody import gpu
+from nbody import compute
 from nbody.fields.added import AddedFields
 from nbody.fields.point_mass import PointMass
 from nbody.forces import ENGINES, gpu_engine
@@ -175,7 +175,7 @@ def test_the_same_bits_twice_and_from_a_graph_and_after_a_resume():
     state.invalidate()
     engine.evaluate(state)
     third, _ = state.values("acceleration", "potential")
-    graph = gpu.Graph(state.stream, lambda: (state.invalidate(), engine.evaluate(state)))
+    graph = compute.Graph(state.stream, lambda: (state.invalidate(), engine.evaluate(state)))
     state.restore(saved)
     graph.replay()
     replayed, _ = state.values("acceleration", "potential")
@@ -396,7 +396,7 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
-        monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)
+        monkeypatch.setattr(compute, "devices_for", lambda *of, devices=devices: (0,) * devices)
 
         def of_rank(team):
             engine, state = tiny(particles, "mixed", team)

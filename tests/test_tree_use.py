@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, cache
+from nbody import Scenario, Simulation, Trajectory
 from nbody.bench.forces import selection
 from nbody.bench.forces.suite import measure
 from nbody.bench.forces.trees import TreeCompetitor, crossings
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.cli import main
+from nbody.compute import cache
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
@@ -40,9 +41,9 @@ SCENARIO = {
 @pytest.fixture
 def timed(tmp_path, monkeypatch):
     """A machine without a GPU, on which the tree is faster from 8193 bodies on. Returns what was timed."""
-    monkeypatch.setattr("nbody.cache.file", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
-    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none here")
-    monkeypatch.setattr("nbody.gpu.SIMULATED", False)
+    monkeypatch.setattr("nbody.compute.cache.file", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
+    monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none here")
+    monkeypatch.setattr("nbody.compute.SIMULATED", False)
     calls = []
 
     def seconds(kind, asked):
@@ -349,6 +350,6 @@ def test_the_crossing_is_between_two_numbers_of_particles():
     ],
 )
 def test_options_of_a_name_for_several_engines_are_checked(monkeypatch, asked, line):
-    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none in this test")
+    monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none in this test")
     with pytest.raises(InputError, match=re.escape(line)):
         nbody.accelerations(np.eye(3), np.ones(3), **asked)

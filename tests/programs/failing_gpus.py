@@ -4,9 +4,9 @@ import contextlib
 import json
 
 from nbody.cli import main
+from nbody.compute import failures, peers, waiting
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.transports import gpus as layer
-from nbody.gpu import failures, peers, waiting
 
 peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
 TiledEngine.can = TiledEngine.can._replace(divided_from=1)
