@@ -299,10 +299,6 @@ def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
 
 
-def test_slow_kernels_are_timed_less_often():
-    assert [roofline._repeats(seconds) for seconds in (1e-6, 0.02, 0.2, 1.8, 9.0)] == [100, 25, 5, 2, 1]
-
-
 @pytest.mark.gpu
 def test_no_engine_passes_its_bound_on_a_card(tmp_path, capsys):
     who = ["--engines", "gpu-split", "gpu-symmetric", "--precision", "float32", "--particles", "4097", "20480"]

@@ -360,8 +360,7 @@ def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
 
 
 @pytest.mark.parametrize(
-    "engine,precision,why",
-    [("cpu", "float32", "computes in float64"), ("gpu-tiled", "float64", "on the CPU")],
+    "engine,precision,why", [("cpu", "float32", "computes in float64"), ("gpu-tiled", "float64", "on the CPU")]
 )
 def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, why):
     assert why in unsupported(INTEGRATORS.load("ias15"), ENGINES.load(engine), Gravity(), precision)

@@ -32,27 +32,20 @@ precision: float32
 record: {{every: 1000}}
 """
 
-TOLD = """
-import sys
-from contextlib import contextmanager
-import nbody.cli.progress as shown
-from nbody.cli import main
-
-@contextmanager
-def bar(hidden=False):
-    yield lambda now: print("doing", now.doing, now.fraction, file=sys.stderr, flush=True)
-
-shown.progress_bar = bar
-sys.exit(main(["run", *sys.argv[1:]]))
-"""
-
 
 def interrupted(tmp_path, engine, count, presses, pause):
     """Run so many particles and press Ctrl-C as soon as step 1 is seen to be under way; returns the exit code, the line
     that answered and its seconds after the first signal, and the seconds from the last signal to the end."""
     (tmp_path / "large.yaml").write_text(LARGE.format(count=count, engine=engine, steps=50))
+    command = [
+        sys.executable,
+        ROOT / "tests/programs/told_run.py",
+        tmp_path / "large.yaml",
+        "-o",
+        tmp_path / "large.h5",
+    ]
     run = subprocess.Popen(
-        [sys.executable, "-c", TOLD, str(tmp_path / "large.yaml"), "-o", str(tmp_path / "large.h5")],
+        command,
         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT,
     )  # fmt: skip
     sent = answered = 0.0

@@ -124,7 +124,7 @@ def test_ranks_get_the_mark_of_rank_0_and_wait_until_a_call_is_made(bindings):
     assert bindings._polled == polled + 3
 
 
-def test_an_error_of_nccl_is_one_line_that_says_how_to_go_on_without(bindings):
+def test_an_error_of_nccl_says_how_to_go_on_without(bindings):
     made = nccl.connected(Answers("2.28.9", "2.28.9"))
     bindings.refused = "invalid usage"
     with pytest.raises(

@@ -221,7 +221,7 @@ def test_python_takes_a_mapping_for_a_softening():
         ("float64", "mixed", "it computes in float32 or float64, not in mixed; choose --precision float32 or float64"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line(old, new, line):
+def test_invalid_softening_lengths_are_refused(old, new, line):
     assert TEXT.count(old) == 1
     with pytest.raises(InputError) as error:
         Simulation(scenario(TEXT.replace(old, new)))
