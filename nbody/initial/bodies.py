@@ -12,7 +12,7 @@ import numpy as np
 from nbody.errors import InputError, printable
 from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_format
-from nbody.exchange.format import Notify
+from nbody.exchange.format import Notify, frame_number
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
 
@@ -60,9 +60,7 @@ def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
 
     try:
         with Trajectory(path) as run:
-            k = len(run) - 1 if frame is None else frame
-            if not 0 <= k < len(run):
-                raise InputError(f"{printable(path)}: has no frame {k}; it holds {len(run)}, counted from 0")
+            k = frame_number(frame, len(run), f"{printable(path)}: ")
             return replace(run.particles(k), time=0.0, step=0)
     except InputError as error:
         raise InputError(f"{where}{error}") from None
