@@ -1,6 +1,6 @@
-"""Initial conditions: one generator per file, or the user's own bodies. ``GENERATORS`` lists the generators.
+"""Initial conditions: generators, or the user's own bodies. ``GENERATORS`` lists the generators.
 
-To add a generator, write a file with a subclass of :class:`~nbody.initial.generator.Generator`, and add a line to
+To add a generator, write a subclass of :class:`~nbody.initial.generator.Generator`, and add a line to
 ``GENERATORS`` and a preset to ``scenarios/``.
 """
 

@@ -24,17 +24,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
-from nbody.given import number, shown, whole
+from nbody.given import KeyProblem, number, shown, whole
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
-
-
-class KeyProblem(ValueError):
-    """An error about one key of the group that is being checked (``"length"``, or ``"gravity.length"``)."""
-
-    def __init__(self, key: str, message: str) -> None:
-        super().__init__(message)
-        self.keys = tuple(key.split("."))
 
 
 def _number(value: object) -> float:

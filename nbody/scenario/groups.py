@@ -8,6 +8,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     PlainValidator,
+    PrivateAttr,
     TypeAdapter,
     ValidationInfo,
     model_serializer,
@@ -16,7 +17,7 @@ from pydantic import (
 
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import OBSERVABLES
-from nbody.errors import InputError, unknown
+from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.bodies import Component
@@ -33,14 +34,13 @@ from nbody.scenario.fields import (
     Text,
     Time,
     Whole,
-    arithmetic,
     short_name,
     unit_scale,
     validated,
     whole_number,
 )
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.units import Scale, UnitProblem
+from nbody.scenario.units import Scale
 
 
 class UnitKeys(Group):
@@ -51,18 +51,19 @@ class UnitKeys(Group):
     time: Text | None = None
     velocity: Text | None = None
 
+    _scale: Scale = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        self._scale = Scale(self.model_dump(exclude_none=True))
+        return self
+
 
 def scale_from(source: ScenarioText) -> Scale | None:
     """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
     if "units" not in source.values:
         return None
-    keys = validated(UnitKeys, source.values["units"], source, ("units",))
-    try:
-        with arithmetic(source, ("units",)):
-            return Scale(keys.model_dump(exclude_none=True))
-    except UnitProblem as error:
-        at = ("units", error.key) if error.key else ("units",)
-        raise InputError(source.where(at) + str(error)) from None
+    return validated(UnitKeys, source.values["units"], source, ("units",))._scale
 
 
 def units_from(values: object, info: ValidationInfo) -> object:
