@@ -13,7 +13,7 @@ A recording that is resumed is continued in place, or in a larger copy.
 import json
 import os
 import struct
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkp
 from nbody.trajectory.contents import DATASET, UnknownFormat, read_index
 from nbody.trajectory.frames import RecordedFrames
 from nbody.trajectory.layout import Frame, RunHeader, required_bytes
-from nbody.trajectory.opening import DatasetRows, OpenFile, one_line, write
+from nbody.trajectory.opening import Bytes, DatasetRows, OpenFile, one_line, write
 from nbody.trajectory.output_path import RESUMED, check_space
 
 COPY_BLOCK = 2**26
@@ -176,7 +176,7 @@ class FrameFile:
         self._committed = self.commit.tobytes()
         self._commit.write(0, self._committed)
 
-    def write_slot(self, sequence: int, parts: Sequence[Sized]) -> None:
+    def write_slot(self, sequence: int, parts: Sequence[Bytes]) -> None:
         """Store a packed checkpoint over the one before the last. Raises ValueError if it does not fit."""
         size = sum(map(len, parts))
         if size > self.slot_bytes:

@@ -25,6 +25,7 @@ from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Content
 from nbody.trajectory.sandbox import GuardedReader
 
 Array = np.ndarray
+Bytes = bytes | Array
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OPTIONAL = (layout.SPECIES, layout.RADIUS, layout.EVENTS, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
@@ -95,7 +96,7 @@ class DatasetRows:
             view, at = view[done:], at + done
         return found.astype(self.dtype.newbyteorder("="), copy=False)
 
-    def write(self, k: int, *rows: object) -> None:
+    def write(self, k: int, *rows: Bytes) -> None:
         """Write rows ``k``, ``k`` + 1 …: C-contiguous arrays or bytes, each of one or more rows. Raises OSError."""
         write(self.fd, rows, self.offset + k * self.row_bytes)
 
@@ -121,10 +122,10 @@ class LibraryRows:
         return self.read(k, 1)[0, start : start + count]
 
 
-def write(fd: int, parts: Sequence[object], offset: int) -> None:
+def write(fd: int, parts: Sequence[Bytes], offset: int) -> None:
     """Write all bytes of ``parts``, one after the other, at ``offset``, with one system call if possible: after each call a
     thread waits for Python's other threads. Raises OSError."""
-    views = [memoryview(part).cast("B") for part in parts]  # type: ignore[arg-type]
+    views = [memoryview(part).cast("B") for part in parts]
     views = [view for view in views if view.nbytes]
     while views:
         done = os.pwritev(fd, views, offset)
