@@ -101,6 +101,7 @@ class RecordedFrames:
 
         def part(k: int, start: int, count: int) -> Array:
             k = self.index(k)
+            self._opened()
             with one_line(self.path):
                 return self._rows[name].part(k, start, count)
 
