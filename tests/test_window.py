@@ -19,6 +19,7 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
 from nbody.viewer.sources.live import LiveSeries
 from nbody.viewer.sources.source import Series
+from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import LEFT, Controls
 from nbody.viewer.window.panels import Layout
 
