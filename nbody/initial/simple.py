@@ -103,6 +103,6 @@ class ColdCollapse(Generator):
             made.velocity = rng.standard_normal(position.shape)
             centred(made)
             kinetic = 0.5 * float((made.mass[:, None] * made.velocity**2).sum())
-            wanted = -self.virial_ratio * gravity.G * potential_energy(made.mass, made.position)
-            made.velocity *= math.sqrt(wanted / kinetic)
+            needed = -self.virial_ratio * gravity.G * potential_energy(made.mass, made.position)
+            made.velocity *= math.sqrt(needed / kinetic)
         return made

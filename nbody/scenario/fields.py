@@ -57,12 +57,12 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
-def a_list(wanted: str) -> Callable[[object], object]:
+def a_list(expected: str) -> Callable[[object], object]:
     """A validator that refuses what is not a list: ``must be a list of 2 or 3 numbers, got 5``."""
 
     def check(value: object) -> object:
         if not isinstance(value, list | tuple):
-            raise ValueError(f"must be {wanted}, got {shown(value)}")
+            raise ValueError(f"must be {expected}, got {shown(value)}")
         return value
 
     return check
@@ -86,8 +86,8 @@ def Quantity(dimension: str, to: str = "") -> BeforeValidator:
                 f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
                 "velocity: km/s}', or remove the unit"
             )
-        wanted = DIMENSIONS[dimension]
-        return scale.number(value, wanted) / (scale.number(f"1 {to}", wanted) if to else 1.0)
+        quantity = DIMENSIONS[dimension]
+        return scale.number(value, quantity) / (scale.number(f"1 {to}", quantity) if to else 1.0)
 
     return BeforeValidator(read)
 
