@@ -5,9 +5,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from nbody.initial.energy import potential_energy
 from nbody.initial.generator import Generator, centred
-from nbody.initial.sampling import on_circle, on_sphere
+from nbody.initial.sampling import on_circle, on_sphere, potential_energy
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Finite, Length, Mass, NotNegative, Quantity, SpeedOrZero
