@@ -220,7 +220,7 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
 def test_devices_divide_rows(pretended, engine):
     found = {
-        pretended(devices, random_bodies(300), "float32", Outputs.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
+        pretended(devices, random_bodies(160), "float32", Outputs.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
             0
         ].tobytes()
         for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
