@@ -34,10 +34,11 @@ def compiled(launch, dtype):
     return ptx(launch.kernel, launch.signature(dtype))
 
 
-@pytest.mark.parametrize(
-    "name,dtype", [(name, LADDER.load(name).dtypes[0]) for name in GPU_RUNGS]
-    + [pytest.param(name, dtype, marks=pytest.mark.campaign) for name in GPU_RUNGS for dtype in LADDER.load(name).dtypes[1:]],
-)  # fmt: skip
+FIRST = [(name, LADDER.load(name).dtypes[0]) for name in GPU_RUNGS]
+OTHERS = [(name, dtype) for name in GPU_RUNGS for dtype in LADDER.load(name).dtypes[1:]]
+
+
+@pytest.mark.parametrize("name,dtype", [*FIRST, *(pytest.param(*each, marks=pytest.mark.campaign) for each in OTHERS)])
 def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
     """Of the dtypes of a rung the first; the others, by the same text, in a campaign."""
     rung = LADDER.load(name)

@@ -139,7 +139,7 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
 
 
 @pytest.mark.parametrize(
-    "options", ["", "--integrator hermite4_block", "--engine cpu-tree --precision float32 --particles 20000"]
+    "options", ["", "--integrator hermite4_block", "--engine cpu-tree --precision float32 --particles 6000"]
 )
 def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
     """More interactions than ``segments.WORTH``."""
