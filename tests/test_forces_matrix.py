@@ -20,7 +20,7 @@ from nbody.forces.matrix import cpu as matrix_cpu
 from nbody.forces.reference import direct_sum
 from nbody.law import LAWS, Gravity
 from nbody.linalg import LADDER
-from nbody.run.resume import rerun, resume
+from nbody.run.resume import rerun
 from nbody.state import Outputs
 from nbody.trajectory import first_difference
 
@@ -172,18 +172,6 @@ record: {every: 5}
 def simulate(path, **options):
     Simulation(Scenario.from_text(SCENARIO, "test.yaml").override(**options), path).run()
     return path
-
-
-def test_a_run_is_resumed_and_made_again_with_the_same_bits(tmp_path):
-    whole = simulate(tmp_path / "whole.h5")
-    part = simulate(tmp_path / "part.h5", steps=7)
-    resume(part, steps=12, notify=lambda line: None).run()
-    assert first_difference(whole, part) is None
-    rerun(whole, tmp_path / "again.h5").run()
-    assert first_difference(whole, tmp_path / "again.h5") is None
-
-
-# --- On the GPU: as PTX, and for real (in the simulator: test_forces_simulated.py) -------------------------------------
 
 
 @pytest.mark.parametrize("softening", list(LAWS))

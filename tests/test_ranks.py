@@ -292,14 +292,12 @@ def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):
     from nbody.parallel.mpi import MpiTeam
 
-    command = [sys.executable, "-m", "nbody", "run", "plummer", "-o", tmp_path / "run.h5"]
-    launched = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0", "PYTHONPATH": str(ROOT)}
-    alone = subprocess.run(command, env=os.environ | launched, capture_output=True, text=True, timeout=60)
+    command = ["-m", "nbody", "run", "plummer", "-o", tmp_path / "run.h5"]
+    alone = child(*command, env={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}, timeout=60)
     assert alone.returncode == 2 and not (tmp_path / "run.h5").exists()
     assert "Open MPI's mpirun has started 2 processes, but MPI (" in alone.stderr.splitlines()[-1]
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "PYTHONPATH": str(ROOT)}
-    alone = subprocess.run(command, env=os.environ | slurm, capture_output=True, text=True, timeout=60)
+    alone = child(*command, env={"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, timeout=60)
     assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
         MpiTeam(launcher.JobLaunch("srun", 0, 4))

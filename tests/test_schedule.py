@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError
@@ -125,22 +124,6 @@ def test_a_run_with_adaptive_steps_records_at_the_times_it_says(tmp_path):
 def test_a_run_with_adaptive_steps_that_says_nothing_of_its_frames_records_a_hundred(tmp_path):
     text = PLUMMER.replace("record: {%s}\n", "") % (HERMITE, "cpu")
     assert plan(Scenario.from_text(text)).frames == 101
-
-
-@pytest.mark.parametrize("stopped", [1, 9, 17])
-@pytest.mark.parametrize(
-    "integrator,record", [(HERMITE, "dt: 0.07"), ("scheme: hermite4, dt: 0.01, steps: 30", "every: 4")]
-)
-def test_a_hermite_run_that_was_left_goes_on_to_the_same_bits(tmp_path, integrator, record, stopped):
-    chosen, broken = scenario(integrator, record), tmp_path / "broken.h5"
-    Simulation(chosen, tmp_path / "whole.h5").run()
-    simulation = Simulation(chosen, broken)
-    interrupt_at(simulation, stopped, at_most=1)
-    assert simulation.run().interrupted
-    with Trajectory(broken) as run:
-        assert not run.complete
-    resume(broken, notify=lambda line: None).run()
-    assert first_difference(tmp_path / "whole.h5", broken) is None
 
 
 def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_path):

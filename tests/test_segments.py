@@ -187,15 +187,6 @@ def test_few_interactions_are_left_to_every_rank():
     assert run(Silent()) == run(ALONE)
 
 
-def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
-    count, dtype = 2345, np.dtype(np.float64)
-    for own in (cpu_tiles.Segments(0, 8, 8), cpu_tiles.Segments(3, 4, 8), cpu_tiles.Segments(3, 3, 8)):
-        tiles = cpu_tiles.Tiles.allocate(count, dtype, own)
-        rounds = list(tiles.rounds(own))
-        assert rounds[0][0] == 0 and rounds[-1][1] == len(tiles.bodies) // 2 + 1
-        assert all(a[1] == b[0] for a, b in pairwise(rounds))
-
-
 @pytest.mark.parametrize(
     ("precision", "gravity"), [pytest.param("float64", NEWTON, marks=pytest.mark.campaign), ("float32", SOFTENED)]
 )
