@@ -39,7 +39,8 @@ class Compiled:
         kernel, signature = kernel_of(name, 3, Outputs.ACCELERATION, tiling=tiling, precision=precision)
         self.code, used = for_h200(kernel, signature)
         self.machine_code, _ = compute.assembled(self.code)
-        self.regs_per_thread, self.shared_mem_per_block, self.local_mem_per_thread = used[:3]
+        self.regs_per_thread, self.shared_mem_per_block = used.registers, used.shared
+        self.local_mem_per_thread = used.local
         self.py_func = kernel.py_func
         self._codelibrary = SimpleNamespace(get_cubin=lambda: self.machine_code)
 
