@@ -443,7 +443,8 @@ def test_merged_bodies_are_not_exported(recording, tmp_path):
 
 def test_a_viewer_leaves_merged_bodies_out_and_marks_collisions(recording):
     from nbody.viewer.display.body import facts
-    from nbody.viewer.sources.recording import FAR, RecordedSource
+    from nbody.viewer.sources.frames import FAR
+    from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(recording) as run:
         source, last = RecordedSource(run), len(run) - 1

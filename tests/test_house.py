@@ -145,7 +145,7 @@ LINES = {
     "state": 1402,
     "trajectory": 3531,
     "verify": 289,
-    "viewer": 6722,
+    "viewer": 6510,
     "child": 15,
     "doctor": 395,
     "errors": 73,

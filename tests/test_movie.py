@@ -21,15 +21,13 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import notebook
-from nbody.viewer.movie.cameras import CameraMove, read_path
-from nbody.viewer.movie.moments import moments
+from nbody.viewer.movie.film import moments
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.camera_file import camera_text
+from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.clock import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)

@@ -10,8 +10,7 @@ from nbody.diagnostics.core import density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.recording import FAR
+from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
 from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
