@@ -97,11 +97,11 @@ def test_blas_agrees_with_the_referee(softening, dimensions, precision):
         assert max(judged("matrix:numpy", count, dimensions, softening, precision)) <= 1
 
 
-def test_three_loops_will_do_too():
+def test_three_loops_agree_with_the_referee():
     assert max(judged("matrix:k00", 130, 3, "plummer", "float32")) <= 1
 
 
-def test_one_body_feels_nothing():
+def test_one_body_alone_has_no_acceleration():
     a, phi = accelerations([[3.0, 4.0]], [2.0], engine="matrix:numpy", potential=True)
     assert a.tolist() == [[0.0, 0.0]] and phi.tolist() == [0.0]
 
@@ -126,7 +126,7 @@ def test_far_from_the_origin_the_centre_of_mass_keeps_the_split_sum_from_cancell
     assert np.median(error) < 2e-6  # 1e-3 without the centre
 
 
-def test_bodies_without_mass_are_pulled_and_do_not_pull():
+def test_bodies_without_mass_are_accelerated_and_exert_no_force():
     bodies = random_bodies(64)
     bodies.mass[::3] = 0.0
     law = Gravity(1.0, 3, "plummer", 0.05)

@@ -126,7 +126,7 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         ("gpu-tree", 1 << 22, "mixed"),
     ],
 )
-def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
+def test_the_memory_of_a_run_is_what_was_predicted(engine, count, precision):
     from nbody import compute
 
     kind = ENGINES.load(engine)

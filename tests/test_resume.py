@@ -221,7 +221,7 @@ def test_on_a_gpu_it_does_not_matter_to_the_bits_which_frames_are_recorded(tmp_p
     assert all(run.verify() == [] for run in runs)
 
 
-def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_path, monkeypatch):
+def test_frames_after_the_last_checkpoint_are_made_again_with_a_message(tmp_path, monkeypatch):
     """As after a kill: the file has frames up to step 40, and a checkpoint of step 0."""
     whole = simulate(tmp_path / "whole.h5")
     with monkeypatch.context() as patch:
@@ -252,7 +252,7 @@ def test_fewer_steps_than_there_are_is_refused(tmp_path):
         resume(path, steps=20)
 
 
-def test_a_rerun_has_the_same_bits_and_a_changed_file_is_told(tmp_path):
+def test_a_rerun_has_the_same_bits_and_a_changed_file_differs(tmp_path):
     path = simulate(tmp_path / "run.h5")
     rerun(path, tmp_path / "again.h5", notify=pytest.fail).run()
     assert first_difference(path, tmp_path / "again.h5") is None
@@ -277,7 +277,7 @@ def test_checkpoints_are_kept_as_often_as_the_scenario_says(tmp_path):
     assert read_checkpoint(path).sequence > 3
 
 
-def test_an_energy_error_beyond_the_limit_is_told_once_or_stops_the_run(tmp_path):
+def test_an_energy_error_beyond_the_limit_warns_once_or_stops_the_run(tmp_path):
     coarse = SCENARIO.replace("dt: 0.0078125", "dt: 0.5")
     lines = []
     text = coarse + "on_energy_error: {limit: 1e-9}\n"
@@ -290,7 +290,7 @@ def test_an_energy_error_beyond_the_limit_is_told_once_or_stops_the_run(tmp_path
         assert len(run) >= 2 and not run.complete
 
 
-def test_doubtful_numbers_are_told_before_the_run(tmp_path):
+def test_doubtful_numbers_are_warned_of_before_the_run(tmp_path):
     lines = []
     np.savez(tmp_path / "far.npz", mass=[1.0, 1e9], position=[[1e5, 0, 0], [1e5, 1, 0]], velocity=np.zeros((2, 3)))
     text = "initial: {file: far.npz}\ngravity: {softening: plummer, length: 0.01}\nintegrator: {dt: 0.1, steps: 1}\n"
@@ -339,7 +339,7 @@ def test_no_frame_is_kept_twice_when_a_longer_run_was_killed_before_its_first_ch
 
 
 @pytest.mark.parametrize("frames", [0, 1])
-def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tmp_path, monkeypatch, frames):
+def test_an_interrupt_before_the_first_checkpoint_does_not_suggest_resume(tmp_path, monkeypatch, frames):
     """Least of all with somebody else's recording, which is at that place from before."""
     path = simulate(tmp_path / "run.h5")
     lines = []

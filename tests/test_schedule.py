@@ -137,7 +137,7 @@ def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_pat
         resume(tmp_path / "short.h5", end=0.2)
 
 
-def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
+def test_progress_events_come_between_steps_and_leaving_them_ends_the_run(tmp_path):
     simulation = Simulation(scenario("dt: 0.001, steps: 100000", "every: 5"), tmp_path / "run.h5")
     times = []
     for event in simulation.progress_events():

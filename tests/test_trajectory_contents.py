@@ -331,7 +331,7 @@ def test_a_library_that_does_not_end_is_ended(sound):
     assert asked(sound, "process.CPU_SECONDS = 0.2", endless, memory=2**33).returncode == -signal.SIGPROF
 
 
-def test_a_library_that_wants_all_memory_gets_an_error(sound):
+def test_a_library_that_allocates_all_memory_gets_an_error(sound):
     done = asked(sound, "process.describe = lambda *_: numpy.ones(2**30)", memory=2**32)
     assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
