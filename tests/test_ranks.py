@@ -138,6 +138,7 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
     assert read_checkpoint(path).meta["scope"] == read_checkpoint(whole[0]).meta["scope"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", ["", "--integrator hermite4_block", "--engine cpu-tree --precision float32 --particles 6000"]
 )
