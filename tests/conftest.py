@@ -1,4 +1,4 @@
-"""What all tests share: the GPU's marker and the bodies they use."""
+"""What all tests share: markers, bodies, commands in this process and in children, recordings, screens."""
 
 import os
 import resource
