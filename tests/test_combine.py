@@ -7,7 +7,7 @@ from nbody.errors import InputError
 from nbody.initial import make_particles, number_of_bodies, resolved_initial
 from nbody.initial.combine import apportioned, rotation
 from nbody.scenario import Scenario
-from nbody.scenario.groups import Rotation
+from nbody.scenario.bodies import Rotation
 
 REST = "\ngravity: {dimensions: 3}\nintegrator: {dt: 0.01, steps: 1}\n"
 TWO = """initial:

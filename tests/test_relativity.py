@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
-from nbody.fields.post_newtonian_kernel import add_energies, add_forces
+from nbody.fields.post_newtonian import add_energies, add_forces
 from nbody.initial.solar import GAUSS2
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario

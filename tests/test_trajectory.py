@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from conftest import ENVIRONMENT, ROOT
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, RunFailed
+from nbody.machine import provenance
 from nbody.particles import Particles
 from nbody.trajectory import (
     Frame,
@@ -28,9 +30,7 @@ from nbody.trajectory import (
     required_bytes,
 )
 from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.lock import lock_path
-from nbody.trajectory.provenance import collect_provenance
-from nbody.trajectory.records import OBSERVABLES
+from nbody.trajectory.output_path import lock_path
 
 TEXT = "name: été\n# as the user wrote it\n"
 
@@ -44,7 +44,7 @@ def bodies(count: int = 37, dimensions: int = 3) -> Particles:
 
 def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
     """Frame ``k``: every number in it tells which frame it is."""
-    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in OBSERVABLES.items()}
+    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in ALWAYS.items()}
     return Frame(
         10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values
     )
@@ -53,7 +53,7 @@ def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
 def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):
     """Record ``frames`` frames and close. Returns the particles."""
     particles = bodies(dimensions=dimensions)
-    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, collect_provenance(seed=7, engine="cpu"))
+    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, provenance(seed=7, engine="cpu"))
     with TrajectoryWriter(path, particles, header, **options) as writer:
         for k in range(frames):
             writer.append(moment(k, particles, dtype))

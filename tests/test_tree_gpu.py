@@ -9,7 +9,7 @@ from pretended_team import run_ranks
 import nbody
 from nbody import compute
 from nbody.fields.added import AddedFields
-from nbody.fields.point_mass import PointMass
+from nbody.fields.potentials import PointMass
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.layers import layered
