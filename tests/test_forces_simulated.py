@@ -175,7 +175,7 @@ PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
 @pytest.mark.parametrize("precision,outputs", [("float64", Outputs.ENERGY), ("float32", Outputs.POTENTIAL)])
 def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, outputs):
     use_tiling(monkeypatch, PairTiling(1, 1))
-    bodies, found = random_bodies(70), set()
+    bodies, found = random_bodies(100), set()
     for devices, budget in ((1, None), (2, None), (3, 2500)):
         a, phi, state = pretended(devices, bodies, precision, outputs, budget=budget)
         found.add(a.tobytes() + (phi.tobytes() if outputs != Outputs.ACCELERATION else b""))
