@@ -38,7 +38,7 @@ def simulation(path=None, **options):
 
 def stopped_by_ctrl_c(run, step):
     """``run``, which gets one SIGINT when it has made ``step``; every step is made by itself."""
-    run.frames_per_block = 1
+    run.recording.frames_per_block = 1
     interrupt_at(run, step)
     return run.run()
 
@@ -218,10 +218,10 @@ def test_an_interrupt_while_the_recorder_is_waited_for_never_hangs_its_end():
         import random, signal, time
         import numpy as np
         from nbody.run.recorder import Recorder
-        from nbody.state import Snapshot
+        from nbody.state import Frame
         from nbody.state.sums import SUMS
 
-        snapshot, end, trials = Snapshot(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(SUMS)), time.time() + 3, 0
+        x, end, trials = np.zeros((4, 3)), time.time() + 3, 0
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         random.seed(1)
         while time.time() < end:
@@ -229,7 +229,7 @@ def test_an_interrupt_while_the_recorder_is_waited_for_never_hangs_its_end():
                 with Recorder() as recorder:
                     signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0003, 0.0015))
                     for step in range(10**9):
-                        recorder.record(step, 0.0, snapshot)
+                        recorder.record(Frame(step, 0.0, x, x, sums=np.zeros(SUMS)))
             except KeyboardInterrupt:
                 trials += 1
         print(trials)

@@ -14,7 +14,6 @@ from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
-from nbody.run.loop import Loop
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint, state_bytes
@@ -192,7 +191,7 @@ def test_frames_after_the_last_checkpoint_are_made_again_and_that_is_said(tmp_pa
     whole = simulate(tmp_path / "whole.h5")
     with monkeypatch.context() as patch:
         checkpoint = Recording.checkpoint
-        patch.setattr(Recording, "checkpoint", lambda self: self._run.steps_made or checkpoint(self))
+        patch.setattr(Recording, "checkpoint", lambda self: self._stepper.clock.step or checkpoint(self))
         killed = simulate(tmp_path / "killed.h5")
     lines = []
     resume(killed, notify=lines.append).run()
@@ -312,12 +311,12 @@ def test_who_is_interrupted_before_the_first_checkpoint_is_not_told_to_resume(tm
     path = simulate(tmp_path / "run.h5")
     lines = []
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
-    work = "_record" if frames == 0 else "_checkpoint"
+    work = "record" if frames == 0 else "checkpoint"
 
-    def interrupted(loop):
+    def interrupted(recording):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Loop, work, interrupted)
+    monkeypatch.setattr(Recording, work, interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
     assert lines[-1] == "interrupted at step 0, before the first checkpoint"

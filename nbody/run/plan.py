@@ -2,7 +2,7 @@
 anything is computed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,13 +25,21 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import ensemble
 from nbody.run.engine_choice import chosen_engine
-from nbody.run.progress import Summary
-from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.schedule import (
+    FRAMES,
+    Schedule,
+    StepSchedule,
+    TimeSchedule,
+    schedule_for,
+    steps_given,
+    time_given,
+    whole_steps,
+)
 from nbody.run.supported import asked_of_run, require_support, scheme_for
 from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
-from nbody.state import Column, checkpoint_arrays, itemsize
+from nbody.state import Column, StateClock, checkpoint_arrays, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 from nbody.trajectory.events import RECORDED
 
@@ -119,6 +127,35 @@ class Plan:
         """The number of frames of the whole run."""
         return 1 + self.schedule.count_after(self.first)
 
+    def schedule_of_call(self, steps: int | None, until: float | None, clock: StateClock, resumed: bool) -> Schedule:
+        """The schedule of one call: the plan's, or that of the next ``steps`` steps, or that until a time. ``resumed``: the
+        recording of an earlier process goes on.
+
+        Raises:
+            InputError: a number or a time that is out of range, or does not fit the steps.
+        """
+        schedule, scheme = self.schedule, self.integrator
+        every = schedule.every if isinstance(schedule, StepSchedule) else 1
+        if steps is not None:
+            return StepSchedule(every, clock.step + steps_given("run: steps: ", steps))
+        if until is None:
+            return schedule
+        until = time_given("integrate: until: ", until, self.scenario)
+        if until < clock.time:
+            raise InputError(f"integrate: until must be a time from {clock.time:g} on, the present one; got {until!r}")
+        if not scheme.facts.adaptive:
+            more = whole_steps("integrate: until: ", until - clock.time, scheme.dt, clock.time)
+            return StepSchedule(every, clock.step + more)
+        if isinstance(schedule, TimeSchedule):
+            return replace(schedule, end=until)
+        if not resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
+            raise InputError(
+                "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
+                "record={'dt': TIME} instead"
+            )
+        interval = self.scenario.record.dt or (until - clock.time) / FRAMES
+        return TimeSchedule(interval or 1.0, until, clock.time)
+
     def resolved(self) -> dict[str, Any]:
         """The scenario with all values that the run uses."""
         found = self.scenario.resolved() | {"initial": resolved_initial(self.scenario)}
@@ -189,11 +226,11 @@ class Plan:
         power: int = self.engine_kind.can.growth
         return self.count**power
 
-    def remember_rate(self, run: Summary) -> None:
+    def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
         bodies per second."""
-        bodies_per_s = run.steps_per_s * self.integrator.facts.evaluations * self.count
-        if rate := bodies_per_s if self.engine_kind.can.is_tree else run.interactions_per_s:
+        bodies_per_s = steps_per_s * self.integrator.facts.evaluations * self.count
+        if rate := bodies_per_s if self.engine_kind.can.is_tree else interactions_per_s:
             cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:

@@ -19,6 +19,9 @@ MOST = 2**53
 FOREVER = 1 << 62
 """A number of steps that no run makes."""
 
+ROUNDING = 4
+"""Units in the last place by which two times may differ and still be the same moment."""
+
 
 @dataclass(frozen=True)
 class StepSchedule:
@@ -113,6 +116,24 @@ class TimeSchedule:
 Schedule = StepSchedule | TimeSchedule
 
 
+class CallTimes(TimeSchedule):
+    """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
+    not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
+
+    def regular(self, step: int, time: float) -> bool:
+        return same_time(time, self.origin + self._before(time) * self.interval)
+
+    def _before(self, time: float) -> int:
+        number = round((time - self.origin) / self.interval)
+        call = self.origin + number * self.interval
+        return number if call <= time or same_time(call, time) else number - 1
+
+
+def same_time(a: float, b: float) -> bool:
+    """True if two times are equal except for rounding."""
+    return math.isfinite(a - b) and abs(a - b) <= ROUNDING * math.ulp(max(abs(a), abs(b)))
+
+
 def steps_given(where: str, value: object) -> int:
     """A number of steps, from a Python program. Raises InputError, which begins with ``where``."""
     steps = converted(where, whole, value)
@@ -199,3 +220,11 @@ def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
             "integrator.dt"
         )
     return steps
+
+
+def steps_within(length: float, dt: float, time: float) -> int:
+    """The number of whole steps in a ``length`` of time that ends at ``time``."""
+    nearest = round(length / dt)
+    if abs(nearest * dt - length) <= ROUNDING * math.ulp(max(abs(time), abs(length))):
+        return nearest
+    return math.floor(length / dt)

@@ -135,7 +135,7 @@ class Live(Source):
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        device = self._frames_of(state) if state.frames.slots is None else None
+        device = self._frames_of(state) if state.frames.rows is None else None
         if device is not None:
             frame: ShownFrame = device.frame(
                 cast("DeviceState", state), state.clock.time * self.speed_unit / self.length_unit
@@ -143,11 +143,11 @@ class Live(Source):
         else:
             position, velocity = (
                 state.values("position", "velocity", copy=False)
-                if state.frames.slots is None
+                if state.frames.rows is None
                 else state.values("position", "velocity")
             )
-            if state.frames.slots is not None:  # bodies have merged
-                position, velocity = position[state.frames.slots], velocity[state.frames.slots]
+            if state.frames.rows is not None:  # bodies have merged
+                position, velocity = position[state.frames.rows], velocity[state.frames.rows]
             frame = self._on_host(position, velocity, state.clock.step, state.clock.time)
         if (
             state.clock.step >= 2 * self._scaled_at
