@@ -26,7 +26,6 @@ from nbody.run.schedule import (
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario.units import shown_time
-from nbody.trajectory.events import no_events
 
 Function = Callable[[Particles], Any]
 
@@ -132,7 +131,7 @@ class CollisionLog(Observer):
     @property
     def rows(self) -> np.ndarray:
         """The events since the simulation was made."""
-        return np.concatenate([no_events(), *self._rows])
+        return _joined(self._rows)
 
     def look(self) -> bool:
         stepper, setup = self._stepper, self._setup
@@ -159,4 +158,10 @@ class CollisionLog(Observer):
     def take(self) -> np.ndarray:
         """The events that were not taken yet."""
         rows, self._taken = self._rows[self._taken :], len(self._rows)
-        return np.concatenate([no_events(), *rows])
+        return _joined(rows)
+
+
+def _joined(rows: list[np.ndarray]) -> np.ndarray:
+    from nbody.trajectory.events import no_events
+
+    return np.concatenate([no_events(), *rows])

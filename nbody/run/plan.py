@@ -4,7 +4,7 @@ anything is computed."""
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbody import cache, machine
 from nbody.diagnostics.energy import ALWAYS
@@ -23,7 +23,6 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Integrator, WorkingBytes, unsupported
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run import ensemble
 from nbody.run.engine_choice import chosen_engine
 from nbody.run.schedule import (
     FRAMES,
@@ -40,8 +39,9 @@ from nbody.scenario import Scenario
 from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
 from nbody.state import Column, StateClock, checkpoint_arrays, itemsize
-from nbody.trajectory import RunHeader, required_bytes, state_bytes
-from nbody.trajectory.events import RECORDED
+
+if TYPE_CHECKING:
+    from nbody.trajectory import RunHeader
 
 Notify = Callable[[str], None]
 
@@ -171,8 +171,11 @@ class Plan:
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
-    def header(self, **provenance: Any) -> RunHeader:
+    def header(self, **provenance: Any) -> "RunHeader":
         """The header of the recording: its size, its scenario and its provenance."""
+        from nbody.run import ensemble
+        from nbody.trajectory import RunHeader, state_bytes
+
         precision = self.scenario.precision
         columns = (*self.engine_kind.state_type.COLUMNS, *self._added)
         arrays = checkpoint_arrays(columns, self.count, self.scenario.gravity.dimensions, precision)
@@ -195,6 +198,8 @@ class Plan:
     @property
     def _of_mergers(self) -> dict[str, int]:
         """What runs with mergers record with each frame."""
+        from nbody.trajectory.events import RECORDED
+
         chosen = self.scenario.collisions
         return RECORDED if chosen is not None and chosen.rule == "merge" else {}
 
@@ -209,6 +214,8 @@ class Plan:
     @property
     def file_bytes(self) -> int:
         """The size of the recording in bytes."""
+        from nbody.trajectory import required_bytes
+
         return required_bytes(self.count, self.header())
 
     @property
@@ -314,6 +321,8 @@ def _plan_of_systems(
     scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
 ) -> Plan:
     """The plan of an ensemble."""
+    from nbody.run import ensemble
+
     asked = asked_of_run(scenario, count, team().size)
     name, why, kind = ensemble.engine_of_systems(scenario, integrator, asked)
     options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))

@@ -6,16 +6,14 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import measured
-from nbody.run.force_error import force_errors
 from nbody.run.guards import check_finite
 from nbody.run.observers import CollisionLog, Observer
-from nbody.run.output import Output
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.setup import Setup
@@ -23,7 +21,10 @@ from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays
 from nbody.state import Frame, Outputs, frames_per_block
-from nbody.trajectory import TrajectoryWriter, state_bytes
+
+if TYPE_CHECKING:
+    from nbody.run.output import Output
+    from nbody.trajectory import TrajectoryWriter
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
@@ -45,7 +46,7 @@ class Recording(Observer):
         frames_per_block: how many frames are made in one call, if every step is recorded.
     """
 
-    def __init__(self, setup: Setup, stepper: Stepper, file: Output | None, log: CollisionLog | None) -> None:
+    def __init__(self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog | None) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
         start = None if file is None else file.start
@@ -98,7 +99,7 @@ class Recording(Observer):
         started = self._file is not None and self._file.start is not None
         return started or (self._recorder is not None and self._recorder.has_checkpoint)
 
-    def redirect(self, file: Output | None) -> None:
+    def redirect(self, file: "Output | None") -> None:
         """Record the next calls in another file, which begins with the present moment."""
         self._file, self._written = file, False
         self._recorder, self.frames, self._energies, self.begun = None, 0, Energies(), False
@@ -230,7 +231,9 @@ class Recording(Observer):
             "events": self._log.recorded if self._log else 0,
         }  # fmt: skip
 
-    def _writer(self, file: Output) -> TrajectoryWriter:
+    def _writer(self, file: "Output") -> "TrajectoryWriter":
+        from nbody.run.force_error import force_errors
+        from nbody.trajectory import state_bytes
         from nbody.trajectory.provenance import collect_provenance
 
         setup, state = self._setup, self._stepper.state
@@ -288,7 +291,7 @@ class RecordedElsewhere(Recording):
 
     error = None
 
-    def redirect(self, file: Output | None) -> None:
+    def redirect(self, file: "Output | None") -> None:
         self.begun = False
 
     def continue_as(self, setup: Setup, log: CollisionLog | None) -> None:

@@ -3,7 +3,7 @@ and ``loop``."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from nbody.particles import Particles
 from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.notebook import default_notify
 from nbody.run.observers import Calls, CollisionLog, Function, calls_of
-from nbody.run.output import Output, Start
 from nbody.run.plan import Notify, Plan
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
@@ -28,8 +27,10 @@ from nbody.run.setup import asked_for, set_up
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
-from nbody.trajectory.events import EventTable, no_events
-from nbody.trajectory.opening import one_line
+
+if TYPE_CHECKING:
+    from nbody.run.output import Output, Start
+    from nbody.trajectory.events import EventTable
 
 
 class Simulation:
@@ -78,7 +79,7 @@ class Simulation:
         overwrite: bool = False,
         notify: Notify | None = None,
         particles: Particles | int | None = None,
-        start: Start | None = None,
+        start: "Start | None" = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
@@ -93,10 +94,12 @@ class Simulation:
             require_same_run(ranks, asked.scenario, asked.particles)
             file = None
             if output is not None and ranks.first:
-                file = Output(output, overwrite, notify, start, files_read(asked.scenario))
+                file = _file(output, overwrite, notify, asked.scenario, start)
             self.setup = set_up(asked, ranks, notify, self.resumed)
             self.stepper = Stepper(self.setup)
             if start is not None:
+                from nbody.trajectory.opening import one_line
+
                 with one_line(start.path):
                     self.stepper.restore(start.checkpoint.state, start.step, start.time, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
@@ -229,8 +232,10 @@ class Simulation:
         return self.stepper.at(time_given("at: ", time, self.scenario))
 
     @property
-    def events(self) -> EventTable:
+    def events(self) -> "EventTable":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        from nbody.trajectory.events import EventTable, no_events
+
         return EventTable(no_events() if self._log is None else self._log.rows).shown()
 
     @property
@@ -282,8 +287,7 @@ class Simulation:
             self.recording.stop()
             return
         with self.team.agreed():
-            inputs = files_read(self.scenario)
-            file = Output(output, overwrite, self.notify, None, inputs) if self.team.first else None
+            file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
             self.recording.redirect(file)
         if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
@@ -448,6 +452,15 @@ for _name in (
     "truediv", "floordiv", "mod", "bool",
 ):  # fmt: skip
     setattr(StepCall, f"__{_name}__", _refuse)
+
+
+def _file(
+    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: "Start | None" = None
+) -> "Output":
+    """The file of a recording."""
+    from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
+
+    return Output(path, overwrite, notify, start, files_read(scenario))
 
 
 def _drop(line: str) -> None:
