@@ -60,7 +60,7 @@ def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
     }  # fmt: skip
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     names = 100  # bytes of the arrays' names, which may grow
-    assert state_bytes(run.checkpoint_arrays(), {}) <= run.plan.header().state_bytes + names
+    assert state_bytes(run.stepper.arrays(), {}) <= run.plan.header().state_bytes + names
 
 
 @pytest.mark.parametrize(("scheme", "systems"), SCHEMES)
@@ -82,7 +82,7 @@ def test_the_steps_after_a_checkpoint_do_not_change_it(scheme, systems):
     }  # fmt: skip
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     run.integrate(0.25)
-    taken = run.checkpoint_arrays()
+    taken = run.stepper.arrays()
     before = {name: array.copy() for name, array in taken.items()}
     run.integrate(4.0)
     for name, array in before.items():

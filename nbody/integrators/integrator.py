@@ -236,7 +236,7 @@ class Integrator(ABC):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them
-        (:meth:`nbody.run.simulation.Simulation.checkpoint_arrays`)."""
+        (:meth:`nbody.run.stepper.Stepper.arrays`)."""
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from nbody.diagnostics.energy import Energies
 from nbody.forces.engine import devices_of
 from nbody.run.gpus import naming_failed
-from nbody.run.observers import Callback, Calls, Observer
+from nbody.run.observers import Callback, Observer
 from nbody.run.progress import Clock, Progress, RunStatus
 from nbody.run.ranks import Beat, agreed, require_same_state
 from nbody.run.recording import Recording
@@ -48,7 +48,7 @@ class Loop:
         setup, stepper: the run, and what moves its bodies.
         recording: what looks at the frames of its schedule, which says where the call ends.
         observers: what else looks, before the recording.
-        calls: the user's callback, which looks after it; None if there is none.
+        callback: the user's, which looks after it; None if there is none.
         pace: decides when steps are made, and stops the run in place of Ctrl-C; None makes them as fast as possible.
 
     Attributes:
@@ -63,12 +63,11 @@ class Loop:
         stepper: Stepper,
         recording: Recording,
         observers: Sequence[Observer],
-        calls: Calls | None,
+        callback: Callback | None,
         pace: Pace | None,
     ) -> None:
         self._setup, self._stepper, self._recording, self._pace = setup, stepper, recording, pace
-        self._callback = None if calls is None else Callback(stepper, calls)
-        after = [] if self._callback is None else [self._callback]
+        self._callback, after = callback, [] if callback is None else [callback]
         self._others, self._all, self._team = [*observers, *after], [*observers, recording, *after], setup.team
         self._halted = False
         self.clock, self.stop = Clock(alone=self._team.size == 1), StopRequest()

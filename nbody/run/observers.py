@@ -7,7 +7,7 @@ clock instead: :class:`nbody.run.loop.Loop`.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,24 +51,13 @@ class Observer:
         return True
 
 
-class Calls(NamedTuple):
-    """What a user asks for: a function, the moments at which it is called, and the step from which these count."""
-
-    function: Function
-    schedule: Schedule
-    first: int = 0
-
-
 class Callback(Observer):
-    """Calls a user's function of the particles. The run stops if that returns False, or raises an error.
+    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. The run stops
+    if that returns False, or raises an error, the ``failure``."""
 
-    Attributes:
-        failure: the error.
-    """
-
-    def __init__(self, stepper: Stepper, calls: Calls) -> None:
+    def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
-        self._function, self._schedule, self._first = calls
+        self._function, self._schedule, self._first = function, schedule, first
         self.failure: Exception | None = None
 
     def next(self, until: float) -> tuple[int, float]:
@@ -87,12 +76,11 @@ class Callback(Observer):
             return False
 
 
-def calls_of(function: Function | None, every: int | None, interval: float | None, stepper: Stepper, setup: Setup):
-    """The calls after every ``every``-th step (1 by default), or after every ``interval`` of time from now.
-
-    Raises:
-        InputError: ``every`` or ``interval`` is out of range, or given without a function.
-    """
+def callback_of(
+    function: Function | None, every: int | None, interval: float | None, stepper: Stepper, setup: Setup
+) -> Callback | None:
+    """Calls after every ``every``-th step (1 by default), or after every ``interval`` of time from now. Raises InputError:
+    one of them is out of range, or given without a function."""
     if function is None:
         if every is not None or interval is not None:
             raise InputError("run: 'every' and 'interval' say when 'callback' is called; give callback=FUNCTION")
@@ -105,14 +93,14 @@ def calls_of(function: Function | None, every: int | None, interval: float | Non
         steps = 1 if every is None else steps_given("run: every: ", every)
         if not steps:
             raise InputError("run: every: must be at least 1 step, got 0")
-        return Calls(function, StepSchedule(steps, FOREVER))
+        return Callback(stepper, function, StepSchedule(steps, FOREVER))
     interval = time_given("run: interval: ", interval, setup.scenario)
     if interval <= 0:
         raise InputError(f"run: interval: must be greater than 0, got {interval:g}")
-    scheme, clock = setup.scheme, stepper.clock
-    if scheme.facts.adaptive:
-        return Calls(function, CallTimes(interval, math.inf, clock.time))
-    return Calls(function, StepSchedule(whole_steps("run: interval: ", interval, scheme.dt), FOREVER), clock.step)
+    dt, clock = setup.scheme.dt, stepper.clock
+    if setup.scheme.facts.adaptive:
+        return Callback(stepper, function, CallTimes(interval, math.inf, clock.time))
+    return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)
 
 
 class CollisionLog(Observer):

@@ -163,17 +163,11 @@ class RunStatus:
         """The progress at this moment; ``doing`` and ``fraction`` describe a long step."""
         stepper, schedule, rates = self._stepper.clock, self._recording.schedule, self._rates
         return Progress(
-            step=stepper.step,
-            steps=schedule.last if isinstance(schedule, StepSchedule) else None,
-            time=stepper.time,
+            step=stepper.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=stepper.time,
             energy_error=(energies or self._recording.energies).error,
-            fraction_done=schedule.fraction(stepper.step, stepper.time),
-            doing=doing,
-            fraction=fraction,
-            observed=self._recording.observed,
-            units=self._setup.scenario.units,
-            **rates,
-        )
+            fraction_done=schedule.fraction(stepper.step, stepper.time), doing=doing, fraction=fraction,
+            observed=self._recording.observed, units=self._setup.scenario.units, **rates,
+        )  # fmt: skip
 
     def summary(self, interrupted: bool) -> Summary:
         """The summary at the end of the call."""
@@ -182,31 +176,19 @@ class RunStatus:
         done = stepper.clock.step - self._first
         path = self._recording.path
         return Summary(
-            name=scenario.name,
-            output=None if path is None else str(path),
-            engine=setup.plan.engine_name,
-            device=setup.engine.identity(stepper.state).device,
-            precision=scenario.precision,
-            integrator=scenario.integrator.scheme,
-            particles=setup.bodies.count,
-            steps=done,
-            step=stepper.clock.step,
-            time=stepper.clock.time,
-            wall_s=self._clock.seconds(),
-            energy_initial=energies.initial,
-            energy_final=energies.latest + (collisions.energy if collisions else 0.0),
-            energy_error=energies.error,
-            frames=self._recording.frames,
-            interrupted=interrupted,
-            energy_error_largest=energies.largest_error,
+            name=scenario.name, output=None if path is None else str(path), engine=setup.plan.engine_name,
+            device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
+            integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=done, step=stepper.clock.step,
+            time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
+            energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
+            frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
             blocks=done if body_steps is not None and stepper.scheme.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
             collisions=collisions.count if collisions else None,
             particles_left=len(collisions.slots) if collisions else None,
-            collision_energy=collisions.energy if collisions else None,
-            **self._rates,
-        )
+            collision_energy=collisions.energy if collisions else None, **self._rates,
+        )  # fmt: skip
 
     @property
     def _rates(self) -> "Rates":

@@ -41,8 +41,11 @@ def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
         InputError: there are more ranks than bodies.
     """
     planned: Plan = ranks.broadcast(make() if ranks.first else None)
-    if ranks.size > 1:
-        _require_division(ranks, planned)
+    if planned.count < ranks.size:
+        raise InputError(
+            f"{planned.scenario.where('initial.particles')}{counted(planned.count, 'body', 'bodies')} can't be divided "
+            f"among {ranks.size} ranks; start fewer"
+        )
     return planned
 
 
@@ -126,15 +129,6 @@ def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
     ranks.working = False
     error.agreed = True  # type: ignore[attr-defined]
     raise error
-
-
-def _require_division(ranks: Team, planned: Plan) -> None:
-    scenario, count = planned.scenario, planned.count
-    if count < ranks.size:
-        raise InputError(
-            f"{scenario.where('initial.particles')}{counted(count, 'body', 'bodies')} can't be divided among {ranks.size} "
-            "ranks; start fewer"
-        )
 
 
 def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:

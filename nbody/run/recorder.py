@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,25 +23,12 @@ from nbody.run.guards import check_finite
 from nbody.scenario import EnergyLimit
 from nbody.state import BLOCKS, Frame
 
+if TYPE_CHECKING:
+    from nbody.trajectory import TrajectoryWriter
+
 TOGETHER = 2
 """The maximum number of blocks of frames in one group. Two blocks halve the number of groups when the run waits for the
 recorder; each group costs 0.2 ms beside its frames (on an H200's host)."""
-
-
-class FrameSink(Protocol):
-    """The destination of frames and checkpoints: a trajectory's writer."""
-
-    def append_many(self, frames: Sequence[Frame]) -> None:
-        """Append one or more frames."""
-
-    def append_events(self, events: np.ndarray) -> None:
-        """Append one or more events."""
-
-    def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Store the state of the run after the last frame."""
-
-    def close(self, complete: bool) -> None:
-        """End the recording; ``complete`` is True if it has all planned frames."""
 
 
 Measure = Callable[[Frame], dict[str, float | np.ndarray]]
@@ -64,7 +51,12 @@ class Recorder:
             up to :data:`TOGETHER` times as many are written as one group. With 0 there is no thread, and no sink: frames
             are measured at once.
 
-    ``has_checkpoint`` is True once this recorder has stored a checkpoint.
+    Attributes:
+        has_checkpoint: True once this recorder has stored a checkpoint.
+        gravity: the law between the bodies, where it is known: it may explain what goes wrong.
+        measure: computes the observables that are recorded beside those of the sums; ``observed``: the latest of these, if
+            they are single numbers.
+        raises: if False, an error in the thread is kept in ``error`` until :meth:`close`.
 
     An error in the thread (a full disk, a NaN in the state) is raised by the next call, or by :meth:`close`. As a context
     manager, the recorder calls :meth:`abandon` after an error.
@@ -72,7 +64,7 @@ class Recorder:
 
     def __init__(
         self,
-        sink: FrameSink | None = None,
+        sink: "TrajectoryWriter | None" = None,
         limit: EnergyLimit | None = None,
         notify: Callable[[str], None] = lambda line: None,
         energies: Energies | None = None,
@@ -84,13 +76,9 @@ class Recorder:
         self.has_checkpoint = False
         self._sink, self._limit, self._notify = sink, limit, notify
         self.gravity: Gravity | None = None
-        """The law between the bodies, where it is known: it may explain what goes wrong."""
         self.measure: Measure | None = None
-        """Computes the observables that are recorded beside those of the sums."""
         self.observed: dict[str, float] = {}
-        """The latest of these, if they are single numbers."""
         self.raises = True
-        """If False, an error in the thread is kept in :attr:`error` until :meth:`close`."""
         self.error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave

@@ -38,6 +38,7 @@ class Recording(Observer):
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
         log: the collisions, which are recorded too.
+        begun: an earlier process has recorded the first frame.
 
     Attributes:
         frames: the number of frames in the file.
@@ -46,13 +47,15 @@ class Recording(Observer):
         frames_per_block: how many frames are made in one call, if every step is recorded.
     """
 
-    def __init__(self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog | None) -> None:
+    def __init__(
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog | None, begun: bool
+    ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
         start = None if file is None else file.start
         self.frames, self._energies = (start.frames, start.energies) if start else (0, Energies())
         self.schedule: Schedule = setup.plan.schedule
-        self.begun = start is not None
+        self.begun = begun
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
         self._written = False  # a call of this simulation has written the file
         self._checkpointed = time.perf_counter()
@@ -130,9 +133,11 @@ class Recording(Observer):
         self.schedule = schedule
 
     def open(self, watch: Watch) -> AbstractContextManager:
-        """Open the file, with room for every frame of the schedule. An error inside the returned context closes it."""
-        scenario = self._setup.scenario
-        self._watch = watch
+        """Open the file, with room for every frame of the schedule. An error inside the returned context closes it. (On a
+        rank other than 0 nothing is opened, and nothing leaves the process.)"""
+        scenario, self._watch = self._setup.scenario, watch
+        if not self._setup.team.first:
+            return nullcontext()
         if not (self.begun or self.looks) and self._stepper.moved:
             self._energies = self._of_the_beginning()
         writer = None if self._file is None else self._writer(self._file)
@@ -154,20 +159,18 @@ class Recording(Observer):
     @property
     def error(self) -> BaseException | None:
         """What the recorder could not do, if several ranks must agree to end for it; else it is raised at once."""
-        return self._open_recorder().error
+        return self._recorder.error if self._recorder else None
 
     def close(self, complete: bool) -> None:
         """Wait until everything is in the file; ``complete`` if it has all frames of the schedule."""
-        self._open_recorder().close(complete)
+        if self._recorder is not None:
+            self._recorder.close(complete)
 
     def finish(self) -> None:
         """Take over the number of frames and the energies after a call that has ended well."""
-        recorder = self._open_recorder()
-        self.frames, self._energies = self._setup.team.broadcast((recorder.frames, recorder.energies))
-
-    def _open_recorder(self) -> Recorder:
-        assert self._recorder is not None
-        return self._recorder
+        recorder = self._recorder
+        found = (recorder.frames, recorder.energies) if recorder else None
+        self.frames, self._energies = self._setup.team.broadcast(found)
 
     # --- Frames ---
 
@@ -191,11 +194,15 @@ class Recording(Observer):
 
     def take(self, frames: list[Frame]) -> None:
         """Record frames that the stepper has made."""
-        self._open_recorder().record(*frames)
+        if self._recorder is not None:
+            self._recorder.record(*frames)
+            return
+        for frame in frames:
+            frame.wait().release()
 
     def look(self) -> bool:
-        if self._log is not None:
-            self._open_recorder().events(self._log.take())
+        if self._log is not None and self._recorder is not None:
+            self._recorder.events(self._log.take())
         clock, packed = self._stepper.clock, self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
         if not packed and self.schedule.due(clock.step, clock.time):
             self.record()
@@ -212,8 +219,8 @@ class Recording(Observer):
 
     def checkpoint(self) -> None:
         """Store what a resumed run begins with."""
-        if self._file is not None:
-            self._open_recorder().checkpoint(self._stepper.arrays(), self._meta())
+        if self._file is not None and self._recorder is not None:
+            self._recorder.checkpoint(self._stepper.arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
     @property
@@ -280,33 +287,3 @@ class Recording(Observer):
         energy = float(frame.sums[0]) + float(frame.sums[1])
         frame.release()
         return energy
-
-
-class RecordedElsewhere(Recording):
-    """The recording as a rank other than 0 has it: nothing leaves this process."""
-
-    def __init__(self, setup: Setup, stepper: Stepper, begun: bool) -> None:
-        super().__init__(setup, stepper, None, None)
-        self.begun = begun
-
-    error = None
-
-    def redirect(self, file: "Output | None") -> None:
-        self.begun = False
-
-    def continue_as(self, setup: Setup, log: CollisionLog | None) -> None:
-        self._setup = setup
-
-    def open(self, watch: Watch) -> AbstractContextManager:
-        self._watch = watch
-        return nullcontext()
-
-    def close(self, complete: bool) -> None:
-        pass
-
-    def finish(self) -> None:
-        self.frames, self._energies = self._setup.team.broadcast(None)
-
-    def take(self, frames: list[Frame]) -> None:
-        for frame in frames:
-            frame.wait().release()

@@ -8,6 +8,7 @@ from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.units import DIMENSIONS, is_quantity
+from nbody.state import StateClock
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -200,6 +201,33 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
     interval = record.dt or (chosen.end - origin) / FRAMES or 1.0
     require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
     return TimeSchedule(interval, chosen.end, origin)
+
+
+def schedule_of_call(
+    planned: Schedule, scenario: Scenario, scheme: Integrator, clock: StateClock, steps: int | None, until: float | None,
+    resumed: bool,
+) -> Schedule:  # fmt: skip
+    """The schedule of one call: the ``planned`` one, or that of the next ``steps`` steps, or that until a time. ``resumed``:
+    the recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
+    every = planned.every if isinstance(planned, StepSchedule) else 1
+    if steps is not None:
+        return StepSchedule(every, clock.step + steps_given("run: steps: ", steps))
+    if until is None:
+        return planned
+    until = time_given("integrate: until: ", until, scenario)
+    if until < clock.time:
+        raise InputError(f"integrate: until must be a time from {clock.time:g} on, the present one; got {until!r}")
+    if not scheme.facts.adaptive:
+        more = whole_steps("integrate: until: ", until - clock.time, scheme.dt, clock.time)
+        return StepSchedule(every, clock.step + more)
+    if isinstance(planned, TimeSchedule):
+        return replace(planned, end=until)
+    if not resumed and "every" in dict(scenario.source.values.get("record") or {}):
+        raise InputError(
+            "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
+            "record={'dt': TIME} instead"
+        )
+    return TimeSchedule(scenario.record.dt or (until - clock.time) / FRAMES or 1.0, until, clock.time)
 
 
 def require_countable(where: str, time: float, interval: float) -> None:

@@ -70,15 +70,10 @@ class Setup:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
         packages, found = machine.package_versions(), self.engine.identity()
         return {
-            "engine": self.plan.engine_name,
-            "precision": self.scenario.precision,
-            "device": found.device,
-            "driver": found.driver,
-            "simd": machine.simd_level(),
-            "version": machine.version(),
-            **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")},
-            **found.bits,
-        }
+            "engine": self.plan.engine_name, "precision": self.scenario.precision, "device": found.device,
+            "driver": found.driver, "simd": machine.simd_level(), "version": machine.version(),
+            **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")}, **found.bits,
+        }  # fmt: skip
 
     def with_scheme(self, scheme: Integrator) -> "Setup":
         """The same run with another instance of its scheme."""

@@ -1,35 +1,36 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
+import os
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import numpy as np
-
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
-from nbody.forces.engine import Engine, devices_of
+from nbody.forces.choose import Notify
+from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
-from nbody.integrators.integrator import Integrator, Motion
-from nbody.parallel import Team, team
+from nbody.integrators.integrator import Motion
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.loop import Loop, Pace, ProgressEvent
-from nbody.run.notebook import default_notify
-from nbody.run.observers import Calls, CollisionLog, Function, calls_of
-from nbody.run.plan import Notify, Plan
+from nbody.run.observers import Callback, CollisionLog, Function, callback_of
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
-from nbody.run.recording import RecordedElsewhere, Recording
-from nbody.run.schedule import steps_given, time_given
-from nbody.run.setup import asked_for, set_up
+from nbody.run.recording import Recording
+from nbody.run.schedule import schedule_of_call, steps_given, time_given
+from nbody.run.setup import Setup, asked_for, set_up
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.run.output import Output, Start
+    from nbody.trajectory import Trajectory
     from nbody.trajectory.events import EventTable
 
 
@@ -59,7 +60,9 @@ class Simulation:
             (:mod:`nbody.scenario.options`).
 
     Attributes:
-        setup: what the run is: its plan, engine and bodies.
+        setup: what the run is: ``plan`` (engine, scheme, schedule and sizes), ``scenario`` (in the precision of the run),
+            ``engine`` and its ``engine_name`` (``auto`` is replaced by its choice), ``integrator``, ``bodies`` (the
+            particles at the beginning), ``team`` (the ranks) and ``notify``.
         stepper: what moves the bodies.
         recording: what goes to the file.
         resumed: True if an earlier process has begun the run.
@@ -86,7 +89,7 @@ class Simulation:
         ranks, self.resumed = team(), start is not None
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
-        notify = (notify or default_notify()) if ranks.first else _drop
+        notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
         with ranks.agreed():
             asked = asked_for(scenario, particles, values, again=repeats or self.resumed)
@@ -95,7 +98,7 @@ class Simulation:
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self.setup = set_up(asked, ranks, notify, self.resumed)
+            self._be(set_up(asked, ranks, notify, self.resumed))
             self.stepper = Stepper(self.setup)
             if start is not None:
                 from nbody.trajectory.opening import one_line
@@ -103,15 +106,18 @@ class Simulation:
                 with one_line(start.path):
                     self.stepper.restore(start.checkpoint.state, start.step, start.time, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
-            if ranks.first:
-                self.recording = Recording(self.setup, self.stepper, file, self._log)
-            else:
-                self.recording = RecordedElsewhere(self.setup, self.stepper, self.resumed)
-            require_same_machines(ranks, self.engine, self.scope)
+            self.recording = Recording(self.setup, self.stepper, file, self._log, self.resumed)
+            require_same_machines(ranks, self.engine, self.setup.scope)
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
         self._running = False
         self._summary: Summary | None = None
+
+    def _be(self, setup: Setup) -> None:
+        """Take over what the run is."""
+        self.setup, self.plan, self.scenario, self.bodies = setup, setup.plan, setup.scenario, setup.bodies
+        self.engine, self.integrator, self.engine_name = setup.engine, setup.scheme, setup.plan.engine_name
+        self.team, self.notify = setup.team, setup.notify
 
     def _new_log(self, recorded: int = 0) -> CollisionLog | None:
         return None if self.stepper.collisions is None else CollisionLog(self.stepper, self.setup, recorded)
@@ -124,46 +130,6 @@ class Simulation:
         )
 
     # --- What the run is, and where it is ---
-
-    @property
-    def plan(self) -> Plan:
-        """Engine, integrator, schedule and sizes."""
-        return self.setup.plan
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is simulated, in the precision of the run."""
-        return self.setup.scenario
-
-    @property
-    def engine(self) -> Engine:
-        """What computes the forces."""
-        return self.setup.engine
-
-    @property
-    def engine_name(self) -> str:
-        """The name of the engine; ``auto`` is replaced by its choice."""
-        return self.setup.plan.engine_name
-
-    @property
-    def integrator(self) -> Integrator:
-        """What makes the steps."""
-        return self.setup.scheme
-
-    @property
-    def bodies(self) -> Particles:
-        """The particles at the beginning."""
-        return self.setup.bodies
-
-    @property
-    def team(self) -> Team:
-        """The ranks that make this simulation."""
-        return self.setup.team
-
-    @property
-    def notify(self) -> Notify:
-        """Gets the lines for the user."""
-        return self.setup.notify
 
     @property
     def state(self) -> State:
@@ -291,7 +257,7 @@ class Simulation:
             self.recording.redirect(file)
         if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
-        self.setup = self.setup.beginning_with(self.state.count, self.particles)
+        self._be(self.setup.beginning_with(self.state.count, self.particles))
         self.stepper.continue_as(self.setup)
         self._log = self._new_log()
         self.recording.continue_as(self.setup, self._log)
@@ -322,8 +288,8 @@ class Simulation:
             InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
-        calls = calls_of(callback, every, interval, self.stepper, self.setup)
-        return self._run_all(self.progress_events(steps, progress, calls=calls), progress)
+        called = callback_of(callback, every, interval, self.stepper, self.setup)
+        return self._run_all(self.progress_events(steps, progress, callback=called), progress)
 
     def integrate(
         self,
@@ -335,10 +301,10 @@ class Simulation:
         interval: float | None = None,
     ) -> Summary:
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
-        calls = calls_of(callback, every, interval, self.stepper, self.setup)
+        called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
-        return self._run_all(self.progress_events(None, progress, until=until, calls=calls), progress)
+        return self._run_all(self.progress_events(None, progress, until=until, callback=called), progress)
 
     def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None] | None) -> Summary:
         for event in events:
@@ -352,7 +318,7 @@ class Simulation:
         steps: int | None = None,
         progress: Callable[[Progress], None] | None = None,
         until: float | None = None,
-        calls: Calls | None = None,
+        callback: Callback | None = None,
         pace: Pace | None = None,
     ) -> Iterator[ProgressEvent]:
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
@@ -369,7 +335,9 @@ class Simulation:
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
         stepper, recording, facts = self.stepper, self.recording, self.integrator.facts
-        schedule = self.plan.schedule_of_call(steps, until, stepper.clock, self.resumed)
+        schedule = schedule_of_call(
+            self.plan.schedule, self.scenario, self.integrator, stepper.clock, steps, until, self.resumed
+        )
         if not (recording.looks or (facts.adaptive and facts.lengths == "individual")):  # blocks end at frames
             schedule = schedule.ends_alone(self.time)
         with self.team.agreed():
@@ -377,7 +345,7 @@ class Simulation:
         log = [] if self._log is None else [self._log]
         for each in log:
             each.ended = False
-        loop = self.loop(self.setup, stepper, recording, log, calls, pace)
+        loop = self.loop(self.setup, stepper, recording, log, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):
@@ -416,8 +384,8 @@ class Simulation:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
-    def checkpoint_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint, as copies, since the next steps are made while they are written."""
+    def checkpoint_arrays(self) -> dict[str, Any]:
+        """What a checkpoint holds, as copies."""
         return self.stepper.arrays()
 
     def scope(self) -> dict[str, str]:
@@ -430,6 +398,52 @@ class Simulation:
             self.notify(f"interrupted at step {self.steps_made}; continue with: nbody resume {self.output}")
         elif self.output is not None:
             self.notify(f"interrupted at step {self.steps_made}, before the first checkpoint")
+
+
+def simulate(
+    scenario: Scenario | Particles | str | Path,
+    until: float | str | Path | None = None,
+    steps: int | None = None,
+    output: str | Path | None = None,
+    **values: Any,
+) -> "Trajectory":
+    """Run particles, or a scenario, and return the open recording. ::
+
+        run = nbody.simulate(nbody.plummer(1024), until=10.0, dt=0.01, softening=0.05, every=10)
+
+    Args:
+        scenario: what to simulate, as for :class:`Simulation`.
+        until: the time at which the run ends, or the output (as for Simulation); or
+        steps: the number of steps. A scenario may have its own end.
+        output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
+            make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
+            a folder that all hosts see.
+        values: the other arguments of :class:`Simulation`.
+
+    Raises:
+        InputError: as :class:`Simulation`.
+        RunFailed: a number in the state is not finite, or the file can't be written.
+    """
+    from nbody.trajectory import Trajectory
+
+    if isinstance(until, str | os.PathLike):
+        if output is not None:
+            raise InputError(f"simulate: until: must be a time, got {until!r}")
+        until, output = None, until
+    if until is not None and steps is not None:
+        raise InputError("simulate: give 'until' (a time) or 'steps', not both")
+    folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
+    path = team().broadcast(Path(folder.name) / "run.h5" if folder else output)
+    simulation = Simulation(scenario, path, **values)
+    if until is None:
+        simulation.run(steps)
+    else:
+        simulation.integrate(until)
+    assert path is not None
+    with team().agreed():
+        trajectory = Trajectory(path)
+    trajectory.temporary = folder
+    return trajectory
 
 
 class StepCall:
@@ -464,7 +478,14 @@ def _file(
 
 
 def _drop(line: str) -> None:
-    """The messages of a rank other than 0."""
+    """Where the lines go if nobody gets them."""
+
+
+def in_notebook() -> bool:
+    """True if this program is the kernel of a notebook (and not of IPython in a terminal)."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
 
 
 def _require_function(where: str, given: object) -> None:

@@ -12,7 +12,7 @@ from nbody.errors import InputError, RunFailed
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
-from nbody.run.plan import scheme_of
+from nbody.run.choice import scheme_of
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.setup import Setup
 from nbody.state import Frame, State
