@@ -25,8 +25,8 @@ from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import FromArrays, Scenario
-from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
+from nbody.scenario.model import component
 from nbody.state import Column, checkpoint_arrays, itemsize
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Plan:
         """The header of the recording: its size, its scenario and its provenance."""
         from nbody.trajectory import RunHeader, state_bytes
         from nbody.trajectory.events import RECORDED
-        from nbody.trajectory.systems import COLUMNS
+        from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
 
         precision = self.scenario.precision
         columns = (*self.engine_kind.state_type.COLUMNS, *self._added)

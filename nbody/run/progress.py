@@ -1,19 +1,17 @@
-"""Progress, speed and summary of a run, from the values of which it is made."""
+"""Progress, speed and summary of a run."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING
 
-from nbody.diagnostics.energy import Energies
-from nbody.integrators.integrator import SchemeReport
-from nbody.run.recording import Recording
-from nbody.run.schedule import StepSchedule
-from nbody.run.setup import Setup
-from nbody.run.stepper import Stepper
-from nbody.run.watch import HEARTBEAT
-from nbody.scenario.units import Units
 from nbody.state import State
+
+if TYPE_CHECKING:
+    from nbody.scenario.units import Units
+
+HEARTBEAT = 0.2
+"""Seconds between updates of the progress and synchronizations with the device."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Progress:
     fraction: float = 0.0
     observed: Mapping[str, float] = field(default_factory=dict)
     """The scenario's observables of the latest frame that are single numbers."""
-    units: Units | None = None
+    units: "Units | None" = None
     """The scenario's."""
 
 
@@ -141,66 +139,3 @@ class Clock:
     def steps_per_heartbeat(self) -> int:
         """How many steps may be queued before the next look: one until the rate is known."""
         return max(1, int(self.steps_per_s * HEARTBEAT / 2))
-
-
-class RunStatus:
-    """What a call of a run tells of itself.
-
-    Args:
-        setup, stepper, recording: of the run.
-        clock: the wall time of the call.
-    """
-
-    def __init__(self, setup: Setup, stepper: Stepper, recording: Recording, clock: Clock) -> None:
-        self._setup, self._stepper, self._recording, self._clock = setup, stepper, recording, clock
-        self._first, self._single = stepper.clock.step, self._report.body_steps or 0
-
-    @property
-    def _report(self) -> SchemeReport:
-        return self._stepper.scheme.report(self._stepper.motion)
-
-    def progress(self, energies: Energies | None = None, doing: str = "", fraction: float = 0.0) -> Progress:
-        """The progress at this moment; ``doing`` and ``fraction`` describe a long step."""
-        stepper, schedule, rates = self._stepper.clock, self._recording.schedule, self._rates
-        return Progress(
-            step=stepper.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=stepper.time,
-            energy_error=(energies or self._recording.energies).error,
-            fraction_done=schedule.fraction(stepper.step, stepper.time), doing=doing, fraction=fraction,
-            observed=self._recording.observed, units=self._setup.scenario.units, **rates,
-        )  # fmt: skip
-
-    def summary(self, interrupted: bool) -> Summary:
-        """The summary at the end of the call."""
-        setup, stepper, energies = self._setup, self._stepper, self._recording.energies
-        scenario, collisions, body_steps = setup.scenario, stepper.collisions, self._report.body_steps
-        done = stepper.clock.step - self._first
-        path = self._recording.path
-        return Summary(
-            name=scenario.name, output=None if path is None else str(path), engine=setup.plan.engine_name,
-            device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
-            integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=done, step=stepper.clock.step,
-            time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
-            energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
-            frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
-            blocks=done if body_steps is not None and stepper.scheme.facts.adaptive else None,
-            body_steps=None if body_steps is None else body_steps - self._single,
-            time_unit=scenario.units.time if scenario.units else "",
-            collisions=collisions.count if collisions else None,
-            particles_left=len(collisions.slots) if collisions else None,
-            collision_energy=collisions.energy if collisions else None, **self._rates,
-        )  # fmt: skip
-
-    @property
-    def _rates(self) -> "Rates":
-        """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
-        rate, report = self._clock.steps_per_s, self._report
-        bodies = rate * report.bodies_per_step if self._setup.engine.can.is_tree else None
-        return {"steps_per_s": rate, "interactions_per_s": rate * report.pairs_per_step, "bodies_per_s": bodies}
-
-
-class Rates(TypedDict):
-    """The rates of :class:`Progress` and :class:`Summary`."""
-
-    steps_per_s: float
-    interactions_per_s: float
-    bodies_per_s: float | None

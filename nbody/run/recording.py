@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.observables import measured
 from nbody.run.guards import check_finite
@@ -241,7 +242,6 @@ class Recording(Observer):
     def _writer(self, file: "Output") -> "TrajectoryWriter":
         from nbody.run.force_error import force_errors
         from nbody.trajectory import state_bytes
-        from nbody.trajectory.provenance import collect_provenance
 
         setup, state = self._setup, self._stepper.state
         initial = setup.scenario.initial
@@ -256,7 +256,7 @@ class Recording(Observer):
             known["force_error"] = force_errors(
                 setup.engine, state, setup.bodies.mass, seed if isinstance(seed, int) else 1
             )
-        header = setup.plan.header(**collect_provenance(**known))
+        header = setup.plan.header(**machine.provenance(**known))
         if file.start is None:
             header = replace(header, state_bytes=state_bytes(self._stepper.arrays(), self._meta()))
         return file.open(setup.bodies, header, self.schedule, self.frames, self._stepper.clock.reached)

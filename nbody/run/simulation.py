@@ -31,7 +31,7 @@ from nbody.state import State
 if TYPE_CHECKING:
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
-    from nbody.trajectory.events import EventTable
+    from nbody.trajectory.tables import Table
 
 
 class Simulation:
@@ -198,11 +198,11 @@ class Simulation:
         return self.stepper.at(time_given("at: ", time, self.scenario))
 
     @property
-    def events(self) -> "EventTable":
+    def events(self) -> "Table":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        from nbody.trajectory.events import EventTable, no_events
+        from nbody.trajectory.events import event_table, no_events
 
-        return EventTable(no_events() if self._log is None else self._log.rows).shown()
+        return event_table(no_events() if self._log is None else self._log.rows).shown()
 
     @property
     def summary(self) -> Summary | None:

@@ -7,12 +7,10 @@ device calls back regularly (:mod:`nbody.compute.waiting`); each of these report
 import time
 from collections.abc import Callable
 
+from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
 from nbody.run.stepper import Stepper
 from nbody.state import Outputs
-
-HEARTBEAT = 0.2
-"""Seconds between updates of the progress and synchronizations with the device."""
 
 LONG = 0.5
 """Seconds after which the progress of a step is shown."""

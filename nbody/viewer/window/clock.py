@@ -1,11 +1,14 @@
-"""The clock that plays a recording."""
+"""The clocks: what keys, time line and canvas ask of one, and the one that plays a recording."""
+
+from abc import ABC, abstractmethod
 
 from nbody.errors import NBodyError
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.transport import Transport
+
+RECORDED, LIVE = "recorded", "live"
 
 SLOWEST, FASTEST = 0.25, 480.0
-"""Limits of the rate, in frames per second."""
+"""Limits of the rate of a playback, in frames per second."""
 
 LOOPS = ("repeat", "there and back", "once")
 """What happens at the end of the recording."""
@@ -14,19 +17,94 @@ REFRESH = 0.5
 """Seconds between checks for new frames, with ``--follow``."""
 
 
+class Transport(ABC):
+    """Chooses the moment to show, and obeys the keys. All methods return at once: long work belongs on a thread.
+
+    Attributes:
+        kind: :data:`RECORDED` or :data:`LIVE`; some keys apply to one of them only.
+        playing: False while paused.
+        message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
+        failure: an error because of which there is nothing more to show: the window closes.
+    """
+
+    kind: str = RECORDED
+    playing: bool = True
+    message: str = ""
+    failure: BaseException | None = None
+
+    @property
+    @abstractmethod
+    def at(self) -> float:
+        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
+
+    @property
+    @abstractmethod
+    def frames(self) -> int:
+        """The number of frames on the time line. With fewer than two there is no time line."""
+
+    @property
+    @abstractmethod
+    def status(self) -> str:
+        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``; shown at all times."""
+
+    @property
+    def frame(self) -> int:
+        """The frame at or before :attr:`at`."""
+        return int(self.at)
+
+    @abstractmethod
+    def advance(self, seconds: float) -> bool:
+        """Let ``seconds`` pass. Returns True if there is something new to draw."""
+
+    @abstractmethod
+    def seek(self, frame: float) -> None:
+        """Show the moment ``frame``, limited to the first and the last frame."""
+
+    @abstractmethod
+    def step(self, frames: int) -> None:
+        """Pause, and move by ``frames`` (of a live simulation: compute that many steps). May be negative."""
+
+    @abstractmethod
+    def faster(self, factor: float) -> None:
+        """Multiply the speed by ``factor``, within limits."""
+
+    def toggle(self) -> None:
+        """Play or pause."""
+        self.playing = not self.playing
+
+    def restart(self) -> None:
+        """The key Home: go to the first frame, and pause (live: back to the initial conditions)."""
+        self.step(-self.frames)
+
+    def finish(self) -> None:
+        """The key End: go to the last frame, and pause (live: to the present)."""
+        self.step(self.frames)
+
+    def reverse(self) -> None:  # noqa: B027
+        """Play in the other direction (recordings)."""
+
+    def next_loop(self) -> None:  # noqa: B027
+        """Choose what happens at the end (recordings)."""
+
+    def record(self) -> None:  # noqa: B027
+        """Start or stop recording (live)."""
+
+    def close(self) -> None:  # noqa: B027
+        """The window is closing: end threads, finish files. May take a moment."""
+
+
 class Playback(Transport):
     """Plays frames at a fixed rate, forward or backward, and begins again at the end.
 
     The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
 
     Args:
-        frames: the number of frames.
+        frames: the number of frames; may be set to a larger number later.
         rate: frames per second.
         follow: wait for new frames at the last frame instead of beginning again.
         source: where :meth:`advance` looks for new frames while ``follow``.
 
     Attributes:
-        frames: may be set to a larger number.
         direction: 1 forward, -1 backward.
         loop: one of :data:`LOOPS`.
     """
@@ -97,20 +175,17 @@ class Playback(Transport):
         self.seek((self.frame if frames > 0 else -int(-self.at // 1)) + frames)
 
     def toggle(self) -> None:
-        """Play or pause. At the end of a recording that plays once, begin again."""
+        # At the end of a recording that plays once, begin again.
         end = self.frames - 1 if self.direction > 0 else 0
         if not self.playing and self.loop == "once" and self.at == end and not self.follow:
             self.seek(self.frames - 1 - end)
         super().toggle()
 
     def faster(self, factor: float) -> None:
-        """Multiply the rate by ``factor``, within :data:`SLOWEST` and :data:`FASTEST`."""
         self.rate = min(max(self.rate * factor, SLOWEST), FASTEST)
 
     def reverse(self) -> None:
-        """Play in the other direction."""
         self.direction, self.playing = -self.direction, True
 
     def next_loop(self) -> None:
-        """The next of :data:`LOOPS`."""
         self.loop = LOOPS[(LOOPS.index(self.loop) + 1) % len(LOOPS)]
