@@ -159,7 +159,7 @@ def announce(folder: str, what: str = "kernels for this machine") -> Announcemen
     """A kernel is being compiled, for that folder (empty if it is not stored there); :meth:`cancel` when it is ready."""
     if not _notify:
         return None
-    timer = Announcement(LONG, _announce_once, [folder, what])
+    timer = threading.Timer(LONG, _announce_once, [folder, what])
     timer.daemon = True
     timer.start()
     return timer
