@@ -3,15 +3,13 @@
 import errno
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 
 import numba
 import numpy as np
 import pytest
-from conftest import random_bodies
+from conftest import program, random_bodies
 from numba.core.compiler import CompileResult
 
 from nbody.cli.progress import messages
@@ -19,7 +17,7 @@ from nbody.compute import cache, cpu_kernels
 from nbody.compute.cpu_kernels import CpuKernelCache, cpu_kernel
 from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_pairs, cpu_roots, cpu_tiles
+from nbody.forces.direct import cpu_pairs, cpu_roots
 from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
@@ -122,15 +120,6 @@ def test_no_number_of_bodies_is_special(count):
     assert (np.abs(a - expected).max(axis=1) <= bound).all()
 
 
-def test_every_body_has_room_in_a_tile():
-    for count in [*range(1, 3000, 7), 16383, 16384, 16385, 20480, 100_000]:
-        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            tiles, _, room = cpu_tiles.Tiles.shape(count, dtype)
-            size = -(-count // tiles)
-            assert tiles * size >= count
-            assert room >= cpu_tiles.STRIDE * -(-size // cpu_tiles.STRIDE)
-
-
 def test_momentum_is_conserved_to_rounding():
     position, mass = rounded("float32", *plummer_sphere(2049))
     a = accelerations(position, mass, softening="plummer", length=0.05, engine="cpu", precision="float32")
@@ -187,7 +176,7 @@ def test_a_spline_is_right_to_rounding():
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_bodies_without_mass_feel_and_do_not_pull(precision):
+def test_bodies_without_mass_are_accelerated_and_exert_no_force(precision):
     position, mass = plummer_sphere(700)
     mass[::3] = 0
     given = {"softening": "cutoff", "length": 0.1, "engine": "cpu", "precision": precision}
@@ -230,7 +219,7 @@ def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses(
     assert a.tobytes() == state.acceleration.tobytes()
 
 
-def test_one_body_alone_feels_nothing():
+def test_one_body_alone_has_no_acceleration():
     a, phi = accelerations([[1.0, 2, 3]], [5.0], engine="cpu", potential=True)
     assert a.tolist() == [[0, 0, 0]]
     assert phi.tolist() == [0]
@@ -322,77 +311,10 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
         assert re.findall(r"vfn?m(?:add|sub)\d+pd.*%zmm", assembly)
 
 
-VISIBLE = """
-from numba import njit
-from llvmlite.binding import Linkage
-from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_pairs, cpu_few, cpu_tiles
-from nbody.compute import kernel
-import numpy as np
-once = njit(lambda x: cpu_few._rsqrt(x) + 1)
-cpu_few._rsqrt(2.0), once(2.0)  # outside of kernels, before them
-accelerations([[float(k), 0, 0] for k in range(100)], [1.0] * 100, engine="cpu", softening="cutoff", potential=True)
-using = kernel("cpu")(lambda x: once(x))
-using(2.0)
-for made in (cpu_pairs.gravitate_for("cutoff", 3, False, "float64"), cpu_tiles.pack, using):
-    (name,) = {each.split("-")[1] for each in [made._cache.name(types) for types in made.overloads]}
-    for one in made.overloads.values():
-        module = one.library._final_module
-        for each in (*module.functions, *module.global_variables):
-            local = each.is_declaration or each.linkage in (Linkage.internal, Linkage.private)
-            assert local or name in each.name, (each.name, each.linkage)
-"""
-
-
-def test_a_kernel_shows_no_name_but_its_own():
+def test_a_kernel_shows_no_name_but_its_own(tmp_path):
     """With Numba's own names, which count from 1, a process that loaded ``cutoff`` in 3-D and ``plummer`` in 2-D, compiled
     by two others, computed forces 255 times too large, every other time."""
-    environment = os.environ | {"XDG_CACHE_HOME": tempfile.mkdtemp()}
-    subprocess.run([sys.executable, "-c", VISIBLE], env=environment, check=True)
-
-
-ORDERS = """
-import sys
-import numpy as np
-from numba import njit
-from nbody.compute import kernel
-
-@njit
-def part(x, n):
-    total = 0.0
-    for k in range(n):
-        total += x[k % len(x)] / (k + 1)
-    if total > 1e30:
-        raise ValueError("large")
-    return total, x
-
-@njit
-def other(x, n):
-    return part(x, n)[0] + 1, (x, n)
-
-def kernels():
-    for times in (2.0, 3.0):
-        @kernel("cpu")
-        def first(x, n):
-            return times * part(x, n)[0], other(x, n)
-
-        @kernel("cpu", parallel=True)
-        def second(x, n):
-            return times * other(x, n)[0] + part(x, n)[0]
-
-        yield from (first, second)
-
-x = np.arange(1.0, 6.0)
-functions = dict(zip("abcdpo", (*kernels(), part, other), strict=True))
-for name in sys.argv[1]:
-    functions[name](x, 7)
-    for each in functions.values():  # those that were called already, and those that were not
-        try:
-            each(1e31 * x, 7)
-        except ValueError as error:
-            assert str(error) == "large"
-print(*(functions[name](x, 7)[0] if name in "acpo" else functions[name](x, 7) for name in "abcdpo"))
-"""
+    program("visible_names", env={"XDG_CACHE_HOME": str(tmp_path)}, check=True)
 
 
 @pytest.mark.slow
@@ -401,11 +323,9 @@ def test_functions_of_kernels_may_be_called_from_python_before_and_after_them(tm
     found = set()
     for order in ("poab", "abpo", "ocpd", "dpcoba"):
         for _ in range(2):
-            environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / order)}
-            run = subprocess.run(
-                [sys.executable, "-c", ORDERS, order], env=environment, capture_output=True, text=True, check=True
+            found.add(
+                program("called_functions", order, env={"XDG_CACHE_HOME": str(tmp_path / order)}, check=True).stdout
             )
-            found.add(run.stdout)
     assert len(found) == 1
 
 
@@ -527,37 +447,11 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
         assert out == "" and error.count("compiling kernels") == terminal and (str(tmp_path) in error) == terminal
 
 
-CACHED = """
-import hashlib
-import numpy as np
-from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_pairs, cpu_rows
-from nbody.forces.reference import direct_sum
-from nbody.integrators import kepler
-from nbody.law import Gravity
-from nbody.state import Outputs
-position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)
-for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
-    right, _ = direct_sum(position, mass, Gravity(softening=softening, length=length))
-    a = accelerations(position, mass, softening=softening, length=length, engine="cpu")
-    assert abs(a - right).max() < 1e-12, softening
-    stats = cpu_pairs.gravitate_for(softening, 3, False, "float64").stats
-    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-rows = cpu_rows.rows_for("plummer", Outputs.JERK, "float32")
-sums = np.zeros((50, cpu_rows.SUMS), np.float32)
-x, v = np.random.default_rng(3).standard_normal((2, 3, 50)).astype("f4")
-rows(np.arange(50), x, v, np.ones(50, "f4"), np.float32(0.01), sums)
-print(hashlib.sha256(sums.tobytes()).hexdigest())
-"""
-
-
 @pytest.mark.slow
-def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path):
     seen = []
     for _ in range(2):
-        run = subprocess.run([sys.executable, "-c", CACHED], capture_output=True, text=True, check=True)
-        seen.append(run.stdout.split())
+        seen.append(program("cached_kernels", env={"XDG_CACHE_HOME": str(tmp_path)}, check=True).stdout.split())
     (*misses, compiled), (*hits, loaded) = seen
     assert misses == ["0", "1", "0", "1"] and hits == ["1", "0", "1", "0"]
     assert compiled == loaded, "the process that compiles a kernel gets other bits than those that load it"

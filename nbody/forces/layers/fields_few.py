@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.fields.sum import summed
+from nbody.fields.compiled import summed
 
 
 @cache
