@@ -23,22 +23,20 @@ def other(x, n):
     return part(x, n)[0] + 1, (x, n)
 
 
-def kernels():
-    for times in (2.0, 3.0):
+def kernels(times):
+    @kernel("cpu")
+    def first(x, n):
+        return times * part(x, n)[0], other(x, n)
 
-        @kernel("cpu")
-        def first(x, n):
-            return times * part(x, n)[0], other(x, n)
+    @kernel("cpu", parallel=True)
+    def second(x, n):
+        return times * other(x, n)[0] + part(x, n)[0]
 
-        @kernel("cpu", parallel=True)
-        def second(x, n):
-            return times * other(x, n)[0] + part(x, n)[0]
-
-        yield from (first, second)
+    return first, second
 
 
 x = np.arange(1.0, 6.0)
-functions = dict(zip("abcdpo", (*kernels(), part, other), strict=True))
+functions = dict(zip("abcdpo", (*kernels(2.0), *kernels(3.0), part, other), strict=True))
 for name in sys.argv[1]:
     functions[name](x, 7)
     for each in functions.values():  # those that were called already, and those that were not
