@@ -131,7 +131,7 @@ LINES = {
     "cli": 2932,
     "diagnostics": 883,
     "fields": 705,
-    "compute": 2170,
+    "compute": 2392,
     "forces": 11328,
     "exchange": 886,
     "initial": 2610,

@@ -72,8 +72,7 @@ def within_for(law_name: str) -> Callable:
             for i in range(s * n, (s + 1) * n):
                 of_one(i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
 
-    found: Callable = within
-    return found
+    return within
 
 
 def energies(
