@@ -22,13 +22,13 @@ def engine_of_systems(
 
     The schemes compute the forces; the engine adds the energies of frames, in float64 on every device.
     """
-    written, systems = scenario.engine.name, asked["systems"]
+    written = scenario.engine.name
     entry = ENGINES.get(check_name(written, scenario.where("engine")).partition(":")[0])
     if written == "auto":
         from nbody import compute
 
         on_gpu, missing = (
-            systems_engine("gpu", systems),
+            systems_engine("gpu"),
             compute.why_unavailable() or "the simulator" * compute.SIMULATED,
         )
         why = (
@@ -38,12 +38,12 @@ def engine_of_systems(
         )
         if not why:
             return "gpu", "one lane of a warp per planet", on_gpu
-        return "cpu", why.partition("; choose")[0], systems_engine("cpu", systems)
+        return "cpu", why.partition("; choose")[0], systems_engine("cpu")
     if written != "gpu" and (entry is None or entry.variants or entry.package or "tree" in entry.tags):
         where = scenario.where("engine", "ensemble")
         raise InputError(f"{where}an ensemble runs on engine cpu or gpu, not on '{written}'")
     device = "gpu" if entry is None or "gpu" in entry.tags else "cpu"
-    return device, "", systems_engine(device, systems)
+    return device, "", systems_engine(device)
 
 
 def check_ensemble(scenario: Scenario, integrator: Integrator, bodies: int, schedule: Schedule) -> None:

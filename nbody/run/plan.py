@@ -280,9 +280,10 @@ def _plan_of_systems(
     """The plan of an ensemble."""
     asked = asked_of_run(scenario, count, team().size)
     name, why, kind = ensemble.engine_of_systems(scenario, integrator, asked)
-    options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+    options: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
     require_support(scenario, kind, scenario.precision, asked)
     ensemble.check_ensemble(scenario, integrator, count, schedule)
+    options = options.of(asked["systems"])
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
 
 
