@@ -78,22 +78,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
+def test_invalid_options_are_refused_before_anything_is_measured(arguments, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["bench", "matmul", *arguments.split()]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("error: ") and BAD[arguments] in err and err.count("\n") == 1
-    assert out == "" and list(tmp_path.iterdir()) == []
-
-
-def test_without_a_gpu_one_line_says_what_works_all_the_same(no_card, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for options in ([], ["--rungs", "numpy", "k06"]):
-        assert main(["bench", "matmul", *options]) == 2
-        err = capsys.readouterr().err
-        assert err.startswith("error: nbody bench matmul: there is no NVIDIA GPU to measure here (it was taken out)")
-        assert "--rungs k00 numpy and --explain RUNG need none" in err and err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert BAD[arguments] in refused("bench", "matmul", *arguments.split()) and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.filterwarnings("error")
@@ -113,13 +100,6 @@ def test_the_processors_rungs_are_measured_without_a_gpu_and_slow_ones_left_out(
         assert row["seconds"] or (row["size"] == 65 and "left out: one product would take about" in row["note"])
     assert all(row["seconds"] for row in rows if row["size"] == 48)
     assert "not measured: cuBLAS (it was taken out)" in err and (tmp_path / "matmul.png").exists()
-
-
-def test_a_pilot_tells_the_rate_of_a_rung_on_the_processor():
-    assert 1e6 < suite._pilot(LADDER.load("numpy"), "float32") < 1e15
-
-
-# --- Explanations -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -240,7 +220,7 @@ def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
     assert row.wrong and row.seconds is None and row.note == "the result is wrong; it was not timed"
 
 
-def test_what_does_not_fit_is_one_line(monkeypatch):
+def test_sizes_beyond_memory_are_refused(monkeypatch):
     monkeypatch.setattr("nbody.compute.facts", lambda: SimpleNamespace(memory_free=1 << 30))
     with pytest.raises(InputError, match=r"--sizes: products of 10000000x10000000 matrices in float64 need .* memory"):
         products.check_fits(10_000_000, "float64", on_gpu=True)

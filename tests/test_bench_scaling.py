@@ -46,6 +46,5 @@ def test_the_engines_that_divide_their_work_are_measured_if_named(monkeypatch):
 
 @pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
-def test_other_engines_are_refused_in_one_line(capsys, engine):
-    assert main(["bench", "scaling", "--engines", engine]) == 2
-    assert f"--engines: '{engine}': it computes" in capsys.readouterr().err
+def test_engines_that_ranks_do_not_divide_are_refused(refused, engine):
+    assert f"--engines: '{engine}': it computes" in refused("bench", "scaling", "--engines", engine)

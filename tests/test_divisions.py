@@ -76,7 +76,7 @@ def check_divisions(make, total, *sizes):
         for steps in division:
             scheme.advance(motion, steps)  # the loop of a run divides its calls by the clock
         assert simulation.steps_made == total
-        ends.append({"time": simulation.time} | simulation.checkpoint_arrays())
+        ends.append({"time": simulation.time} | simulation.stepper.arrays())
     for end in ends[1:]:
         assert end.keys() == ends[0].keys()
         for name, values in ends[0].items():
@@ -131,7 +131,7 @@ def check_times(make, end, output=None):
 
 def what_is_kept(simulation):
     """The moment, and everything that a checkpoint holds; without accelerations that a scheme does not use."""
-    kept = {"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays()
+    kept = {"time": simulation.time, "step": simulation.steps_made} | simulation.stepper.arrays()
     unused = {"acceleration", "potential", "current"} if simulation.integrator.facts.own_forces else set()
     return {name: kept[name] for name in kept.keys() - unused}
 

@@ -13,18 +13,103 @@ A frame within a step is a shorter step from the beginning of that one, and is n
 """
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import njit, prange
 
+from nbody import compute
+from nbody.forces.direct.cpu_few import adding_pairs
+from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.integrators.leapfrog_adaptive_kernels import rate, steps_for
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
+
+
+def rate_of_pairs(x, v, m, G, length2, scale):
+    """ρ η of (3, N) positions and velocities, to be compiled. ``scale`` is near the result, so that its powers neither
+    overflow nor vanish."""
+    sums, unit = np.zeros(m.size), 1.0 / scale**2
+    for i in prange(m.size):
+        total = 0.0
+        xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
+        for j in range(i):
+            dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+            vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
+            r2 = length2 + dx * dx + dy * dy + dz * dz
+            both = mi + m[j]
+            square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
+            square *= square
+            square *= square
+            total += square * square if both > 0.0 else 0.0
+        sums[i] = total
+    return scale * sums.sum() ** (1 / 16)
+
+
+@cache
+def rate(parallel: bool) -> Callable:
+    """:func:`rate_of_pairs`, compiled."""
+    return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)
+
+
+rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
+
+
+@cache
+def steps_for(softening: str, dimensions: int) -> Callable:
+    """The kernel of a law."""
+    add_pairs = adding_pairs(softening, dimensions)
+
+    def make_steps(x, v, a, m, law, moment, limits, rates, eta, before):
+        """Make steps until the next one would go beyond the end, or can't be made.
+
+        Args:
+            x, v, a: (N, D) positions, velocities and accelerations, changed in place.
+            law: G and the softening length squared.
+            moment: the time, and the largest step.
+            limits: the number of steps, and the time until.
+            rates: ρ of the next step, and ρ(x, v) η.
+            before: three arrays that get x, v and a at the beginning of the last step.
+
+        Returns:
+            The number of steps made, the beginning and the length of the last one, the rates there, and the rates now.
+        """
+        (time, longest), (steps, until), (rate, scale) = moment, limits, rates
+        (G, length2), (x0, v0, a0) = law, before
+        last, earlier = (time, 0.0), (rate, scale)
+        sums, place, speed = np.empty((3, m.size)), np.zeros((3, m.size)), np.zeros((3, m.size))
+        real, done = x.dtype.type, 0
+        while done < steps:
+            h = min(longest, 1 / rate if rate > 0.0 else np.inf)
+            if not (rate >= 0.0 and h < np.inf and time + h != time and time + h <= until):
+                break
+            half, whole = real(h / 2), real(h)
+            for i in range(m.size):
+                for d in range(dimensions):
+                    x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
+                    v[i, d] += a[i, d] * half
+                    x[i, d] += v[i, d] * whole
+            add_pairs(x, m, G, length2, sums)
+            for i in range(m.size):
+                for d in range(dimensions):
+                    a[i, d] = sums[d, i]
+                    v[i, d] += a[i, d] * half
+                    place[d, i], speed[d, i] = x[i, d], v[i, d]
+            done, last, earlier = done + 1, (time, h), (rate, scale)
+            time += h
+            if scale > 0.0:
+                scale = rate_alone(place, speed, m, G, length2, scale)
+            rate = 2 * (scale / eta) - rate
+        return done, last, earlier, (rate, scale)
+
+    return compute.kernel("cpu")(make_steps)
+
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""

@@ -84,10 +84,10 @@ class Ensemble(Group):
                 axis = axes[path]
                 found[path] = [axis[i] for i in point // stride % len(axis)]
                 stride *= len(axis)
-        for place, (path, values) in enumerate(self.vary.items()):
+        for index, (path, values) in enumerate(self.vary.items()):
             if path not in axes:
                 ((name, numbers),) = values.items()
-                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, place])))
+                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, index])))
                 found[path] = DRAWS[name][1](rng, self.count, *_numbers(numbers)).tolist()
         return {path: found[path] for path in self.vary}
 
@@ -108,13 +108,13 @@ def keys_of(path: str) -> Keys:
     return keys
 
 
-def whole_range(values: Any) -> range | None:
+def whole_range(values: object) -> range | None:
     """The numbers of a text such as ``1..64``, with the last; None for all else."""
     found = _RANGE.fullmatch(values.strip()) if isinstance(values, str) else None
     return range(int(found[1]), int(found[2]) + 1) if found else None
 
 
-def _axis(values: Any) -> list[Any] | None:
+def _axis(values: object) -> list[Any] | None:
     """The values of a range or a list; None for a distribution."""
     if (found := whole_range(values)) is not None:
         return list(found)
@@ -130,7 +130,7 @@ def _numbers(values: Any) -> list[float]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
-def _check(values: Any) -> None:
+def _check(values: object) -> None:
     """Raise a ValueError unless these are values that a path may have."""
     if (found := whole_range(values)) is not None:
         if not 0 < found.stop - found.start <= MOST_SYSTEMS:
@@ -143,10 +143,10 @@ def _check(values: Any) -> None:
     ((name, given),) = values.items()
     if name != "linear" and name not in DRAWS:
         raise ValueError(f"unknown distribution {shown(name)}; must be {FORMS}")
-    numbers, wanted = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
+    numbers, takes = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
     real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
-    if not real or len(numbers) != wanted:
-        raise ValueError(f"'{name}' takes {wanted} number{'s' * (wanted > 1)}, got {shown(given)}")
+    if not real or len(numbers) != takes:
+        raise ValueError(f"'{name}' takes {takes} number{'s' * (takes > 1)}, got {shown(given)}")
     if name == "linear" and not (numbers[2] == int(numbers[2]) and 1 <= numbers[2] <= MOST_SYSTEMS):
         raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(numbers[2])}")
     if name in ("uniform", "log_uniform") and not numbers[0] <= numbers[1]:

@@ -40,9 +40,8 @@ from nbody.integrators.blocks.gpu_layout import (
     THREADS,
     UNIT,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_predict import begin, resolve
-from nbody.integrators.blocks.gpu_worker import BlockKernels, Columns, blocks_for
-from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers, room_for
+from nbody.integrators.blocks.gpu_steps import begin, resolve
+from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, BlockKernels, Columns, Workers, blocks_for, room_for
 from nbody.integrators.blocks.memory import PARTS_FROM, parts_for
 from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.integrators.integrator import Motion
