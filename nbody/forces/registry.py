@@ -12,6 +12,7 @@ ENGINES = Registry(
     {
         "reference": _engine("reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": _engine("direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
+        "barnes-hut": _engine("tree.barnes_hut:BarnesHutEngine", "octree of monopoles: a lesson, and a referee", "tree"),
         "cpu-tree": _engine("tree.cpu_engine:CpuTreeEngine", "octree and multipoles, to a chosen accuracy", "tree"),
         "gpu-global": _engine("direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory", "gpu"),
         "gpu-tiled": _engine("direct.gpu_tiled:TiledEngine", "the same with tiles in shared memory", "gpu"),
@@ -41,8 +42,8 @@ STAND_FOR = {
 }
 """Names that stand for an engine, and for which."""
 
-TREES = tuple(each for each in reversed(list(ENGINES)) if "tree" in ENGINES[each].tags)
-"""The engines that ``tree`` stands for, the fastest first."""
+TREES = ("gpu-tree", "cpu-tree")
+"""The engines that ``tree`` stands for, the fastest first; ``barnes-hut`` is a lesson."""
 
 AUTOMATIC = ("auto", "gpu")
 """Names that stand for the fastest engine of this machine, or of its GPU."""

@@ -14,6 +14,7 @@ from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
+from nbody.forces.registry import TREES
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
@@ -111,7 +112,7 @@ def competitors(
         require_device(kind, name)
         for precision in offered:
             check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
-            if kind.can.is_tree:
+            if name in TREES:
                 found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
             found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
