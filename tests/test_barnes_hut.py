@@ -29,7 +29,9 @@ def relative(found, expected):
     return np.linalg.norm(found - expected, axis=1) / np.linalg.norm(expected, axis=1)
 
 
-@pytest.mark.parametrize("law", [SOFTENED, Gravity(1.0, 3, "cutoff", 0.02), Gravity(2.0, 3)], ids=lambda law: law.softening)
+@pytest.mark.parametrize(
+    "law", [SOFTENED, Gravity(1.0, 3, "cutoff", 0.02), Gravity(2.0, 3)], ids=lambda law: law.softening
+)
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_a_small_angle_opens_every_cell_so_that_all_pairs_are_summed(place, law):
     particles = bodies(place(np.random.default_rng(3)))
@@ -50,7 +52,7 @@ def test_the_error_of_monopoles_falls_with_the_square_of_the_angle():
 def test_the_work_per_body_grows_like_the_logarithm_of_their_number():
     """N log N in all (Barnes & Hut 1986): each doubling adds as many interactions as the one before."""
     few, twice, four, eight = (plain(bodies(sphere(n)), 0.7)[2] for n in (2000, 4000, 8000, 16000))
-    assert 0 < eight - four < 1.3 * (twice - few) < 0.3 * few
+    assert 0.7 * (twice - few) < eight - four < 1.3 * (twice - few) and eight < 2 * few
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)

@@ -252,7 +252,7 @@ def test_a_state_has_few_names():
     code = """
 import sys; sys.path.insert(0, 'tests')
 from test_house import MOST_NAMES, public_names
-from nbody.forces.tree.cpu_engine import TreeState
+from nbody.forces.tree.engine_cpu import TreeState
 from nbody.state.device import DeviceState
 for kind in (TreeState, DeviceState):
     names = public_names(kind)

@@ -4,7 +4,7 @@ Arrays with a row of four numbers or several rows per cell, so that a load is 12
 
     place    (C, 4)         centre of mass and radius: x y z r   (of massless cells: the mean of the bodies)
     norms    (C · rows, 4)  M, then P_2/(M r²), P_3/(M r³) … for the acceptance test, float32
-    moments  (C · rows, 4)  M_n of :mod:`nbody.forces.tree.formulas`, float32
+    moments  (C · rows, 4)  M_n of :mod:`nbody.forces.tree.expansions.formulas`, float32
 
 The radius is the largest distance of a body of a leaf, and for other cells the largest of child centre + child radius.
 """
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.expansions import Basis, Operators, operators
-from nbody.forces.tree.gpu_build import ALL_LEVELS
+from nbody.forces.tree.expansions.operators import Basis, Operators, operators
+from nbody.forces.tree.build.cells_gpu import ALL_LEVELS
 from nbody.gpu import cuda
 
 

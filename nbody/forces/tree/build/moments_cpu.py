@@ -10,19 +10,21 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
-from nbody.forces.tree.formulas import m2m_text, norms_text, p2m_text
-from nbody.forces.tree.lanes import padded
-from nbody.forces.tree.octree import Cells
-from nbody.forces.tree.pieces import Variant, compiled, piece
-from nbody.forces.tree.text import Text, name
+from nbody.forces.tree.build.cells_cpu import Cells
+from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text
+from nbody.forces.tree.expansions.text import Text, name
+from nbody.forces.tree.parallel_cpu import inner, kernel
+from nbody.forces.tree.variants import Variant, compiled, for_each_of
+from nbody.forces.tree.walk.lanes_cpu import padded
 
 BOX = 8
 """Numbers per target: the centre of the box, R, half the box's sides, the smallest |a|."""
+
+FEW = 64
+"""A level of fewer cells is described by one thread."""
 
 FINE = 256
 """Cells with more bodies take their radii from their children's spheres (a bound); those with fewer from the bodies."""
@@ -66,10 +68,9 @@ def fields_of(
         known = np.flatnonzero(cells.children == 0)
         for found, given in zip(fields, known_leaves, strict=True):
             found[known] = given[cells.first[known]]
-    # The potential's operators have the same moments; so both variants share this kernel.
-    upward_for(variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none").text())(
-        cells, bodies, scale, known_leaves is None, fields
-    )
+    # The potential's operators have the same moments, and laws other than Plummer's those of Newton's: one kernel serves these.
+    same = variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none")
+    upward_for(same.text())(cells, bodies, scale, known_leaves is None, fields)
     return fields
 
 
@@ -80,25 +81,19 @@ def upward_for(variant: str) -> Callable:
     def upward(cells, bodies, scale, leaves, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
-            if levels[level + 1] - levels[level] < 64:
-                for cell in range(levels[level], levels[level + 1]):
-                    if leaves or cells.children[cell]:
-                        describe(variant, cell, cells, bodies, scale, fields)
-            else:
-                for cell in prange(levels[level], levels[level + 1]):
-                    if leaves or cells.children[cell]:
-                        describe(variant, cell, cells, bodies, scale, fields)
+            begin, end = levels[level], levels[level + 1]
+            describe_each(variant, end - begin, FEW, (begin, cells, bodies, scale, leaves, fields))
 
-    return disk_cached(upward, parallel=True, fastmath=FAST)
+    return kernel(upward, fastmath=FAST)
 
 
 def _describe(variant: Variant) -> Callable:
-    """The compiled function that fills the fields of one cell, whose children are done."""
+    """``describe(k, begin, …)``: fill the fields of cell k of a level, whose children are done."""
     add_bodies, add_child, norms = _add_bodies(variant), _add_child(variant), _norms(variant)
     real, order = variant.real, variant.order
     zero, half, most, alone = real(0), real(0.5), real(np.finfo(variant.real).max), real(ALONE)
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def centre_of(cell, cells, bodies, records, row):
         """Mass and centre of mass."""
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
@@ -123,7 +118,7 @@ def _describe(variant: Variant) -> Callable:
         row[0], row[1], row[2] = x0 + x * over, y0 + y * over, z0 + z * over
         return mass
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def box_of(cell, cells, bodies, scale, boxes):
         """The box of the bodies, and the smallest |a|. Bodies in one place have one error, as one alone has."""
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
@@ -152,7 +147,7 @@ def _describe(variant: Variant) -> Callable:
                 least = boxes[s, 7] if boxes[s, 7] < least else least
         box[7] = least
 
-    @njit(fastmath=FAST | {"nnan"}, error_model="numpy")
+    @inner(fastmath=FAST | {"nnan"})
     def radii(first, count, bodies, cx, cy, cz, bx, by, bz):
         """The largest squares of distances from c (of bodies with mass) and from the centre of the box."""
         source, target = zero, zero
@@ -164,8 +159,11 @@ def _describe(variant: Variant) -> Callable:
             source, target = max(source, r2), max(target, R2)
         return source, target
 
-    @njit(fastmath=FAST, error_model="numpy")
-    def describe(cell, cells, bodies, scale, fields):
+    @inner(fastmath=FAST)
+    def describe(k, begin, cells, bodies, scale, leaves, fields):
+        cell = begin + k
+        if not (leaves or cells.children[cell]):
+            return
         records, moments, boxes = fields.records, fields.moments, fields.boxes
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         row, record, box = moments[cell], records[cell], boxes[cell]
@@ -205,7 +203,7 @@ def _describe(variant: Variant) -> Callable:
     return describe
 
 
-describe = piece(_describe)
+describe_each = for_each_of(_describe)
 
 
 def _add_bodies(variant: Variant) -> Callable:

@@ -6,7 +6,7 @@
 The cells are built before moments and lists are written. Moments begin at the first byte, and lists end at the last one,
 with the list of region 0. The memory holds the lists of all regions and the moments of a third of the cells, which
 are as many cells as there typically are. If there are more cells, fewer lists fit. If the lists of all regions do not fit,
-all groups begin with the root (:mod:`.gpu_regions`).
+all groups begin with the root (:mod:`.walk.regions_gpu`).
 """
 
 import math
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.forces.tree import gpu_build as build
-from nbody.forces.tree import gpu_keys as keys
-from nbody.forces.tree import gpu_momentum as momentum
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_groups import RUN
-from nbody.forces.tree.gpu_moments import rows_of
-from nbody.forces.tree.gpu_regions import LIST
-from nbody.forces.tree.gpu_walk import GROUP
+from nbody.forces.tree import momentum_gpu as momentum
+from nbody.forces.tree.build import cells_gpu as build
+from nbody.forces.tree.build import order_gpu as keys
+from nbody.forces.tree.build.groups_gpu import RUN
+from nbody.forces.tree.build.moments_gpu import rows_of
+from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.walk.regions_gpu import LIST
+from nbody.forces.tree.walk.walk_gpu import GROUP
 from nbody.gpu import cuda
 
 LIST_BYTES = 4 * LIST
@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
 
 def cells_for(count: int, leaf: int) -> int:
     """The cells that fit: typically there are N/8 with leaves of 32, and three times as many fit. (With more
-    the tree ends at a higher level, see :mod:`.gpu_build`.)"""
+    the tree ends at a higher level, see :mod:`.build.cells_gpu`.)"""
     return min(2 * count + 64, 12 * count // leaf + 4096)
 
 
@@ -77,7 +77,7 @@ def forms_of_build(bodies: int, parts: int) -> list[Form]:
 
 
 def forms_of_cells(n: Sizes, basis: Basis, wide: type) -> dict[str, Form]:
-    """The arrays of :class:`~nbody.forces.tree.gpu_tree.DeviceCells`."""
+    """The arrays of :class:`~nbody.forces.tree.tree_gpu.DeviceCells`."""
     local_rows = rows_of(len(basis._replace(potential=True).locals))
     return {
         "_shared": ((n.rows * LIST_BYTES,), np.uint8),
@@ -99,7 +99,7 @@ def forms_of_cells(n: Sizes, basis: Basis, wide: type) -> dict[str, Form]:
 
 
 def forms_of_tree(count: int, leaf: int, basis: Basis, wide: type) -> dict[str, Form]:
-    """The arrays of :class:`~nbody.forces.tree.gpu_tree.DeviceTree`, without those of its cells."""
+    """The arrays of :class:`~nbody.forces.tree.tree_gpu.DeviceTree`, without those of its cells."""
     cells = cells_for(count, leaf)
     return {
         "parts": ((min(keys.PARTS, -(-count // keys.THREADS)), 8), np.float64),

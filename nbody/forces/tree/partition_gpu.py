@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.gpu_groups import TargetRuns
-from nbody.forces.tree.gpu_tree import DeviceTree
+from nbody.forces.tree.build.groups_gpu import TargetRuns
+from nbody.forces.tree.tree_gpu import DeviceTree
 from nbody.gpu import cuda
 from nbody.parallel.devices import Worker
 from nbody.state.device import DeviceState

@@ -7,9 +7,8 @@ more children: no chains of single children, however close bodies are. Bodies wi
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.forces.tree.parallel_cpu import for_each, inner, kernel
 
 FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""
@@ -45,7 +44,7 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
         capacity = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
 
 
-@njit(error_model="numpy")
+@inner
 def _divide(keys, first, count, leaf, dimensions, ends):
     """Find where the children of a cell end; returns their number."""
     start, last = np.int64(first), np.int64(first) + np.int64(count)
@@ -79,50 +78,41 @@ def _divide(keys, first, count, leaf, dimensions, ends):
     return number
 
 
-@njit(error_model="numpy")
-def _adopt(cell, ends, first, count, child, children, parent):
-    """Write the children of a cell."""
-    start = first[cell]
-    for k in range(np.int64(children[cell])):
-        each = np.int64(child[cell]) + k
-        first[each], count[each], parent[each] = start, ends[k] - start, cell
-        start = ends[k]
+@inner
+def _divide_cell(k, begin, keys, leaf, dimensions, table, ends):
+    """Divide cell k of a level that begins with cell ``begin``."""
+    first, count, children = table[0], table[1], table[3]
+    children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
 
 
-def _level(keys, leaf, dimensions, table, ends, begin, end):
-    """Divide the cells of a level, and write those of the next one if it fits; returns its end."""
+@inner
+def _write_children(k, begin, table, ends):
+    """Write the children of cell k of a level."""
     first, count, child, children, parent = table[0], table[1], table[2], table[3], table[4]
-    for k in prange(end - begin):
-        children[begin + k] = _divide(keys, first[begin + k], count[begin + k], leaf, dimensions, ends[k])
-    number = end
-    for cell in range(begin, end):
-        child[cell] = number if children[cell] else 0
-        number += int(children[cell])
-    if number <= table.shape[1]:
-        for k in prange(end - begin):
-            _adopt(begin + k, ends[k], first, count, child, children, parent)
-    return number
+    cell = begin + k
+    start = first[cell]
+    for c in range(np.int64(children[cell])):
+        each = np.int64(child[cell]) + c
+        first[each], count[each], parent[each] = start, ends[k, c] - start, cell
+        start = ends[k, c]
 
 
-_alone = njit(_level, error_model="numpy")
-_together = njit(_level, error_model="numpy", parallel=True)
-
-
-def _build(keys, leaf, dimensions, table, levels, ends):
+@kernel
+def build(keys, leaf, dimensions, table, levels, ends):
     """Fill the table: first, count, child, children, parent. Returns the numbers of cells and levels; that of cells exceeds
     the capacity if it is too small. ``ends`` (capacity, 8) is working memory: where the children of a level's cells end."""
-    depth, begin, end = 0, 0, 1
+    child, children, depth, begin, end = table[2], table[3], 0, 0, 1
     table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
     while begin < end <= table.shape[1]:
         levels[depth] = begin
         depth += 1
-        if end - begin < FEW:
-            number = _alone(keys, leaf, dimensions, table, ends, begin, end)
-        else:
-            number = _together(keys, leaf, dimensions, table, ends, begin, end)
+        for_each(_divide_cell, end - begin, FEW, (begin, keys, leaf, dimensions, table, ends))
+        number = end
+        for cell in range(begin, end):
+            child[cell] = number if children[cell] else 0
+            number += int(children[cell])
+        if number <= table.shape[1]:
+            for_each(_write_children, end - begin, FEW, (begin, table, ends))
         begin, end = end, number
     levels[depth] = end
     return end, depth
-
-
-build = disk_cached(_build)

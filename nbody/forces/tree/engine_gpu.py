@@ -1,10 +1,9 @@
 """``gpu-tree``: the tree on the GPU, built anew for each evaluation, without a number returning to the host.
 
-One evaluation: the box, Morton keys, sort, gather (:mod:`.gpu_keys`, :mod:`.gpu_sort`); cells (:mod:`.gpu_build`); moments
-from the leaves upward (:mod:`.gpu_moments`); a walk per region and per group of neighbours (:mod:`.gpu_regions`,
-:mod:`.gpu_walk`). The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
+One evaluation: the box, Morton keys, sort and gather; the cells; their moments, from the leaves upward; a walk per region and
+per group of neighbours. The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
 sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
-(:mod:`.gpu_partition`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
+(:mod:`.partition_gpu`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
 are all zero, the first evaluation opens cells by an angle, and a second one follows at once.
@@ -20,13 +19,13 @@ from nbody.forces.engine import ForceError, Memory
 from nbody.forces.gpu_engine import GpuEngine
 from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
-from nbody.forces.tree import gpu_momentum as momentum
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_partition import TreePartition
-from nbody.forces.tree.gpu_regions import region_kernel
-from nbody.forces.tree.gpu_tree import DeviceCells, DeviceTree, capacity_for
-from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
+from nbody.forces.tree import momentum_gpu as momentum
+from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.options import FINEST, Settings, TreeOptions, interactions, settings
+from nbody.forces.tree.partition_gpu import TreePartition
+from nbody.forces.tree.tree_gpu import DeviceCells, DeviceTree, capacity_for
+from nbody.forces.tree.walk.regions_gpu import region_kernel
+from nbody.forces.tree.walk.walk_gpu import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
 from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
@@ -78,7 +77,7 @@ SPARSE = 64
 
 class TreeEngine(GpuEngine):
     """An octree and Cartesian multipoles to an accuracy that the user names. The net force Σ m a, which is an error, is
-    subtracted: :mod:`.gpu_momentum`."""
+    subtracted: :mod:`.momentum_gpu`."""
 
     Options = GpuTreeOptions  # type: ignore[assignment]
     can = Abilities(
@@ -191,15 +190,11 @@ class TreeEngine(GpuEngine):
         basis, geometric = self._basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
         law = np.float64(self.gravity.length2), np.float64(self._reach), bound
-        shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
-        bodies = targets.sorted, targets.index, result
         grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(WalkPlan(shape, basis, geometric, keep))
-        regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
-        walk[grid](
-            targets.counts, targets.groups, targets.sequence, targets.costs, *bodies, targets.region_at, *shared,
-            *tree.sources, *law, np.uint32(shift),
-        )  # fmt: skip
+        arrays = targets.targets, result, tree.sources
+        regions[grid](*arrays, *law)
+        walk[grid](*arrays, *law, np.uint32(shift))
 
     def _group(self, targets: int, bodies: int) -> int:
         """The most targets of a group: fewer if they are far apart (1M bodies, one H200: with every 512th 3.6 instead of

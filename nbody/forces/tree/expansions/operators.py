@@ -1,4 +1,4 @@
-"""The operators of :mod:`nbody.forces.tree.formulas` as functions of scalars, for kernels on the CPU and the GPU.
+"""The operators of :mod:`nbody.forces.tree.expansions.formulas` as functions of scalars, for kernels on the CPU and the GPU.
 
 A function takes an expansion as a tuple of scalars and returns one, so that it stays in registers. Its text is compiled by
 whoever asks: ``numba.njit``, ``gpu.device_function``, or Python for tests.
@@ -7,7 +7,7 @@ whoever asks: ``numba.njit``, ``gpu.device_function``, or Python for tests.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from nbody.forces.tree.formulas import (
+from nbody.forces.tree.expansions.formulas import (
     Basis,
     l2l_text,
     l2p_text,
@@ -17,7 +17,7 @@ from nbody.forces.tree.formulas import (
     norms_text,
     p2m_text,
 )
-from nbody.forces.tree.text import Text, name
+from nbody.forces.tree.expansions.text import Text, name
 
 __all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operators", "python_function", "sources"]
 

@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree import gpu_build as build
-from nbody.forces.tree import gpu_groups as groups
-from nbody.forces.tree import gpu_keys as keys
-from nbody.forces.tree import gpu_memory as memory
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_moments import upward_kernels
-from nbody.forces.tree.gpu_regions import LIST
-from nbody.forces.tree.gpu_sort import Sort
+from nbody.forces.tree import memory_gpu as memory
+from nbody.forces.tree.build import cells_gpu as build
+from nbody.forces.tree.build import groups_gpu as groups
+from nbody.forces.tree.build import order_gpu as keys
+from nbody.forces.tree.build.moments_gpu import upward_kernels
+from nbody.forces.tree.build.order_gpu import Sort
+from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.walk.regions_gpu import LIST
+from nbody.forces.tree.walk.target_gpu import Sources, Targets
 from nbody.gpu import cuda, out_of_memory
 
 CELL_THREADS = 128
@@ -37,7 +38,7 @@ class DeviceCells:
         runs: the targets whose forces are computed.
         sequence: the groups in the order in which they are walked.
         costs: interactions per body that the last walk counted, for each run of bodies in Morton order.
-        moments: (rows, 4) float32, which shares memory with the lists: :mod:`.gpu_memory`.
+        moments: (rows, 4) float32, which shares memory with the lists: :mod:`.memory_gpu`.
     """
 
     counts: Any
@@ -94,6 +95,11 @@ class DeviceCells:
         """(T, 4) the bodies in Morton order, in units of the box."""
         return self._first(self._sorted)
 
+    @property
+    def targets(self) -> Targets:
+        """What a walk reads and writes of its targets."""
+        return Targets(*(getattr(self, name) for name in Targets._fields))
+
     def order(self, body: Any, box: Any, rows: Any = None) -> None:
         """Enqueue the sort of all rows of ``body``, or of some."""
         self.count = len(body if rows is None else rows)
@@ -133,7 +139,7 @@ class DeviceTree:
     """The tree over ``count`` bodies: :attr:`cells`, and their moments. The rest as in :class:`DeviceCells`.
 
     Attributes:
-        box: see :mod:`.gpu_keys`.
+        box: see :mod:`.build.order_gpu`.
         begun: True once accelerations of an earlier evaluation exist.
         targets: the cells of other targets; None before there are any.
         partition: how several devices divide the forces; None if this one computes all.
@@ -164,10 +170,10 @@ class DeviceTree:
         return own + DeviceCells.bytes_needed(count, leaf, basis, wide, memory.moment_bytes(basis))
 
     @property
-    def sources(self) -> tuple[Any, ...]:
-        """What a walk reads of the tree: the counts, the cells and the bodies, with the row of each."""
-        cells = self.cells
-        return cells.counts, cells.nodes, self.place, self.norms, self.moments, cells.sorted, cells.index, self.box
+    def sources(self) -> Sources:
+        """What a walk reads of the tree."""
+        c = self.cells
+        return Sources(c.counts, c.nodes, self.place, self.norms, self.moments, c.sorted, c.index, self.box)
 
     def build(self, body: Any, G: float, group: int) -> None:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most

@@ -11,8 +11,8 @@ import numpy as np
 
 from nbody import gpu
 from nbody.forces.gpu_engine import Shape
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_moments import function_of
+from nbody.forces.tree.build.moments_gpu import function_of
+from nbody.forces.tree.expansions.operators import Basis
 
 
 def staged_quadrupole(basis: Basis) -> Callable:
@@ -87,18 +87,20 @@ def quadrupole_pairs(shape: Shape) -> Callable:
 
 
 def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Callable:
-    """``all(bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2)``: add
-    the forces of 32 staged sources on the bodies of a group to the sums, for up to ``most`` bodies per lane at a time. The
-    lanes are divided into parts of ``width``; ``part`` is the one of this lane. A source is the body itself if its staged
-    index is that of the body plus ``shift``."""
+    """``all(group, staged, lanes, run, law)``: add the forces of 32 staged sources on the bodies of a group to the
+    sums, for up to ``most`` bodies per lane at a time.
+
+    ``group``: the bodies and the sums of each warp; ``staged``: the sources, and the index of each; ``lanes``: the warp, the lane,
+    the part of the lane, the lanes per part, and the bodies per lane; ``run``: the number of bodies, the index of all, and
+    the first body; ``law``: ``shift`` and the length squared. A source is the body itself if its staged index is that of the body plus ``shift``.
+    """
     act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
     told_apart = potential and pairs is direct_pairs
 
     def several(bodies_per_lane: int) -> Callable:
-        lines = [
-            "def several(b, bodies, sums, staged, staged_index, warp, lane, part, width, parts, count, index, first, shift, "
-            "length2):"
-        ]
+        lines = ["def several(b, group, staged, lanes, run, law):"]
+        lines += ["    (bodies, sums), (sources, staged_index), (shift, length2) = group, staged, law"]
+        lines += ["    (warp, lane, part, width, parts), (count, index, first) = lanes, run"]
         lines += ["    t, last = lane & (width - one), count - one"]
         here = range(bodies_per_lane)
         for k in here:
@@ -111,7 +113,7 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         lines += ["    s = part", "    while s < thirty_two:"]
         for k in here:
             other = f"staged_index[warp, s] != own{k}" if told_apart else "True"
-            lines += [f"        total{k} = act(total{k}, staged, warp, s, x{k}, y{k}, z{k}, {other}, length2)"]
+            lines += [f"        total{k} = act(total{k}, sources, warp, s, x{k}, y{k}, z{k}, {other}, length2)"]
         lines += ["        s = uint(s + parts)"]
         for k in here:
             lines += [f"    place = uint((b + uint({k})) * thirty_two + lane)"]
@@ -119,41 +121,48 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
         return gpu.device_function(function_of("several", lines, **space))
 
-    one, two, three, four = (several(k) for k in (1, 2, 3, 4))
+    of = {number: several(number) for number in range(1, most + 1)}
+    one, two = of[1], of[2]
 
     @gpu.device_function
-    def by_two(
-        bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
-    ):  # fmt: skip
-        b = 0
-        w, t, s, n, parts = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(count), np.uint32(32 // width)
-        size, last = np.uint32(width), (n, index, first, shift, length2)
+    def unsigned(lanes, run):
+        warp, lane, part, width, _ = lanes
+        count, index, first = run
+        parts = np.uint32(32 // width)
+        lanes = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(width), parts
+        return lanes, (np.uint32(count), index, first)
+
+    @gpu.device_function
+    def by_two(group, staged, lanes, run, law):
+        b, rounds = 0, lanes[4]
+        given = unsigned(lanes, run)
         while b + 1 < rounds:
-            two(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+            two(np.uint32(b), group, staged, given[0], given[1], law)
             b += 2
         if b < rounds:
-            one(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+            one(np.uint32(b), group, staged, given[0], given[1], law)
+
+    if most == 2:
+        return by_two
+    three, four = of[3], of[4]
 
     @gpu.device_function
-    def by_four(
-        bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
-    ):  # fmt: skip
-        b = 0
-        w, t, s, n, parts = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(count), np.uint32(32 // width)
-        size, last = np.uint32(width), (n, index, first, shift, length2)
+    def by_four(group, staged, lanes, run, law):
+        b, rounds = 0, lanes[4]
+        given = unsigned(lanes, run)
         while b < rounds:
             left = rounds - b
             if left == 1:
-                one(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+                one(np.uint32(b), group, staged, given[0], given[1], law)
                 b += 1
             elif left == 2:
-                two(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+                two(np.uint32(b), group, staged, given[0], given[1], law)
                 b += 2
             elif left == 4:
-                four(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+                four(np.uint32(b), group, staged, given[0], given[1], law)
                 b += 4
             else:
-                three(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
+                three(np.uint32(b), group, staged, given[0], given[1], law)
                 b += 3
 
-    return by_two if most == 2 else by_four
+    return by_four

@@ -1,19 +1,28 @@
-"""The order of the bodies of a tree on the GPU: the box around them, their Morton keys, and the bodies in that order.
+"""The order of the bodies on the GPU: the box around them, their Morton keys, a sort, and the bodies in that order.
 
 A few bodies far from all others would make the box so large that the digits of a key no longer tell the others apart. So
 there are two boxes. The inner one is :data:`MARGIN` times as large as the extents of samples of the bodies, of some hundred
 samples those among the smallest eighth, which outliers are not in; if all bodies are in it, it ends where they do. Bodies
 outside are outliers. Their keys are digits of the box around all bodies, after a leading 1, so that outliers are sorted
 behind the others and are a tree of their own.
+
+The stable radix sort is from NVIDIA's CCCL (its Python package ``cuda-cccl``, module ``cuda.compute``). One H200, keys of 63 bits
+with indices of 32: 0.16 ms for 1M bodies, 1.4 ms for 16.7M. The library compiles its kernels in each process, which takes 5 s;
+they are kept in the folder for caches instead.
 """
 
+import contextlib
+import hashlib
 import math
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from nbody import cache as cache_folder
 from nbody import gpu
+from nbody.errors import DeviceError
+from nbody.forces.tree.build.morton import key_for
 from nbody.gpu import cuda
 
 LEVELS = 21
@@ -133,25 +142,7 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
     """``keys_of(body, rows, box, keys, index)``: the Morton key and the index of each body; if ``chosen``, of the bodies
     ``rows`` only."""
 
-    @gpu.device_function
-    def spread3(x):
-        """Two zero bits after each of 21 bits."""
-        x = (x | x << np.uint64(32)) & np.uint64(0x1F00000000FFFF)
-        x = (x | x << np.uint64(16)) & np.uint64(0x1F0000FF0000FF)
-        x = (x | x << np.uint64(8)) & np.uint64(0x100F00F00F00F00F)
-        x = (x | x << np.uint64(4)) & np.uint64(0x10C30C30C30C30C3)
-        return (x | x << np.uint64(2)) & np.uint64(0x1249249249249249)
-
-    @gpu.device_function
-    def spread2(x):
-        """One zero bit after each of 21 bits."""
-        x = (x | x << np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
-        x = (x | x << np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
-        x = (x | x << np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-        x = (x | x << np.uint64(2)) & np.uint64(0x3333333333333333)
-        return (x | x << np.uint64(1)) & np.uint64(0x5555555555555555)
-
-    spread = spread2 if dimensions == 2 else spread3
+    key_of_cells = key_for(dimensions, gpu.device_function)
 
     @gpu.device_function
     def inside(x, low, cells):
@@ -173,11 +164,9 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
             scale = box[CELLS]
             if not (inside(x, box[LOW], scale) and inside(y, box[LOW + 1], scale) and inside(z, box[LOW + 2], scale)):
                 at, cells, key = ALL_LOW, ALL_CELLS, np.uint64(1) << np.uint64(dimensions * LEVELS)
-            key |= spread(digit(x, box[at], box[cells])) << np.uint64(dimensions - 1)
-            key |= spread(digit(y, box[at + 1], box[cells])) << np.uint64(dimensions - 2)
-            if dimensions == 3:
-                key |= spread(digit(z, box[at + 2], box[cells]))
-            keys[k] = key
+            scale = box[cells]
+            cx, cy, cz = digit(x, box[at], scale), digit(y, box[at + 1], scale), digit(z, box[at + 2], scale)
+            keys[k] = key | key_of_cells(cx, cy, cz)
             index[k] = i
 
     return keys_of
@@ -203,3 +192,93 @@ def gather_kernel(wide: type) -> Any:
             gpu.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
 
     return gather
+
+
+class Sort:
+    """Sorts ``keys`` (uint64, (2, N)) and with them ``values`` (uint32, (2, N)), all or the first some: row 0 is the input,
+    and both rows are overwritten. After a call, row ``result`` holds what is sorted.
+
+    Args:
+        bits: the keys are less than 2^bits.
+    """
+
+    def __init__(self, keys: Any, values: Any, bits: int, stream: Any) -> None:
+        self._bits, self._count = bits, 0
+        self._rows = [(keys[k], values[k]) for k in (0, 1)]
+        self._stream = _Stream(stream)
+        self.result = 0
+        if gpu.SIMULATED:
+            return
+        self._sort = _compiled(*self._rows[0])
+        self._temporary = cuda.device_array(1, np.uint8)
+        self(keys.shape[1])  # shows which row holds the result
+
+    @staticmethod
+    def bytes_needed(count: int) -> int:
+        """About as many bytes as the library asks for."""
+        return count // 4 + (1 << 20)
+
+    def __call__(self, count: int) -> None:
+        """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after one that was not.)"""
+        if gpu.SIMULATED:
+            keys, values = (array[:count].copy_to_host() for array in self._rows[0])
+            order = np.argsort(keys, kind="stable")
+            self._rows[0][0][:count].copy_to_device(keys[order])
+            self._rows[0][1][:count].copy_to_device(values[order])
+            return
+        if count != self._count:
+            self._count = count
+            if (size := self._call(None)) > self._temporary.size:
+                self._temporary = cuda.device_array(size, np.uint8)
+        self._call(self._temporary)
+
+    def _call(self, temporary: Any) -> int:
+        from cuda.compute import DoubleBuffer
+
+        keys, values = (DoubleBuffer(a, b) for a, b in zip(*self._rows, strict=True))
+        size = self._sort(
+            temp_storage=temporary, d_in_keys=keys, d_out_keys=None, d_in_values=values, d_out_values=None,
+            num_items=self._count, begin_bit=0, end_bit=self._bits, stream=self._stream,
+        )  # fmt: skip
+        self.result = int(keys.selector)
+        return int(size)
+
+
+class _Stream:
+    """A Numba stream for other libraries."""
+
+    def __init__(self, stream: Any) -> None:
+        self._handle = int(stream.handle) if hasattr(stream, "handle") else 0
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+def _compiled(keys: Any, values: Any) -> Any:
+    """The library's sort for these types, from the folder for caches if it is there."""
+    try:
+        import cuda.compute as library
+    except ImportError as error:
+        raise DeviceError(
+            f"engine 'gpu-tree' needs the package cuda-cccl ({error}): pip install 'nbody[cu13]'"
+        ) from error
+    from importlib.metadata import version
+
+    facts = gpu.facts()
+    what = f"{version('cuda-cccl')} {keys.dtype} {values.dtype} {facts.compute_capability} {facts.driver}"
+    name = f"kernels/sort-{hashlib.sha256(what.encode()).hexdigest()[:32]}"
+    pair = {
+        "d_in_keys": library.DoubleBuffer(keys, keys), "d_out_keys": None,
+        "d_in_values": library.DoubleBuffer(values, values), "d_out_values": None,
+    }  # fmt: skip
+    found = cache_folder.load_bytes(name)
+    if found is not None:
+        try:
+            return library.deserialize(found)
+        except Exception:  # it belongs to another version of the library: compile again
+            pass
+    with cache_folder.compiling(cache_folder.kernels()):
+        sort = library.make_radix_sort(**pair, order=library.SortOrder.ASCENDING)
+    with contextlib.suppress(Exception):  # it is only a cache
+        cache_folder.keep_bytes(name, library.serialize(sort))
+    return sort

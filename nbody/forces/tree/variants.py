@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import overload
+from numba import types
+from numba.extending import intrinsic
 
 from nbody.forces.direct import cpu_pairs
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
-from nbody.forces.tree.formulas import Basis
-from nbody.forces.tree.text import Text
+from nbody.forces.tree.expansions.formulas import Basis
+from nbody.forces.tree.expansions.text import Text
+from nbody.forces.tree.parallel_cpu import inner, loop
 
-KERNEL_FILES = [path for path in sorted(Path(__file__).parent.glob("*.py")) if not path.name.startswith("gpu_")]
+KERNEL_FILES = [path for path in sorted(Path(__file__).parent.rglob("*.py")) if not path.stem.endswith("_gpu")]
 SOURCES = cpu_pairs.SOURCES + b"".join(path.read_bytes() for path in KERNEL_FILES)
 """The source code of the kernels, read at import, since the files may change before the first kernel is compiled."""
 
@@ -67,31 +68,26 @@ def variant_of(text: str) -> Variant:
     return Variant(int(order), int(dimensions), law, precision, potential == "True")
 
 
-def piece(build: Callable[[Variant], Callable]) -> Callable:
-    """A function for kernels, ``function(variant, …)``: it calls what ``build`` makes for the variant that a constant
-    string names."""
+def for_each_of(build: Callable[[Variant], Callable]) -> Callable:
+    """``each(variant, count, few, arguments)``: :func:`~nbody.forces.tree.parallel_cpu.for_each` with the function that
+    ``build`` makes for the variant that a constant string names."""
     built = cache(build)
 
-    def function(variant, *arguments):
-        raise NotImplementedError("for kernels only")
+    @intrinsic(prefer_literal=True)
+    def each(typing_context, variant, count, few, arguments):
+        function, arguments = types.Dispatcher(built(variant_of(variant.literal_value))), types.unliteral(arguments)
+        signature = types.void(variant, types.int64, types.int64, arguments)
+        return signature, loop(typing_context, function, arguments)
 
-    @overload(function, prefer_literal=True)
-    def in_a_kernel(variant, *arguments):
-        compiled = built(variant_of(variant.literal_value))
-
-        def function(variant, *arguments):
-            return compiled(*arguments)
-
-        return function
-
-    return function
+    return each
 
 
-def compiled(text: Text, variant: Variant, called: str) -> Callable:
-    """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt`` and ``sqrt``."""
+def compiled(text: Text, variant: Variant, called: str, **known: Any) -> Callable:
+    """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt``, ``sqrt``, ``zero``, and
+    what is ``known`` besides."""
     real = variant.real
     space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()}
     space |= {"rsqrt": roots(real).rsqrt, "compile_for_vectors": compile_for_vectors, "zero": real(0)}
-    space["sqrt"] = math.sqrt
+    space |= {"sqrt": math.sqrt, **known}
     exec("\n".join(text.lines), space)
-    return njit(fastmath=FAST, error_model="numpy")(space[called])
+    return inner(fastmath=FAST)(space[called])

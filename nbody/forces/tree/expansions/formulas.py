@@ -23,7 +23,7 @@ from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
-from nbody.forces.tree.text import AXES, Index, Term, Text, factorials, indices, minus, name, plus
+from nbody.forces.tree.expansions.text import AXES, Index, Term, Text, factorials, indices, minus, name, plus
 
 
 class Basis(NamedTuple):

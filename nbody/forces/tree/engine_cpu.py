@@ -2,22 +2,18 @@
 
 Bodies far away act together. An octree divides the bodies into cells; the moments of a cell act on another cell as a whole,
 and only bodies of neighbouring cells are summed over one by one. A pair of cells is accepted if the estimated error of the
-acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Read
-``formulas.py`` (the expansions), ``box.py``, ``order.py``, ``sort.py`` and ``octree.py`` (the cells), ``upward.py`` (their
-moments), ``walk.py`` (which cell acts on which), ``near.py`` and ``far.py`` (the sums), ``descent.py`` (all of it, cell by
-cell), ``workers.py`` (its threads). Ranks divide the targets.
+acceleration is a small fraction of |a| itself, which is known from the evaluation before (Dehnen 2002, 2014). Ranks divide
+the targets.
 """
 
 import numpy as np
-from numba import prange
 
 from nbody.forces.compute_units import NEAREST, mark_coincident
-from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
-from nbody.forces.tree.tree import HostTree, norms
-from nbody.forces.tree.workers import one_thread_for_few
+from nbody.forces.tree.parallel_cpu import for_each, inner, kernel, one_thread_for_few
+from nbody.forces.tree.tree_cpu import HostTree, norms
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
@@ -102,7 +98,7 @@ class CpuTreeEngine(Engine):
         tree = self._tree(state)
         field = self._field(state, tree, None)
         a, norm = state.acceleration, state.acceleration_norm
-        deliver(field, self._dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS, 4)), a, norm)
+        deliver(field, self._dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS + 1, 4)), a, norm)
         state.progress.report(tree.work.interactions)
         if Outputs.ENERGY in outputs:
             self._fill_potential(state, tree)
@@ -162,38 +158,51 @@ class CpuTreeEngine(Engine):
         return tree
 
 
-def _deliver(field, factor, mass, partial, acceleration, norm):
-    """Accelerations (N, D) and their sizes (N,) from the field (N, 4) and the unit of acceleration, without a net force."""
-    count, dimensions = acceleration.shape
-    size = -(-count // len(partial))
-    for c in prange(len(partial)):
-        for i in range(c * size, min((c + 1) * size, count)):
-            square = factor * 0
-            for k in range(dimensions):
-                a = field[i, k] * factor
-                acceleration[i, k] = a
-                square += a * a
-                partial[c, k] += np.float64(mass[i]) * np.float64(a)
-            norm[i] = np.sqrt(square)
-            partial[c, 3] += np.float64(mass[i]) * np.float64(norm[i])
-    total = np.zeros(4)
-    for c in range(len(partial)):
+@kernel
+def deliver(field, factor, mass, partial, acceleration, norm):
+    """Accelerations (N, D) and their sizes (N,) from the field (N, 4) and the unit of acceleration, without a net force.
+    ``partial`` (CHUNKS + 1, 4) are zeros, for the sums of each chunk and of all."""
+    for_each(_deliver, CHUNKS, 2, (field, factor, mass, partial, acceleration, norm))
+    total = partial[CHUNKS]
+    for c in range(CHUNKS):
         for k in range(4):
             total[k] += partial[c, k]
     if total[3] > 0:
-        for c in prange(len(partial)):
-            for i in range(c * size, min((c + 1) * size, count)):
-                for k in range(dimensions):
-                    acceleration[i, k] = np.float64(acceleration[i, k]) - total[k] / total[3] * np.float64(norm[i])
+        for_each(_subtract, CHUNKS, 2, (total, acceleration, norm))
 
 
-deliver = disk_cached(_deliver, parallel=True)
+@inner
+def _deliver(c, field, factor, mass, partial, acceleration, norm):
+    count, dimensions = acceleration.shape
+    size = -(-count // CHUNKS)
+    for i in range(c * size, min((c + 1) * size, count)):
+        square = factor * 0
+        for k in range(dimensions):
+            a = field[i, k] * factor
+            acceleration[i, k] = a
+            square += a * a
+            partial[c, k] += np.float64(mass[i]) * np.float64(a)
+        norm[i] = np.sqrt(square)
+        partial[c, 3] += np.float64(mass[i]) * np.float64(norm[i])
 
 
-def _add_product(target, rate, factor):
+@inner
+def _subtract(c, total, acceleration, norm):
+    count, dimensions = acceleration.shape
+    size = -(-count // CHUNKS)
+    for i in range(c * size, min((c + 1) * size, count)):
+        for k in range(dimensions):
+            acceleration[i, k] = np.float64(acceleration[i, k]) - total[k] / total[3] * np.float64(norm[i])
+
+
+@kernel
+def add_product(target, rate, factor):
     """target += rate · factor, both of them rounded."""
-    for k in prange(len(target)):
+    for_each(_add_product, CHUNKS, 2, (target, rate, factor))
+
+
+@inner
+def _add_product(c, target, rate, factor):
+    size = -(-len(target) // CHUNKS)
+    for k in range(c * size, min((c + 1) * size, len(target))):
         target[k] += rate[k] * factor
-
-
-add_product = disk_cached(_add_product, parallel=True)

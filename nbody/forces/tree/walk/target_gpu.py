@@ -1,5 +1,5 @@
-"""What the walks of regions and of groups share: the extent of a target, its stack of cells, its lists, and the acceptance
-test."""
+"""What the walks of regions and of groups on the GPU share: their arrays, the extent of a target, its stack of cells and its
+lists."""
 
 import math
 from collections.abc import Callable
@@ -9,29 +9,59 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import CHILD_BITS, CHILD_MASK
-from nbody.forces.tree.gpu_keys import LEVELS
-from nbody.forces.tree.gpu_moments import device_operators, function_of, tuples
+from nbody.forces.tree.build.cells_gpu import CHILD_BITS, CHILD_MASK
+from nbody.forces.tree.build.moments_gpu import device_operators, function_of, tuples
+from nbody.forces.tree.build.order_gpu import LEVELS
+from nbody.forces.tree.criterion import CANCELLED, FIRST_THETA
+from nbody.forces.tree.expansions.operators import Basis
 
 STACK = 32 + 28 * (LEVELS + 1)
 """Room on a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that it holds
 at most 28 entries per level."""
 
-GEOMETRIC = 0.6
-"""The opening angle of a target whose accelerations are not known yet."""
+
+class Targets(NamedTuple):
+    """The arrays of the targets, see :class:`~nbody.forces.tree.tree_gpu.DeviceCells`. ``centres``, ``locals``, ``lists`` and
+    ``listed`` are what regions leave to groups; ``work`` counts interactions, ``costs`` those per body."""
+
+    counts: Any
+    groups: Any
+    sequence: Any
+    costs: Any
+    regions: Any
+    region_at: Any
+    sorted: Any
+    index: Any
+    centres: Any
+    locals: Any
+    lists: Any
+    listed: Any
+    work: Any
+
+
+class Sources(NamedTuple):
+    """The arrays of the tree, see :class:`~nbody.forces.tree.tree_gpu.DeviceTree`."""
+
+    counts: Any
+    nodes: Any
+    place: Any
+    norms: Any
+    moments: Any
+    sorted: Any
+    index: Any
+    box: Any
 
 
 class Target(NamedTuple):
     """Device functions for a warp and its target, a run of bodies in Morton order."""
 
     extent: Callable
-    """extent(bodies, index, acceleration, first, count, factor, lane): the centre of the target's box, half its lengths
-    and the smallest |a|² of the bodies, times ``factor`` squared."""
+    """extent(targets, acceleration, first, count, factor, lane): the centre of the target's box, half its lengths and the
+    smallest |a|² of the bodies, times ``factor`` squared."""
     radius: Callable
-    """radius(bodies, first, count, cx, cy, cz, lane): the largest distance of a body from the centre."""
+    """radius(targets, first, count, centre, lane): the largest distance of a body from the centre."""
     criterion: Callable
-    """criterion(a2, floor, error): open cells by the angle?, the angle, the bound of the error."""
+    """criterion(a2, mass, error): open cells by the angle?, the angle, the bound of the error."""
     roots: Callable
     """roots(counts): the roots of the tree, as an entry of the stack."""
     pop: Callable
@@ -42,16 +72,13 @@ class Target(NamedTuple):
     drop: Callable
     """drop(queue, warp, lane): removes the first 32 of at most 64 values."""
     seen: Callable
-    """seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach): a cell as the target sees it: its norms P and radius
-    r, d², h² (the squared distance of its centre from the target's box), True if h is beyond the reach, and its row of
-    ``nodes``."""
-    accepted: Callable
-    """accepted(P, r, R, d2, angle, theta, bound): True if a cell may act on the target's expansion."""
+    """seen(tree, node, centre, half, reach): a cell as the target sees it: its norms P and radius r, d², h² (the squared
+    distance of its centre from the target's box), True if h is beyond the reach, and its row of ``nodes``."""
     children: Callable
     """children(child, number): the children of a cell as one number, for the stack."""
     expand: Callable
-    """expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane): the expansion with that of the first
-    ``here`` cells of a list, one per lane."""
+    """expand(far, warp, here, tree, centre, length2, expansion, lane): the expansion with that of the first ``here`` cells of
+    a list, one per lane."""
     total: Callable
     """total(values): the sums over the lanes of the numbers of a local expansion."""
 
@@ -61,7 +88,7 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
     """:class:`Target` for expansions, and bodies of the type ``wide``; ``geometric``: cells are opened by the angle."""
     real, f0, half = np.float32, np.float32(0), wide(0.5)
     ops, kept, normed = device_operators(basis), tuples(len(basis.moments)), tuples(basis.order)
-    estimate = estimate_of(basis.order)
+    cancelled, first_theta = real(CANCELLED), real(FIRST_THETA)
 
     @gpu.device_function
     def lowest(x):
@@ -70,34 +97,34 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
         return x
 
     @gpu.device_function
-    def extent(bodies, index, acceleration, first, count, factor, lane):
-        x, y, z, _ = gpu.row(bodies, first)
+    def extent(targets, acceleration, first, count, factor, lane):
+        x, y, z, _ = gpu.row(targets.sorted, first)
         lx, ly, lz, hx, hy, hz = x, y, z, x, y, z
         a2 = real(3e38)
         for k in range(lane, count, 32):
-            x, y, z, _ = gpu.row(bodies, first + k)
+            x, y, z, _ = gpu.row(targets.sorted, first + k)
             lx, ly, lz, hx, hy, hz = min(lx, x), min(ly, y), min(lz, z), max(hx, x), max(hy, y), max(hz, z)
-            ax, ay, az, _ = gpu.row(acceleration, index[np.uint32(first + k)])
+            ax, ay, az, _ = gpu.row(acceleration, targets.index[np.uint32(first + k)])
             ax, ay, az = real(ax) * factor, real(ay) * factor, real(az) * factor
             a2 = min(a2, ax * ax + ay * ay + az * az)
         lx, ly, lz, hx, hy, hz = lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz)
         cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
-        return cx, cy, cz, real(hx - cx), real(hy - cy), real(hz - cz), lowest(a2)
+        return (cx, cy, cz), (real(hx - cx), real(hy - cy), real(hz - cz)), lowest(a2)
 
     @gpu.device_function
-    def radius(bodies, first, count, cx, cy, cz, lane):
-        square = f0
+    def radius(targets, first, count, centre, lane):
+        square, (cx, cy, cz) = f0, centre
         for k in range(lane, count, 32):
-            x, y, z, _ = gpu.row(bodies, first + k)
+            x, y, z, _ = gpu.row(targets.sorted, first + k)
             dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
             square = max(square, dx * dx + dy * dy + dz * dz)
         return real(math.sqrt(-lowest(-square)))
 
     @gpu.device_function
-    def criterion(a2, floor, error):
+    def criterion(a2, mass, error):
         angle = geometric or not a2 > f0
-        theta = real(error) if geometric else real(GEOMETRIC)
-        return angle, theta, real(error) * max(math.sqrt(a2), floor)
+        theta = real(error) if geometric else first_theta
+        return angle, theta, real(error) * max(math.sqrt(a2), cancelled * mass)
 
     @gpu.device_function
     def children(child, number):
@@ -144,50 +171,27 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
         gpu.sync_warp()  # the next value may go to the place of another lane
 
     @gpu.device_function
-    def seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach):
-        x, y, z, r_wide = gpu.row(place, node)
-        r, P = real(r_wide), normed.load(norms, node)
+    def seen(tree, node, centre, half_lengths, reach):
+        (cx, cy, cz), (ex, ey, ez) = centre, half_lengths
+        x, y, z, r_wide = gpu.row(tree.place, node)
+        r, P = real(r_wide), normed.load(tree.norms, node)
         dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
         d2 = dx * dx + dy * dy + dz * dz
         dx, dy, dz = max(abs(dx) - ex, f0), max(abs(dy) - ey, f0), max(abs(dz) - ez, f0)
         h2 = dx * dx + dy * dy + dz * dz
-        return P, r, d2, h2, reach == f0 or h2 > (r + reach) * (r + reach), gpu.row(nodes, node)
+        return P, r, d2, h2, reach == f0 or h2 > (r + reach) * (r + reach), gpu.row(tree.nodes, node)
 
     @gpu.device_function
-    def accepted(P, r, R, d2, angle, theta, bound):
-        if not d2 > real(1e-30):
-            return False
-        q = gpu.rsqrt(d2)
-        d = d2 * q
-        if angle:
-            return r + R < theta * d
-        if r + R < real(0.9) * d and real(0.4) * d > R:
-            return estimate(P, r * q, R * q) * q * q * max(r, R) < bound * (r + R)
-        return False
-
-    @gpu.device_function
-    def expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane):
+    def expand(far, warp, here, tree, centre, length2, expansion, lane):
         if lane < here:
-            node = far[warp, np.uint32(lane)]
-            x, y, z, _ = gpu.row(place, node)
+            node, (cx, cy, cz) = far[warp, np.uint32(lane)], centre
+            x, y, z, _ = gpu.row(tree.place, node)
             dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
-            expansion = ops.m2l(dx, dy, dz, length2, kept.load(moments, node), expansion)
+            expansion = ops.m2l(dx, dy, dz, length2, kept.load(tree.moments, node), expansion)
         return expansion
 
     total = total_over_lanes(len(basis.locals))
-    return Target(
-        extent, radius, criterion, roots, pop, push, drop, seen, accepted, children, expand, total
-    )  # fmt: skip
-
-
-def estimate_of(order: int) -> Callable:
-    """``estimate(P, r/d, R/d)``: 8 Σ_k C(p, k) P_k R^(p-k) / d^p, with P as in the array ``norms``."""
-    lines = ["def estimate(P, s, t):", "    t1, s1 = t, s"]
-    lines += [f"    t{k}, s{k} = t{k - 1} * t, s{k - 1} * s" for k in range(2, order + 1)]
-    terms = [f"c{k} * P[{k - 1}] * s{k}" + (f" * t{order - k}" if k < order else "") for k in range(2, order + 1)]
-    lines += [f"    return P[0] * (c0 * t{order} + {' + '.join(terms)})"]
-    constants: dict[str, Any] = {f"c{k}": np.float32(8 * math.comb(order, k)) for k in range(order + 1)}
-    return gpu.device_function(function_of("estimate", lines, **constants))
+    return Target(extent, radius, criterion, roots, pop, push, drop, seen, children, expand, total)
 
 
 def total_over_lanes(count: int) -> Callable:

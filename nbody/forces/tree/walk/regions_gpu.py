@@ -2,9 +2,9 @@
 
 One warp per region walks the tree from the root. Cells that it accepts for all bodies of the region at once act on the
 region's expansion. Others are opened while they are larger than the region; then they are left to its groups, in a list.
-The groups begin with this list instead of the root (:mod:`.gpu_walk`), and with the region's expansion. If the list is too
+The groups begin with this list instead of the root (:mod:`.walk_gpu`), and with the region's expansion. If the list is too
 long, the groups begin with the root; and all groups do if the lists of all regions do not fit
-(:mod:`.gpu_memory`).
+(:mod:`~nbody.forces.tree.memory_gpu`).
 """
 
 from functools import cache
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.expansions import Basis
-from nbody.forces.tree.gpu_build import REGION_TICKET, REGIONS, ROOM
-from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH
-from nbody.forces.tree.gpu_moments import tuples
-from nbody.forces.tree.gpu_target import STACK, target_functions
+from nbody.forces.tree.build.cells_gpu import REGION_TICKET, REGIONS, ROOM
+from nbody.forces.tree.build.moments_gpu import tuples
+from nbody.forces.tree.build.order_gpu import ACCELERATION, LENGTH
+from nbody.forces.tree.criterion import acceptance_for
+from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.walk.target_gpu import STACK, target_functions
 from nbody.gpu import cuda
 
 LIST = 2048
@@ -32,21 +33,18 @@ NOTHING, FAR, LEFT, OPEN = range(4)
 
 @cache
 def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
-    """``walk_regions(counts, regions, bodies, index, acceleration, centres, locals, lists, listed, work, …)``, for the
-    targets' cells and their :attr:`~nbody.forces.tree.gpu_tree.DeviceCells.regions`; the next four are results, and ``work``
-    counts interactions. Then as in :func:`nbody.forces.tree.gpu_walk.walk_kernel`: the tree and the law."""
+    """``walk_regions(targets, acceleration, tree, length2, reach, error)``: the arguments of
+    :func:`~nbody.forces.tree.walk.walk_gpu.walk_kernel`."""
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
-    local = tuples(len(basis.locals))
+    local, accepted = tuples(len(basis.locals)), acceptance_for(basis.order, gpu.rsqrt, gpu.device_function).accepted
 
     @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
-    def walk_regions(
-        counts, regions, bodies, index, acceleration, centres, locals_, lists, listed, work,
-        tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
-    ):  # fmt: skip
+    def walk_regions(targets, acceleration, tree, length2_of_run, reach_of_run, error):
         stack = cuda.shared.array((WARPS, STACK), np.uint32)
         chosen = cuda.shared.array((WARPS, 32), np.int32)
         far = cuda.shared.array((WARPS, 64), np.int32)
         warp, lane = np.uint32(cuda.threadIdx.x // 32), cuda.threadIdx.x & 31
+        box, counts, regions, lists = tree.box, targets.counts, targets.regions, targets.lists
         length2, reach = real(length2_of_run * box[LENGTH] * box[LENGTH]), real(reach_of_run * box[LENGTH])
         factor = f1 / real(box[ACCELERATION]) if real(box[ACCELERATION]) > f0 else f0
         while True:
@@ -58,22 +56,22 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 break
             first, counted, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
             count = abs(counted)
-            cx, cy, cz, ex, ey, ez, a2 = target.extent(bodies, index, acceleration, first, count, factor, lane)
-            R = target.radius(bodies, first, count, cx, cy, cz, lane)
-            angle, theta, bound = target.criterion(a2, real(0.01) * norms[0, 0], error)
+            centre, half, a2 = target.extent(targets, acceleration, first, count, factor, lane)
+            R = target.radius(targets, first, count, centre, lane)
+            angle, theta, bound = target.criterion(a2, tree.norms[0, 0], error)
             expansion = local.zeros()
             far_count, left, top, done = 0, 0, 1, 0
             if lane == 0:
-                stack[warp, 0] = target.roots(tree_counts)
+                stack[warp, 0] = target.roots(tree.counts)
             gpu.sync_warp()
             while top > 0 or far_count > 0:
                 last, kind, node, children = top == 0, NOTHING, -1, np.uint32(0)
                 if not last:
                     node, top = target.pop(stack, chosen, warp, lane, top)
                 if node >= 0:
-                    P, r, d2, _, clear, cell = target.seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach)
+                    P, r, d2, _, clear, cell = target.seen(tree, node, centre, half, reach)
                     if P[0] > f0:
-                        if clear and target.accepted(P, r, R, d2, angle, theta, bound):
+                        if clear and accepted(P, r, R, d2, angle, theta, bound):
                             kind = FAR
                         elif cell[3] == 0 or r < R:
                             kind = LEFT
@@ -86,7 +84,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 gpu.sync_warp()
                 if far_count >= 32 or (last and far_count > 0):
                     here = min(far_count, 32)
-                    expansion = target.expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane)
+                    expansion = target.expand(far, warp, here, tree, centre, length2, expansion, lane)
                     target.drop(far, warp, lane)
                     far_count -= here
                     done += here
@@ -94,11 +92,11 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
 
             expansion = target.total(expansion)
             if lane == 0:
-                centres[ticket, 0], centres[ticket, 1], centres[ticket, 2] = cx, cy, cz
-                local.store(locals_, ticket, expansion)
-                listed[ticket] = left if left <= LIST else -1
+                targets.centres[ticket, 0], targets.centres[ticket, 1], targets.centres[ticket, 2] = centre
+                local.store(targets.locals, ticket, expansion)
+                targets.listed[ticket] = left if left <= LIST else -1
                 if counted > 0:  # two devices may walk this region
-                    cuda.atomic.add(work, 0, np.int64(done))
+                    cuda.atomic.add(targets.work, 0, np.int64(done))
             gpu.sync_warp()
 
     return walk_regions

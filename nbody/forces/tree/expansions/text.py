@@ -1,4 +1,4 @@
-"""Source text of arithmetic on scalars, from which the operators of :mod:`nbody.forces.tree.expansions` are made."""
+"""Source text of arithmetic on scalars, from which the operators of :mod:`nbody.forces.tree.expansions.operators` are made."""
 
 from collections.abc import Iterable
 from fractions import Fraction

@@ -14,19 +14,22 @@ import numpy as np
 from numba import get_num_threads
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
-from nbody.forces.tree.bodies import SortedBodies
-from nbody.forces.tree.box import root_box
+from nbody.forces.tree.build.cells_cpu import Cells, cells_of
+from nbody.forces.tree.build.moments_cpu import ALONE, fields_of
+from nbody.forces.tree.build.order_cpu import Box, Order, gathered, picked, root_box, sorted_bodies
 from nbody.forces.tree.criterion import rules_for
-from nbody.forces.tree.descent import descend_for
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.pieces import Variant
-from nbody.forces.tree.upward import ALONE
-from nbody.forces.tree.walk_memory import Result, TreeView, WalkMemory
-from nbody.forces.tree.workers import one_thread_for_few, run
+from nbody.forces.tree.parallel_cpu import one_thread_for_few
+from nbody.forces.tree.variants import Variant
+from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
+from nbody.forces.tree.walk.walk_cpu import descend_for
 from nbody.law import LAWS, Gravity
 from nbody.parallel import ALONE as ONE_RANK
 from nbody.parallel import Team
 from nbody.parallel.segments import worth_dividing
+
+TASKS_PER_WORKER = 32
+"""The number of subtrees per thread into which the targets are divided, at least."""
 
 WORKERS_PER_RANK = 16
 """Threads for which the targets are divided if there are several ranks, which must all divide them in the same way."""
@@ -53,6 +56,41 @@ class TreeWork(NamedTuple):
     def interactions(self) -> int:
         """All but the tests."""
         return self.cells + self.multipoles + self.pairs
+
+
+class SortedBodies:
+    """Bodies in Morton order and their cells: the sources and the targets of a tree.
+
+    Args:
+        position: (N, D) in the precision of the kernel.
+        mass: (N,) the same; zeros for points that are no bodies.
+        box: the root cell.
+        units: the kernel's units.
+        leaf: cells with more bodies are divided.
+    """
+
+    def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: ComputeUnits, leaf: int) -> None:
+        with one_thread_for_few(len(mass)):
+            self.order: Order = sorted_bodies(position, box)
+            self.bodies = gathered(position, mass, self.order.order, units.position, units.mass)
+            self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
+
+    def view(self, variant: Variant, scale: np.ndarray) -> TreeView:
+        """The tree for kernels; ``scale`` (N,) is |a| of all bodies in the kernel's units."""
+        with one_thread_for_few(len(self.order.order)):
+            scale = picked(scale, self.order.order)
+            return TreeView(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
+
+    def tasks(self, group: int, workers: int) -> np.ndarray:
+        """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
+        count = self.cells.count
+        most = (
+            max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
+        )
+        above = count[self.cells.parent] > most
+        above[0] = True
+        chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))
+        return chosen[np.argsort(self.cells.first[chosen], kind="stable")].astype(np.int64)
 
 
 class HostTree:
@@ -183,15 +221,14 @@ class HostTree:
         result: Result,
     ) -> None:  # fmt: skip
         """Compute the field of the targets of ``tasks``."""
-        descend = descend_for(variant.text())
+        descend, group = descend_for(variant.text()), self.settings.group
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
+        walk = Walk(sources, targets, same, rules, group, FEW, result)
         while True:
-            memory = WalkMemory.allocate(
-                variant, max(1, min(self._workers, len(tasks))), self.settings.group, self._capacity
-            )
-            counter = np.zeros(1, np.int64)
-            group, last = self.settings.group, len(tasks)
-            if run(descend, sources, targets, last, counter, tasks, same, rules, group, FEW, memory, result):
+            workers = max(1, min(self._workers, len(tasks)))
+            memory = WalkMemory.allocate(variant, workers, group, self._capacity)
+            descend(walk, memory, tasks, np.zeros(1, np.int64))
+            if not memory.counts[:, 4].any():
                 break
             self._capacity *= 4
         self.work = TreeWork(*map(int, memory.counts.sum(0)[:4]))

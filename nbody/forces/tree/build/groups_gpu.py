@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nbody import gpu
-from nbody.forces.tree.gpu_build import (
+from nbody.forces.tree.build.cells_gpu import (
     GROUPS,
     OCTAVE,
     OCTAVES,
@@ -20,7 +20,7 @@ from nbody.forces.tree.gpu_build import (
     TICKET,
     digits_of,
 )
-from nbody.forces.tree.gpu_keys import LEVELS
+from nbody.forces.tree.build.order_gpu import LEVELS
 from nbody.gpu import cuda
 
 RUN = 32

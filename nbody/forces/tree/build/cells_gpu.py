@@ -4,7 +4,7 @@ After the sort a cell is a run of bodies, so one thread per body finds all cells
 of leading digits that neighbouring keys share, body i begins cells of the levels from δ + 1 (δ: the digits shared with the
 body before) to c + 1 (c: the digits shared with the body ``leaf`` places later, so that these cells have more bodies than a
 leaf). Ballots and one scan per level number the cells; the children of a cell are next to each other. There are two roots
-if there are outliers (:mod:`.gpu_keys`), else one: two bodies that share no root share -1 digits.
+if there are outliers (:mod:`.order_gpu`), else one: two bodies that share no root share -1 digits.
 
 If the cells of the deepest levels do not fit the arrays, the tree ends at the last level that fits: its leaves then have
 more bodies, which costs time and no accuracy.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import gpu
-from nbody.forces.tree.gpu_keys import LEVELS
+from nbody.forces.tree.build.order_gpu import LEVELS
 from nbody.gpu import cuda
 
 DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, LEVELS + 9)
