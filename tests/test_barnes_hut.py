@@ -40,8 +40,8 @@ def test_a_small_angle_opens_every_cell_so_that_all_pairs_are_summed(place, law)
 
 
 def test_the_error_of_monopoles_falls_with_the_square_of_the_angle():
-    """The first moment that is left out is the quadrupole, l²/d² of the force; and the median error at θ = 1 is about a per cent
-    (Hernquist 1987)."""
+    """The first moment that is left out is the quadrupole, l²/d² of the force; and the median error at θ = 1 is about a per
+    cent (Hernquist 1987)."""
     particles = bodies(sphere())
     expected = exact(SOFTENED, particles)[0]
     median = [np.median(relative(plain(particles, theta)[0], expected)) for theta in (1.0, 0.5, 0.25)]

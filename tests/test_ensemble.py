@@ -259,7 +259,7 @@ def test_random_values_have_their_distributions():
         ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),
     ],
 )
-def test_wrong_input_is_one_line(changed, message):
+def test_invalid_ensembles_are_refused(changed, message):
     with pytest.raises(InputError, match=message) as refused:
         nbody.Simulation(Scenario.from_dict(pairs_of_planets() | changed))
     assert "\n" not in str(refused.value)

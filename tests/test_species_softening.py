@@ -6,7 +6,7 @@ from conftest import random_bodies
 from samples import made
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, gpu
+from nbody import Scenario, Simulation, Trajectory, compute
 from nbody.errors import InputError
 from nbody.exchange.export import export
 from nbody.forces import ENGINES
@@ -221,7 +221,7 @@ def test_python_takes_a_mapping_for_a_softening():
         ("float64", "mixed", "it computes in float32 or float64, not in mixed; choose --precision float32 or float64"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line(old, new, line):
+def test_invalid_softening_lengths_are_refused(old, new, line):
     assert TEXT.count(old) == 1
     with pytest.raises(InputError) as error:
         Simulation(scenario(TEXT.replace(old, new)))
@@ -244,14 +244,14 @@ def test_rebound_and_its_one_length(tmp_path):
 
 
 def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "none here")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "none here")
     several = law_of("plummer")
 
     def auto(particles, **asked):
         return choose("auto", Problem(several, "float32", particles, **asked)).name
 
     assert auto(1000) == "cpu"
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
     assert auto(1000) == auto(20480) == "gpu-symmetric"
     assert auto(1000, outputs=Outputs.JERK) == "cpu"

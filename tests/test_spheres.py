@@ -303,7 +303,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
         ("hernquist", {"radus": 1}, r"initial.radus: unknown key \(did you mean 'radius'\?\)"),
     ],
 )
-def test_wrong_parameters_are_one_line(generator, own, says):
+def test_invalid_parameters_are_refused(generator, own, says):
     with pytest.raises(InputError, match=says) as caught:
         made(generator, 10, **own)
     assert "\n" not in str(caught.value)

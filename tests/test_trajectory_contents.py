@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -15,6 +14,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from conftest import ROOT, child
 
 from nbody.cli import main
 from nbody.errors import InputError
@@ -27,8 +27,6 @@ from nbody.trajectory.provenance import collect_provenance
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
-ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 DEEP = "[" * 3000 + "]" * 3000
 
 
@@ -79,7 +77,7 @@ def test_reading_verifying_and_resuming_do_without_the_library(sound, tmp_path):
     )
     path = tmp_path / "run.h5"
     path.write_bytes(sound.read_bytes())
-    subprocess.run([sys.executable, "-c", code, path], env=ENVIRONMENT, check=True)
+    child("-c", code, path, check=True)
 
 
 def test_the_library_writes_nothing_to_the_disk(tmp_path):
@@ -170,14 +168,10 @@ FORGED = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_an_index_made_to_do_harm_is_one_line(sound, tmp_path, what):
+def test_an_index_made_to_do_harm_is_refused(sound, tmp_path, what):
     change, message = FORGED[what]
     path = tmp_path / "bad.h5"
-
-    def without_result(index):
-        change(index)
-
-    path.write_bytes(forged(sound, without_result))
+    path.write_bytes(forged(sound, lambda index: change(index) and None))
     with pytest.raises(InputError, match=message) as caught:
         Trajectory(path)
     assert "\n" not in str(caught.value)
@@ -229,7 +223,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkeypatch, what):
+def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch, what):
     monkeypatch.setattr(foreign_file, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
@@ -246,15 +240,13 @@ def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["info", "resume", "rerun", "view"])
-def test_a_newer_format_is_one_line_and_exit_code_2(sound, tmp_path, capsys, command):
+def test_a_newer_format_is_refused(sound, tmp_path, refused, command):
     path = tmp_path / "new.h5"
     path.write_bytes(sound.read_bytes())
     with h5py.File(path, "r+") as file:
         file["nbody"].attrs[layout.VERSION] = 99
-    assert main([command, str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"is written in format version 99, and this nbody reads up to {layout.FORMAT_VERSION}; update nbody" in said
+    line = f"is written in format version 99, and this nbody reads up to {layout.FORMAT_VERSION}; update nbody"
+    assert line in refused(command, path)
 
 
 def test_a_newer_format_is_refused_by_its_index_too(sound, tmp_path):
@@ -318,7 +310,7 @@ def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
 @pytest.mark.parametrize(
     ("number", "says"), [(signal.SIGSEGV, "crashed on it, SIGSEGV"), (signal.SIGPROF, "does not finish reading it")]
 )
-def test_a_library_that_dies_on_a_file_is_one_line(sound, number, says):
+def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
     foreign = ForeignFile(sound)
     assert foreign.describe()["nbody"]["kind"] == "group"
     os.kill(foreign._process.pid, number)
@@ -327,32 +319,24 @@ def test_a_library_that_dies_on_a_file_is_one_line(sound, number, says):
     foreign.close()
 
 
+def asked(sound, *changes, memory):
+    """The process of the library with changes, asked to describe a file."""
+    head = "import sys, numpy; from nbody.trajectory import hdf5_process as process"
+    code = "\n".join([head, *changes, f"process.serve(sys.argv[1], {memory})"])
+    return child("-c", code, sound, input=json.dumps(["describe"]) + "\n", timeout=60)
+
+
 def test_a_library_that_does_not_end_is_ended(sound):
-    code = (
-        "import sys; from nbody.trajectory import hdf5_process as process\n"
-        "process.CPU_SECONDS = 0.2\n"
-        "def describe(*_):\n    while True: pass\n"
-        "process.describe = describe\n"
-        "process.serve(sys.argv[1], 2**33)"
-    )
-    command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
-    done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True)
-    assert done.returncode == -signal.SIGPROF
+    endless = "def describe(*_):\n    while True: pass\nprocess.describe = describe"
+    assert asked(sound, "process.CPU_SECONDS = 0.2", endless, memory=2**33).returncode == -signal.SIGPROF
 
 
 def test_a_library_that_wants_all_memory_gets_an_error(sound):
-    code = (
-        "import sys, numpy; from nbody.trajectory import hdf5_process as process\n"
-        "process.describe = lambda *_: numpy.ones(2**30)\n"
-        "process.serve(sys.argv[1], 2**32)"
-    )
-    command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
-    done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True, check=True)
-    assert "MemoryError" in json.loads(done.stdout)["error"]
+    done = asked(sound, "process.describe = lambda *_: numpy.ones(2**30)", memory=2**32)
+    assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("count", ["40", pytest.param("16000", marks=pytest.mark.campaign)])
 def test_damaged_files_of_all_kinds_are_read_or_refused_by_every_command(count):
-    command = [sys.executable, ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=3000)
+    done = child(ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1", timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr

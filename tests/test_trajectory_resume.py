@@ -155,7 +155,7 @@ def test_an_ended_run_that_was_only_not_closed_is_closed_by_going_on(tmp_path):
         assert run.complete and len(run) == 5
 
 
-def test_going_on_is_refused_in_one_line_where_it_can_not_be(tmp_path):
+def test_a_resume_that_is_impossible_is_refused(tmp_path):
     path = recorded(tmp_path / "run.h5", 3)
     with pytest.raises(InputError, match="holds no checkpoint to go on from"):
         read_checkpoint(path)

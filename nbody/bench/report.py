@@ -70,9 +70,9 @@ def machine() -> Machine:
     reason = card.no_gpu()
     if reason:
         return collect_provenance(gpu=None, no_gpu=reason)  # type: ignore[return-value]
-    from nbody import gpu
+    from nbody import compute
 
-    return collect_provenance(gpu=gpu.facts().name, gpu_facts=asdict(gpu.facts()))  # type: ignore[return-value]
+    return collect_provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
 
 
 @cache

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.diagnostics.density import NEIGHBOURS
 from nbody.diagnostics.gpu_sort import padded, sort
-from nbody.gpu import cuda
 from nbody.particles import Particles
 
 TILE = 128
@@ -46,7 +46,7 @@ class DeviceDensity:
         self._centre = tuple(centre)
         self._tiles = -(-count // TILE)
         self._kernels = build(np.dtype(dtype), particles.dimensions)
-        with gpu.out_of_memory(f"the neighbours of {count} particles", padded(count) * 8 + count * 40):
+        with compute.out_of_memory(f"the neighbours of {count} particles", padded(count) * 8 + count * 40):
             self._keys = cuda.device_array(padded(count), np.uint64)
             self._near = cuda.device_array((count, 4), dtype)
             self._boxes = cuda.device_array((self._tiles, 2, 3), dtype)
@@ -78,7 +78,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
         found = (found | (found << np.uint32(4))) & np.uint32(0x030C30C3)
         return (found | (found << np.uint32(2))) & np.uint32(0x09249249)
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def make_keys(position, cx, cy, cz, inverse_scale, keys):
         i = cuda.grid(1)
         if i >= keys.shape[0]:
@@ -92,7 +92,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
             key = (np.uint64(code) << np.uint64(32)) | np.uint64(i)
         keys[i] = key
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def gather(position, body, keys, inverse_scale, near):
         q = cuda.grid(1)
         if q < near.shape[0]:
@@ -101,7 +101,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
                 near[q, k] = position[i, k] * real(inverse_scale)
             near[q, 3] = body[i, 3]
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def make_boxes(near, boxes):
         thread = cuda.grid(1)
         tile, k = thread // 3, thread % 3
@@ -141,7 +141,7 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
                         distance2[a], distance2[b] = distance2[b], distance2[a]
                         nearest[a], nearest[b] = nearest[b], nearest[a]
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def search(near, keys, boxes, scale, body, density):
         tile = cuda.shared.array((TILE, 3), real)
         ids = cuda.shared.array(TILE, np.uint32)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 
-THREADS = 32 if gpu.SIMULATED else 512  # a simulated thread takes as long as a step of it
+THREADS = 32 if compute.SIMULATED else 512  # a simulated thread takes as long as a step of it
 CHUNK = 2 * THREADS
 """Keys per block: each thread compares one pair at a time."""
 
@@ -38,7 +38,7 @@ def sort(keys: Any, stream: Any) -> None:
         run *= 2
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def compare_in_chunks(keys, first, last):
     """Merge runs of ``first`` to ``last`` keys, as far as both keys of a pair are in one chunk."""
     chunk = cuda.shared.array(CHUNK, np.uint64)
@@ -60,7 +60,7 @@ def compare_in_chunks(keys, first, last):
     keys[start + t], keys[start + t + THREADS] = chunk[t], chunk[t + THREADS]
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def compare_far(keys, run, distance):
     """Compare keys at one distance within runs that are to be merged."""
     t = cuda.grid(1)

@@ -110,7 +110,7 @@ class AddedFields:
         from nbody.fields.device import add_fields
 
         if self._on_device is None:
-            from nbody.gpu import cuda
+            from nbody.compute import cuda
 
             self._on_device = cuda.to_device(self.parameters)
         add_fields(self.functions, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)

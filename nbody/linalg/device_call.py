@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.errors import InputError
 from nbody.linalg.operands import ALIGNMENT, check_operands
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
@@ -29,13 +29,13 @@ def multiply_on_device(load: Callable[[str, Any], Rung], name: str, a: Any, b: A
     ``views``: the ``__cuda_array_interface__`` of a, b and out (None without ``out``)."""
     left, right, target = views
     where = type(a) if target is None else _layout(target)
-    key = name, gpu.current_device(), _layout(left), _layout(right), where
+    key = name, compute.current_device(), _layout(left), _layout(right), where
     call = _CALLS.get(key)
     if call is None:
         call = _prepared(load, name, a, views)
         if len(_CALLS) >= MOST_CALLS:
             _CALLS.clear()
-        _CALLS[name, gpu.current_device(), *key[2:]] = call  # the first call may have made the device current
+        _CALLS[name, compute.current_device(), *key[2:]] = call  # the first call may have made the device current
     return call.run(left, right, target, out)
 
 
@@ -68,20 +68,20 @@ class DeviceCall:
             )
         others = {view["stream"] for view in (left, right, target) if view and view.get("stream")} - {LEGACY_STREAM}
         for stream in others:
-            gpu.cuda.external_stream(stream).synchronize()
+            compute.cuda.external_stream(stream).synchronize()
         self.launch(at_a, at_b, at_c)
         if others:  # the caller's next work on its own stream waits for the product
-            done = gpu.cuda.event(timing=False)
-            done.record(gpu.cuda.legacy_default_stream())
+            done = compute.cuda.event(timing=False)
+            done.record(compute.cuda.legacy_default_stream())
             for stream in others:
-                done.wait(gpu.cuda.external_stream(stream))
+                done.wait(compute.cuda.external_stream(stream))
         return out
 
     def _made(self) -> tuple[Any, int]:
         try:
             return self.make()
         except Exception:
-            with gpu.out_of_memory(self.what, sum(self.sizes)):
+            with compute.out_of_memory(self.what, sum(self.sizes)):
                 return self.make()
 
     def _check_target(self, at_a: int, at_b: int, at_c: int, target: dict) -> None:
@@ -100,7 +100,7 @@ def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple)
     rung.check(shape, dtype)
     if rung.on == "cpu":
         raise InputError(f"the rung '{rung.title}' runs on the CPU; give it NumPy arrays")
-    gpu.require(f"the rung '{rung.title}'")
+    compute.require(f"the rung '{rung.title}'")
     if target is not None:
         found = _matrix(target)
         if tuple(found.shape) != (shape.m, shape.n) or found.dtype != dtype:
@@ -111,7 +111,7 @@ def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple)
     item = dtype.itemsize
     sizes = shape.m * shape.k * item, shape.k * shape.n * item, shape.m * shape.n * item
     what = f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}"
-    with gpu.out_of_memory(what, sum(sizes)):
+    with compute.out_of_memory(what, sum(sizes)):
         launch = rung.launch(shape, dtype)
         assert isinstance(launch, ProductLaunch)
         return DeviceCall(launch.direct(shape, dtype), _maker(a, shape, dtype), sizes, what)
@@ -150,7 +150,7 @@ def _maker(a: Any, shape: ProductShape, dtype: np.dtype) -> Callable[[], tuple[A
     else:
 
         def make() -> tuple[Any, int]:
-            made = gpu.cuda.device_array(size, dtype)
+            made = compute.cuda.device_array(size, dtype)
             return made, made.device_ctypes_pointer.value
 
     return make

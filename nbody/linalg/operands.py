@@ -28,13 +28,15 @@ def multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any
     rung.check(shape, dtype)
     if rung.on == "cpu":
         return _multiply_on_cpu(rung, shape, dtype, a, b, out)
-    from nbody import gpu
+    from nbody import compute
 
-    gpu.require(f"the rung '{rung.title}'")
+    compute.require(f"the rung '{rung.title}'")
     target = out
     if target is None:
         target = (
-            gpu.cuda.device_array((shape.m, shape.n), dtype) if _on_device(a) else np.empty((shape.m, shape.n), dtype)
+            compute.cuda.device_array((shape.m, shape.n), dtype)
+            if _on_device(a)
+            else np.empty((shape.m, shape.n), dtype)
         )
     _check_out(target, shape, dtype, on_device=_on_device(a))
     if _on_device(a):
@@ -43,10 +45,10 @@ def multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any
         rung.launch(shape, dtype)(a, b, target)
         return target
     needed = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * dtype.itemsize
-    with gpu.out_of_memory(f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}", needed):
-        result = gpu.cuda.device_array((shape.m, shape.n), dtype)
+    with compute.out_of_memory(f"a product of {shape.m}x{shape.k} by {shape.k}x{shape.n}", needed):
+        result = compute.cuda.device_array((shape.m, shape.n), dtype)
         launch = rung.launch(shape, dtype)
-        left, right = (gpu.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
+        left, right = (compute.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
         launch(left, right, result)
         target[...] = result.copy_to_host()
     return target

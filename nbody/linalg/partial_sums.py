@@ -4,9 +4,9 @@ that the same product has the same bits every time."""
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
-from nbody.unroll import unrolled
 
 
 @cache

@@ -447,9 +447,9 @@ class Simulation:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
         if self.engine.can.device == "gpu":
-            from nbody import gpu
+            from nbody import compute
 
-            gpu.use_device(devices_of(self.engine)[0])  # in this thread
+            compute.use_device(devices_of(self.engine)[0])  # in this thread
 
     def _check_idle(self) -> None:
         if self._running:

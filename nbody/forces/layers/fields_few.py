@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from nbody.compute.cpu_kernels import sources
 from nbody.fields import sum as of_fields
 from nbody.fields.sum import summed
-from nbody.forces.direct.cpu_cache import sources
 
 _FUNCTIONS: dict[str, tuple[Callable, ...]] = {}
 """The functions of each variant."""

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from pydantic import Field
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.engine import Engine, ForceError, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.particles import Particles
@@ -41,7 +41,8 @@ def _octant(place, middle):
     return (place[0] > middle[0]) + 2 * (place[1] > middle[1]) + 4 * (place[2] > middle[2])
 
 
-def _build(bodies, place, mass, side, child, chain):
+@compute.kernel("cpu")
+def build(bodies, place, mass, side, child, chain):
     """Insert one body after the other into the root cell, whose middle and side are known; then add up the cells.
 
     Args:
@@ -89,10 +90,8 @@ def _build(bodies, place, mass, side, child, chain):
     return nodes
 
 
-build = disk_cached(_build)
-
-
-def _walk(bodies, place, mass, side, child, chain, targets, theta, softening2, nearest2, field):
+@compute.kernel("cpu")
+def walk(bodies, place, mass, side, child, chain, targets, theta, softening2, nearest2, field):
     """Fill ``field`` (T, 4), ax, ay, az and φ of the bodies ``targets``, for G = 1; returns the number of interactions. The
     law of a pair: u = 1/√(max(r², nearest²) + softening²), a force m u³ d beyond ``nearest``, a potential -m u."""
     waiting, interactions = np.empty(8 * DEEPEST + 8 + bodies, np.int64), 0
@@ -120,9 +119,6 @@ def _walk(bodies, place, mass, side, child, chain, targets, theta, softening2, n
                         node_below = chain[node_below]
         field[t, 0], field[t, 1], field[t, 2], field[t, 3] = ax, ay, az, phi
     return interactions
-
-
-walk = disk_cached(_walk)
 
 
 class BarnesHutEngine(Engine):

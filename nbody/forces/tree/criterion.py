@@ -2,13 +2,14 @@
 
 With P_n the norms of a source's moments, r and R the radii of source and target, d the distance of their centres, h the
 distance of the source's centre from the target's box, and |a| the smallest acceleration of the target's bodies in the
-evaluation before, a source acts on the target's expansion (M2L), or on each body of a target that is not divided further (M2P), if
+evaluation before, a source acts on the target's expansion (M2L), or on each body of a target that is not divided further
+(M2P), if
 
     M2L:  r + R < 0.9 d,  R < f d,  8 max(r, R)/(r + R) Σ_k C(p, k) P_k R^(p-k) / d^(p+2) < ε |a|         (Dehnen 2014)
     M2P:  r < 0.9 h,  4 P_3/h^5 < ε |a|          (8 P_(n+1)/h^(n+3) with moments up to degree n > 2)
 
-Of a geometric criterion both are an opening angle: r + R < θ d, r < θ h. (h is d on the CPU and the GPU for a target without size.)
-"""
+Of a geometric criterion both are an opening angle: r + R < θ d, r < θ h. (h is d on the CPU and the GPU for a target without
+size.)"""
 
 import math
 from collections.abc import Callable
@@ -148,8 +149,8 @@ def weights_for(variant: Variant) -> Callable:
 
 
 class Acceptance(NamedTuple):
-    """The criterion for a cell and a target on the GPU, in float32. P are the cell's mass M and P_n/(M r^n), since P_n itself may
-    be too small for float32; ``bound`` is ε |a|; ``angle``: by the opening angle ``theta``."""
+    """The criterion for a cell and a target on the GPU, in float32. P are the cell's mass M and P_n/(M r^n), since P_n
+    itself may be too small for float32; ``bound`` is ε |a|; ``angle``: by the opening angle ``theta``."""
 
     accepted: Callable
     """accepted(P, r, R, d2, angle, theta, bound): True if a cell may act on the target's expansion."""

@@ -1,8 +1,8 @@
 """``gpu-tree``: the tree on the GPU, built anew for each evaluation, without a number returning to the host.
 
-One evaluation: the box, Morton keys, sort and gather; the cells; their moments, from the leaves upward; a walk per region and
-per group of neighbours. The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or points, are
-sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
+One evaluation: the box, Morton keys, sort and gather; the cells; their moments, from the leaves upward; a walk per region
+and per group of neighbours. The launches are the same for any positions, so a CUDA graph replays them. Some bodies, or
+points, are sorted and divided into groups in the same way, and walk the same tree. Several GPUs, or ranks, divide the groups
 (:mod:`.partition_gpu`); the forces at points, or on some bodies, are computed by the first GPU, or by every rank.
 
 The acceptance test needs |a| of the evaluation before, which the state's accelerations hold, also in a checkpoint. If they
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.engine import ForceError, Memory
 from nbody.forces.gpu_engine import GpuEngine
 from nbody.forces.options import GpuOptions
@@ -26,7 +27,6 @@ from nbody.forces.tree.partition_gpu import TreePartition
 from nbody.forces.tree.tree_gpu import DeviceCells, DeviceTree, capacity_for
 from nbody.forces.tree.walk.regions_gpu import region_kernel
 from nbody.forces.tree.walk.walk_gpu import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
-from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
@@ -190,7 +190,7 @@ class TreeEngine(GpuEngine):
         basis, geometric = self._basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
         law = np.float64(self.gravity.length2), np.float64(self._reach), bound
-        grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
+        grid = RESIDENT * compute.facts().multiprocessors, THREADS, targets.stream
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(WalkPlan(shape, basis, geometric, keep))
         arrays = targets.targets, result, tree.sources
         regions[grid](*arrays, *law)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.compute import cuda
 from nbody.forces.tree import momentum_gpu as momentum
 from nbody.forces.tree.build import cells_gpu as build
 from nbody.forces.tree.build import order_gpu as keys
@@ -23,7 +24,6 @@ from nbody.forces.tree.build.moments_gpu import rows_of
 from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.walk.regions_gpu import LIST
 from nbody.forces.tree.walk.walk_gpu import GROUP
-from nbody.gpu import cuda
 
 LIST_BYTES = 4 * LIST
 """Bytes of the list of a region: the rows of the shared memory."""

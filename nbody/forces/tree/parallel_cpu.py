@@ -1,9 +1,8 @@
 """Parallel loops of the CPU tree: a compiled function that Numba's threads call for each number.
 
-``prange`` would compile the body of a loop once more, as a function of its own with wrappers. Threads of Python would compete with
-those of Numba, which spin for some milliseconds after each parallel loop (1e5 bodies on two Zen 4 cores: 4 ms of 24). The
-bits do not depend on the number of threads where no two numbers write to the same place.
-"""
+``prange`` would compile the body of a loop once more, as a function of its own with wrappers. Threads of Python would
+compete with those of Numba, which spin for some milliseconds after each parallel loop (1e5 bodies on two Zen 4 cores: 4 ms
+of 24). The bits do not depend on the number of threads where no two numbers write to the same place."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from numba import get_num_threads, njit, set_num_threads, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 
 SHORT = 1 << 15
 """The most bodies for which one thread orders them and adds up moments. These are some thirty short loops; one ends when
@@ -24,10 +23,11 @@ all threads have arrived: beside another program, when each has had its turn. (1
 WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 
-def kernel(function: Callable, **options: Any) -> Any:
-    """Compile a function that Python calls, and cache it on disk. It allocates no arrays: without counts of references to them, the
-    walk compiles in two thirds of the time."""
-    return disk_cached(function, _nrt=False, **options)
+def kernel(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function that Python calls, and cache it on disk. It allocates no arrays: without counts of references to
+    them, the walk compiles in two thirds of the time."""
+    made = compute.kernel("cpu", _nrt=False, **options)
+    return made if function is None else made(function)
 
 
 def inner(function: Callable | None = None, **options: Any) -> Any:
@@ -49,43 +49,39 @@ def one_thread_for_few(count: int) -> Iterator[None]:
 
 @intrinsic
 def for_each(typing_context, function, count, few, arguments):
-    """``function(k, *arguments)`` for k = 0 … count - 1, divided among Numba's threads, or by this thread alone for less than
-    ``few`` numbers. What the function returns is ignored. Any call of ``numba.get_num_threads`` must have started the threads."""
-    return types.void(function, types.int64, types.int64, arguments), loop(typing_context, function, arguments)
-
-
-def loop(typing_context: Any, function: Any, arguments: Any) -> Callable:
-    """What generates the code of :func:`for_each`, whose last arguments are the count, ``few`` and a tuple."""
+    """``function(k, *arguments)`` for k = 0 … count - 1, divided among Numba's threads, or by this thread alone for less
+    than ``few`` numbers. What the function returns is ignored. Any call of ``numba.get_num_threads`` must have started the
+    threads."""
     signature = function.get_call_type(typing_context, (types.int64, *arguments.types), {})
 
     def generate(context, builder, _, values):
         compiled = function.dispatcher.get_compile_result(signature)
         context.add_linking_libs([compiled.library])
-        total, few, given = values[-3:]
+        _, total, least, given = values
         get_threads = cgutils.get_or_insert_function(builder.module, ir.FunctionType(WORD, []), "get_num_threads")
-        threads = builder.select(builder.icmp_signed("<", total, few), WORD(1), builder.call(get_threads, []))
+        threads = builder.select(builder.icmp_signed("<", total, least), WORD(1), builder.call(get_threads, []))
         data = cgutils.alloca_once_value(builder, cgutils.make_anonymous_struct(builder, [total, threads, given]))
         thread = _thread(context, builder.module, compiled, signature, data.type)
         # The pool adds the number of a thread times the step to the address where its argument begins: 0.
         begin = cgutils.alloca_once_value(builder, ir.Constant(BYTES, None))
         number, step = cgutils.alloca_once_value(builder, threads), cgutils.alloca_once_value(builder, WORD(1))
-        given = [begin, number, step, builder.bitcast(data, BYTES)]
+        places = [begin, number, step, builder.bitcast(data, BYTES)]
         with builder.if_else(builder.icmp_signed("==", threads, WORD(1))) as (one, several):
             with one:
-                builder.call(thread, given)
+                builder.call(thread, places)
             with several:
                 kind = ir.FunctionType(ir.VoidType(), [BYTES] * 5 + [WORD] * 3)
                 pool = cgutils.get_or_insert_function(builder.module, kind, "numba_parallel_for")
-                addresses = [builder.bitcast(each, BYTES) for each in (thread, *given)]
+                addresses = [builder.bitcast(each, BYTES) for each in (thread, *places)]
                 builder.call(pool, [*addresses, WORD(0), WORD(1), threads])
         return context.get_dummy_value()
 
-    return generate
+    return types.void(function, types.int64, types.int64, arguments), generate
 
 
 def _thread(context, module, compiled, signature, data_type):
-    """The LLVM function of a thread, ``thread(arguments, dimensions, steps, data)``, as Numba's pool calls it: for the numbers
-    of as many threads as ``dimensions`` says, from the first argument on."""
+    """The LLVM function of a thread, ``thread(arguments, dimensions, steps, data)``, as Numba's pool calls it: for the
+    numbers of as many threads as ``dimensions`` says, from the first argument on."""
     kind = ir.FunctionType(ir.VoidType(), [BYTES.as_pointer(), WORD.as_pointer(), WORD.as_pointer(), BYTES])
     thread = ir.Function(module, kind, module.get_unique_name("for_each"))
     thread.linkage = "internal"

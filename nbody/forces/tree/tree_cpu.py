@@ -221,7 +221,7 @@ class HostTree:
         result: Result,
     ) -> None:  # fmt: skip
         """Compute the field of the targets of ``tasks``."""
-        descend, group = descend_for(variant.text()), self.settings.group
+        descend, group = descend_for(variant), self.settings.group
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
         walk = Walk(sources, targets, same, rules, group, FEW, result)
         while True:

@@ -1,29 +1,15 @@
-"""Pieces of kernels that are made for one variant: order, dimensions, law, precision, and what is computed.
+"""What the kernels of the CPU tree are made for: order, dimensions, law, precision, and what is computed."""
 
-Kernels are cached on disk, and Numba distinguishes cached kernels by the constants that they close over. So a kernel closes
-over one string, which names its variant and the sources, and the functions that it calls are made from that string.
-"""
-
-import hashlib
 import math
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from nbody.forces.direct import cpu_pairs
-from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
+from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import Basis
 from nbody.forces.tree.expansions.text import Text
-from nbody.forces.tree.parallel_cpu import inner, loop
-
-KERNEL_FILES = [path for path in sorted(Path(__file__).parent.rglob("*.py")) if not path.stem.endswith("_gpu")]
-SOURCES = cpu_pairs.SOURCES + b"".join(path.read_bytes() for path in KERNEL_FILES)
-"""The source code of the kernels, read at import, since the files may change before the first kernel is compiled."""
+from nbody.forces.tree.parallel_cpu import inner
 
 
 class Variant(NamedTuple):
@@ -51,40 +37,10 @@ class Variant(NamedTuple):
         would take very long lists of direct sums."""
         return min(2, self.order - 1) if self.order <= 5 else self.order - 1
 
-    def text(self) -> str:
-        """The string that kernels close over."""
-        return f"{self.order} {self.dimensions} {self.law} {self.precision} {self.potential} {_made_of()}"
-
-
-@cache
-def _made_of() -> str:
-    return hashlib.sha256(SOURCES + str(bare_estimates()).encode()).hexdigest()
-
-
-@cache
-def variant_of(text: str) -> Variant:
-    """The variant that a kernel's string names."""
-    order, dimensions, law, precision, potential, _ = text.split()
-    return Variant(int(order), int(dimensions), law, precision, potential == "True")
-
-
-def for_each_of(build: Callable[[Variant], Callable]) -> Callable:
-    """``each(variant, count, few, arguments)``: :func:`~nbody.forces.tree.parallel_cpu.for_each` with the function that
-    ``build`` makes for the variant that a constant string names."""
-    built = cache(build)
-
-    @intrinsic(prefer_literal=True)
-    def each(typing_context, variant, count, few, arguments):
-        function, arguments = types.Dispatcher(built(variant_of(variant.literal_value))), types.unliteral(arguments)
-        signature = types.void(variant, types.int64, types.int64, arguments)
-        return signature, loop(typing_context, function, arguments)
-
-    return each
-
 
 def compiled(text: Text, variant: Variant, called: str, **known: Any) -> Callable:
-    """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt``, ``sqrt``, ``zero``, and
-    what is ``known`` besides."""
+    """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt``, ``sqrt``, ``zero``,
+    and what is ``known`` besides."""
     real = variant.real
     space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()}
     space |= {"rsqrt": roots(real).rsqrt, "compile_for_vectors": compile_for_vectors, "zero": real(0)}

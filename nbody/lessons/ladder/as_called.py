@@ -12,13 +12,13 @@ CALLS, LARGE = 100, 4096
 
 def as_called(champion: Row, problem: ProductProblem) -> Row:
     """The row of :func:`nbody.linalg.matmul` on device arrays, beside that of its kernel alone."""
-    from nbody import gpu
+    from nbody import compute
     from nbody.linalg import matmul
 
     assert champion.seconds
     a, b, c = problem.on_device
     calls = CALLS if problem.shape.m < LARGE else CALLS // 10
-    took = gpu.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
+    took = compute.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
     fraction = champion.seconds / took
     return replace(
         champion,

@@ -138,9 +138,9 @@ def _row(
     name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **known: Any
 ) -> Callable[..., Row]:
     """A function that makes the row of a product."""
-    from nbody import gpu
+    from nbody import compute
 
-    device = "CPU" if on == "cpu" else gpu.facts().name
+    device = "CPU" if on == "cpu" else compute.facts().name
     known |= {
         "suite": "matmul",
         "name": name,
@@ -175,9 +175,9 @@ def checked_and_timed(
 
 def _peak(dtype: np.dtype) -> float | None:
     """FLOP/s of the card's float pipes; None without a card."""
-    from nbody import gpu
+    from nbody import compute
 
-    return None if card.no_gpu() else gpu.facts().peak(dtype.name)
+    return None if card.no_gpu() else compute.facts().peak(dtype.name)
 
 
 def _run(rung: Rung, problem: ProductProblem) -> tuple[Callable[[], Any], np.ndarray]:

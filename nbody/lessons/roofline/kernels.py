@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
 from nbody.lessons.roofline import slots
 
 
-def pairs_loop(launch: gpu.Launch) -> slots.InstructionCounts | None:
+def pairs_loop(launch: compute.Launch) -> slots.InstructionCounts | None:
     """The instructions of a kernel's innermost loop; None if the kernel computes no pairs."""
-    return _loop(launch.kernel, gpu.machine_code)
+    return _loop(launch.kernel, compute.machine_code)
 
 
 @cache
@@ -18,15 +18,15 @@ def _loop(kernel: Any, machine_code: Any) -> slots.InstructionCounts | None:
     return slots.hottest_loop(slots.disassembled(machine_code(kernel)) or "")
 
 
-def pairs_launch(seen: Sequence[gpu.Launch]) -> gpu.Launch | None:
+def pairs_launch(seen: Sequence[compute.Launch]) -> compute.Launch | None:
     """The launch of a force evaluation that computes the pairs: the largest whose loop has reciprocal square roots."""
     return max((each for each in seen if pairs_loop(each)), key=lambda each: each.blocks * each.threads, default=None)
 
 
-def facts_of(launch: gpu.Launch) -> dict[str, Any]:
+def facts_of(launch: compute.Launch) -> dict[str, Any]:
     """The facts of a launch, by their names in :class:`~nbody.bench.row.Row`. Asks the current device."""
     used, resident = launch.resources(), launch.resident()
-    warps = resident / gpu.facts().multiprocessors * -(-launch.threads // 32)
+    warps = resident / compute.facts().multiprocessors * -(-launch.threads // 32)
     return {
         "kernel": launch.kernel.py_func.__name__,
         "registers": used.registers,
@@ -35,5 +35,5 @@ def facts_of(launch: gpu.Launch) -> dict[str, Any]:
         "threads_a_block": launch.threads,
         "blocks": launch.blocks,
         "waves": launch.blocks / resident,
-        "occupancy": warps / (gpu.threads_per_multiprocessor() / 32),
+        "occupancy": warps / (compute.threads_per_multiprocessor() / 32),
     }

@@ -7,7 +7,7 @@ A row is checked, then timed on the device alone (excluding launches); its bound
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor, EngineCompetitor
 from nbody.bench.forces.problems import ForceProblem, cluster
@@ -51,7 +51,7 @@ def _row(competitor: Competitor, problem: ForceProblem, judge: Judge, notify: No
     row = checked("roofline", competitor, problem, judge, notify)
     if row.error is not None and not row.wrong:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
-        with gpu.launches() as seen:
+        with compute.launches() as seen:
             competitor.evaluate()
         timing = Timing.of(competitor.device_times(_repeats(competitor.expected(judge.count))))
         competitor.learn(judge.count, timing.best)
@@ -66,15 +66,15 @@ def _repeats(expected: float) -> int:
     return max(1, min(wanted, int(LONGEST / expected)))
 
 
-def _explained(row: Row, competitor: Competitor, seen: Sequence[gpu.Launch]) -> Row:
+def _explained(row: Row, competitor: Competitor, seen: Sequence[compute.Launch]) -> Row:
     """The row with its kernel and its bounds."""
     launch = pairs_launch(seen)
     loop = pairs_loop(launch) if launch else None
     if launch is None or loop is None:
-        return bounded(row, gpu.facts(), None).noted(
+        return bounded(row, compute.facts(), None).noted(
             "no loop with reciprocal square roots was found in its machine code"
         )
     assert isinstance(competitor, EngineCompetitor)
     served = 1 + competitor.kind.can.pairs_once
     row = replace(row, interactions_a_root=served, launches=len(seen), **facts_of(launch))
-    return bounded(row, gpu.facts(), InteractionCost.of(loop, served))
+    return bounded(row, compute.facts(), InteractionCost.of(loop, served))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbody.compute import cuda, kernel, mark, out_of_memory
+from nbody.compute.opengl_buffers import SharedBuffers
 from nbody.errors import DeviceError, printable, shortened
-from nbody.gpu import cuda, kernel, mark, out_of_memory
-from nbody.gpu.opengl_buffers import SharedBuffers
 from nbody.state.device import DeviceState
 from nbody.viewer.sources.frames import ShownFrame
 
@@ -33,7 +33,7 @@ UNTRIED = "not yet tried"
 """Whether there is interop is found out when the first slot is drawn."""
 
 
-@kernel
+@kernel("gpu")
 def pack(body, velocity, rows, length, speed, positions, velocities):
     """Copy position and velocity of the bodies ``rows`` (all if it is empty), times ``length`` and ``speed``.
 

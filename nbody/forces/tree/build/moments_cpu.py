@@ -16,8 +16,8 @@ from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.build.cells_cpu import Cells
 from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text
 from nbody.forces.tree.expansions.text import Text, name
-from nbody.forces.tree.parallel_cpu import inner, kernel
-from nbody.forces.tree.variants import Variant, compiled, for_each_of
+from nbody.forces.tree.parallel_cpu import for_each, inner, kernel
+from nbody.forces.tree.variants import Variant, compiled
 from nbody.forces.tree.walk.lanes_cpu import padded
 
 BOX = 8
@@ -68,23 +68,26 @@ def fields_of(
         known = np.flatnonzero(cells.children == 0)
         for found, given in zip(fields, known_leaves, strict=True):
             found[known] = given[cells.first[known]]
-    # The potential's operators have the same moments, and laws other than Plummer's those of Newton's: one kernel serves these.
+    # The potential's operators have the same moments, and laws other than Plummer's those of Newton's: one kernel for these.
     same = variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none")
-    upward_for(same.text())(cells, bodies, scale, known_leaves is None, fields)
+    upward_for(same)(cells, bodies, scale, known_leaves is None, fields)
     return fields
 
 
 @cache
-def upward_for(variant: str) -> Callable:
+def upward_for(variant: Variant) -> Callable:
     """The compiled function ``upward(cells, bodies, scale, leaves, fields)`` that fills the fields, also of ``leaves``."""
+    describe = _describe(variant)
 
+    @kernel(fastmath=FAST)
     def upward(cells, bodies, scale, leaves, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
             begin, end = levels[level], levels[level + 1]
-            describe_each(variant, end - begin, FEW, (begin, cells, bodies, scale, leaves, fields))
+            for_each(describe, end - begin, FEW, (begin, cells, bodies, scale, leaves, fields))
 
-    return kernel(upward, fastmath=FAST)
+    found: Callable = upward
+    return found
 
 
 def _describe(variant: Variant) -> Callable:
@@ -201,9 +204,6 @@ def _describe(variant: Variant) -> Callable:
         box[3] = R
 
     return describe
-
-
-describe_each = for_each_of(_describe)
 
 
 def _add_bodies(variant: Variant) -> Callable:

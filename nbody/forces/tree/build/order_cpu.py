@@ -189,8 +189,8 @@ def _count(c, keys, shift, counts):
 
 @inner
 def _offsets(counts, first):
-    """Turn the counts into the first place of each chunk's bodies with each digit. ``first`` is scratch memory for the bodies of
-    each digit in the chunks before. (Row by row: vectors.)"""
+    """Turn the counts into the first place of each chunk's bodies with each digit. ``first`` is scratch memory for the
+    bodies of each digit in the chunks before. (Row by row: vectors.)"""
     first[:] = 0
     for c in range(len(counts)):
         for digit in range(1 << DIGIT):

@@ -6,10 +6,9 @@ samples those among the smallest eighth, which outliers are not in; if all bodie
 outside are outliers. Their keys are digits of the box around all bodies, after a leading 1, so that outliers are sorted
 behind the others and are a tree of their own.
 
-The stable radix sort is from NVIDIA's CCCL (its Python package ``cuda-cccl``, module ``cuda.compute``). One H200, keys of 63 bits
-with indices of 32: 0.16 ms for 1M bodies, 1.4 ms for 16.7M. The library compiles its kernels in each process, which takes 5 s;
-they are kept in the folder for caches instead.
-"""
+The stable radix sort is from NVIDIA's CCCL (its Python package ``cuda-cccl``, module ``cuda.compute``). One H200, keys of 63
+bits with indices of 32: 0.16 ms for 1M bodies, 1.4 ms for 16.7M. The library compiles its kernels in each process, which
+takes 5 s; they are kept in the folder for caches instead. """
 
 import contextlib
 import hashlib
@@ -19,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from nbody import cache as cache_folder
-from nbody import gpu
+from nbody.compute import cache as cache_folder
+from nbody import compute
 from nbody.errors import DeviceError
 from nbody.forces.tree.build.morton import key_for
-from nbody.gpu import cuda
+from nbody.compute import cuda
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
@@ -37,7 +36,7 @@ MARGIN = 32.0
 """The extent of a sample of N/256 bodies, times this, is at least that of N bodies for densities that fall like r^-4.2 or
 faster; and it costs 5 of the 21 levels where there are outliers."""
 
-THREADS = 64 if gpu.SIMULATED else 256
+THREADS = 64 if compute.SIMULATED else 256
 PARTS = THREADS
 """Blocks that find the bounds, each of a sample of the bodies."""
 
@@ -47,7 +46,7 @@ def bounds_kernels() -> tuple[Any, Any]:
     """``bounds(body, parts)``: the extent and mass of each block's bodies, (PARTS, 8); ``frame(parts, box, G, widest)``: the
     boxes, the inner one at least 1/``widest`` of the other one (with more, powers of coordinates would overflow)."""
 
-    @gpu.device_function
+    @compute.device_function
     def reduce(shared, t, values):
         """Leave the extent and the mass of all threads of the block in row 0."""
         for k in range(7):
@@ -63,7 +62,7 @@ def bounds_kernels() -> tuple[Any, Any]:
             cuda.syncthreads()
             half //= 2
 
-    @gpu.device_function
+    @compute.device_function
     def power_of_two(x):
         """A power of 2 that makes x about 1; 1 if x is not a positive number."""
         if 0.0 < x < 1e300:
@@ -71,7 +70,7 @@ def bounds_kernels() -> tuple[Any, Any]:
             return math.ldexp(1.0, -exponent)
         return 1.0
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def bounds(body, parts):
         shared = cuda.shared.array((THREADS, 7), np.float64)
         t, n = cuda.threadIdx.x, body.shape[0]
@@ -82,7 +81,7 @@ def bounds_kernels() -> tuple[Any, Any]:
         # a warp reads 32 neighbours, and those of a block are from everywhere: a sample
         first = ((t // 32) * cuda.gridDim.x + cuda.blockIdx.x) * 32 + t % 32
         for i in range(first, n, cuda.gridsize(1)):
-            x, y, z, m = gpu.row(body, i)
+            x, y, z, m = compute.row(body, i)
             values[0], values[3] = min(values[0], float(x)), max(values[3], float(x))
             values[1], values[4] = min(values[1], float(y)), max(values[4], float(y))
             values[2], values[5] = min(values[2], float(z)), max(values[5], float(z))
@@ -91,7 +90,7 @@ def bounds_kernels() -> tuple[Any, Any]:
         if t < 7:
             parts[cuda.blockIdx.x, t] = shared[0, t]
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def frame(parts, box, G, widest):
         shared = cuda.shared.array((THREADS, 7), np.float64)
         samples = cuda.shared.array((THREADS, 6), np.float32)
@@ -142,23 +141,23 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
     """``keys_of(body, rows, box, keys, index)``: the Morton key and the index of each body; if ``chosen``, of the bodies
     ``rows`` only."""
 
-    key_of_cells = key_for(dimensions, gpu.device_function)
+    key_of_cells = key_for(dimensions, compute.device_function)
 
-    @gpu.device_function
+    @compute.device_function
     def inside(x, low, cells):
         """True if the coordinate is in the box (but for rounding)."""
         return x >= low and (x - low) * cells < float((1 << LEVELS) + 1)
 
-    @gpu.device_function
+    @compute.device_function
     def digit(x, low, cells):
         return np.uint64(np.uint32(min(max((x - low) * cells, 0.0), float((1 << LEVELS) - 1))))
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def keys_of(body, rows, box, keys, index):
         k = cuda.grid(1)
         if k < keys.shape[0]:
             i = rows[k] if chosen else k
-            x, y, z, _ = gpu.row(body, i)
+            x, y, z, _ = compute.row(body, i)
             x, y, z = float(x), float(y), float(z)
             at, cells, key = LOW, CELLS, np.uint64(0)
             scale = box[CELLS]
@@ -179,17 +178,17 @@ def gather_kernel(wide: type) -> Any:
     float32 that would round them."""
     shifted = wide is np.float64
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def gather(body, rows, box, index, sorted_body):
         i = cuda.grid(1)
         if i < rows.shape[0]:
             row = rows[i]
             index[i] = row
-            x, y, z, m = gpu.row(body, row)
+            x, y, z, m = compute.row(body, row)
             length = wide(box[LENGTH])
             if shifted:
                 x, y, z = x - box[LOW], y - box[LOW + 1], z - box[LOW + 2]
-            gpu.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
+            compute.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
 
     return gather
 
@@ -207,7 +206,7 @@ class Sort:
         self._rows = [(keys[k], values[k]) for k in (0, 1)]
         self._stream = _Stream(stream)
         self.result = 0
-        if gpu.SIMULATED:
+        if compute.SIMULATED:
             return
         self._sort = _compiled(*self._rows[0])
         self._temporary = cuda.device_array(1, np.uint8)
@@ -220,7 +219,7 @@ class Sort:
 
     def __call__(self, count: int) -> None:
         """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after one that was not.)"""
-        if gpu.SIMULATED:
+        if compute.SIMULATED:
             keys, values = (array[:count].copy_to_host() for array in self._rows[0])
             order = np.argsort(keys, kind="stable")
             self._rows[0][0][:count].copy_to_device(keys[order])
@@ -264,7 +263,7 @@ def _compiled(keys: Any, values: Any) -> Any:
         ) from error
     from importlib.metadata import version
 
-    facts = gpu.facts()
+    facts = compute.facts()
     what = f"{version('cuda-cccl')} {keys.dtype} {values.dtype} {facts.compute_capability} {facts.driver}"
     name = f"kernels/sort-{hashlib.sha256(what.encode()).hexdigest()[:32]}"
     pair = {

@@ -1,4 +1,5 @@
-"""Source text of arithmetic on scalars, from which the operators of :mod:`nbody.forces.tree.expansions.operators` are made."""
+"""Source text of arithmetic on scalars, from which the operators of :mod:`nbody.forces.tree.expansions.operators` are
+made."""
 
 from collections.abc import Iterable
 from fractions import Fraction

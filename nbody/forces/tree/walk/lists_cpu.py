@@ -1,10 +1,9 @@
 """Which cells act on which, on the CPU: the lists of one target, from the undecided sources of its parent.
 
-A source is accepted by the :mod:`~nbody.forces.tree.criterion`, or opened, or handed down to the target's children if it is a
-leaf or smaller than the target. A target of few bodies has no children here: it ends every question with M2L, M2P or, for
+A source is accepted by the :mod:`~nbody.forces.tree.criterion`, or opened, or handed down to the target's children if it is
+a leaf or smaller than the target. A target of few bodies has no children here: it ends every question with M2L, M2P or, for
 leaves, P2P. M2P comes before opening: thousands of small pieces, each accepted for its own small error, would have errors of
-the same sign.
-"""
+the same sign."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -83,7 +82,8 @@ class WalkMemory(NamedTuple):
         local: (W, DEPTH, number of L): the local expansions from the root to the present target.
         weights: (W, 32), p + 1 used.
         numbers: (W, 4) int64: the lengths of the lists.
-        path: (W, 2, DEPTH + 2) int64: the cells from the root to that of the last task, and where the undecided sources of each
+        path: (W, 2, DEPTH + 2) int64: the cells from the root to that of the last task, and where the undecided sources of
+        each
             begin.
         stack: (W, STACK, 4) int64: cell, range of its undecided sources, depth.
         counts: (W, 16) int64: M2L, M2P, P2P pairs, and tests, computed; and 1 if a list was too short. (16: workers share no
@@ -160,8 +160,8 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
 
 
 def decide_for(variant: Variant) -> Callable:
-    """``decide(w, begin, end, terminal, box, walk, memory)``: fill the lists of a target, whose undecided sources are a range.
-    Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
+    """``decide(w, begin, end, terminal, box, walk, memory)``: fill the lists of a target, whose undecided sources are a
+    range. Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
     stage, fill_weights = sums_for(variant).stage_records, weights_for(variant)
     classify_inner, classify_terminal = classify_for(variant, False), classify_for(variant, True)
 

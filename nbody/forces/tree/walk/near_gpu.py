@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.build.moments_gpu import function_of
 from nbody.forces.tree.expansions.operators import Basis
@@ -29,7 +29,7 @@ def staged_quadrupole(basis: Basis) -> Callable:
     lines += ["    cells[warp, lane, 3], cells[warp, lane, 10] = moments[0], half * (xx + yy + zz)"]
     constants = {"six": 6, "three": 3, "zero": 0, "half": 0.5}
     space = {name: np.float32(value) for name, value in constants.items()}
-    return gpu.device_function(function_of("stage", lines, **space))
+    return compute.device_function(function_of("stage", lines, **space))
 
 
 def direct_pairs(shape: Shape) -> Callable:
@@ -38,7 +38,7 @@ def direct_pairs(shape: Shape) -> Callable:
     law, flat, potential = shape.law, shape.flat, shape.potential
     f0 = np.float32(0)
 
-    @gpu.device_function
+    @compute.device_function
     def act(total, staged, warp, s, x, y, z, other, length2):
         ax, ay, az, phi = total
         dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
@@ -63,14 +63,14 @@ def quadrupole_pairs(shape: Shape) -> Callable:
     potential, softened = shape.potential, shape.softening == "plummer"
     c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
 
-    @gpu.device_function
+    @compute.device_function
     def act(total, staged, warp, s, x, y, z, other, length2):
         ax, ay, az, phi = total
         dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
         xx, xy, xz, yy = staged[warp, s, 4], staged[warp, s, 5], staged[warp, s, 6], staged[warp, s, 7]
         yz, zz, trace, m = staged[warp, s, 8], staged[warp, s, 9], staged[warp, s, 10], staged[warp, s, 3]
         r2 = dx * dx + dy * dy + dz * dz
-        u = gpu.rsqrt(r2 + length2 if softened else r2)
+        u = compute.rsqrt(r2 + length2 if softened else r2)
         u2 = u * u
         dx, dy, dz = dx * u, dy * u, dz * u
         sx, sy, sz = xx * dx + xy * dy + xz * dz, xy * dx + yy * dy + yz * dz, xz * dx + yz * dy + zz * dz
@@ -90,12 +90,11 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
     """``all(group, staged, lanes, run, law)``: add the forces of 32 staged sources on the bodies of a group to the
     sums, for up to ``most`` bodies per lane at a time.
 
-    ``group``: the bodies and the sums of each warp; ``staged``: the sources, and the index of each; ``lanes``: the warp, the lane,
-    the part of the lane, the lanes per part, and the bodies per lane; ``run``: the number of bodies, the index of all, and
-    the first body; ``law``: ``shift`` and the length squared. A source is the body itself if its staged index is that of the body plus ``shift``.
-    """
-    act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
-    told_apart = potential and pairs is direct_pairs
+    ``group``: the bodies and the sums of each warp; ``staged``: the sources, and the index of each; ``lanes``: the warp, the
+    lane, the part of the lane, the lanes per part, and the bodies per lane; ``run``: the number of bodies, the index of all,
+    and the first body; ``law``: ``shift`` and the length squared. A source is the body itself if its staged index is that of
+    the body plus ``shift``. """ act, potential, f0 = pairs(shape), shape.potential, np.float32(0) told_apart = potential and
+    pairs is direct_pairs
 
     def several(bodies_per_lane: int) -> Callable:
         lines = ["def several(b, group, staged, lanes, run, law):"]
@@ -119,12 +118,12 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
             lines += [f"    place = uint((b + uint({k})) * thirty_two + lane)"]
             lines += [f"    sums[warp, place, {c}] += total{k}[{c}]" for c in range(4 if potential else 3)]
         space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
-        return gpu.device_function(function_of("several", lines, **space))
+        return compute.device_function(function_of("several", lines, **space))
 
     of = {number: several(number) for number in range(1, most + 1)}
     one, two = of[1], of[2]
 
-    @gpu.device_function
+    @compute.device_function
     def unsigned(lanes, run):
         warp, lane, part, width, _ = lanes
         count, index, first = run
@@ -132,7 +131,7 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         lanes = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(width), parts
         return lanes, (np.uint32(count), index, first)
 
-    @gpu.device_function
+    @compute.device_function
     def by_two(group, staged, lanes, run, law):
         b, rounds = 0, lanes[4]
         given = unsigned(lanes, run)
@@ -146,7 +145,7 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         return by_two
     three, four = of[3], of[4]
 
-    @gpu.device_function
+    @compute.device_function
     def by_four(group, staged, lanes, run, law):
         b, rounds = 0, lanes[4]
         given = unsigned(lanes, run)

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.build.cells_gpu import REGION_TICKET, REGIONS, ROOM
 from nbody.forces.tree.build.moments_gpu import tuples
 from nbody.forces.tree.build.order_gpu import ACCELERATION, LENGTH
 from nbody.forces.tree.criterion import acceptance_for
 from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.walk.target_gpu import STACK, target_functions
-from nbody.gpu import cuda
 
 LIST = 2048
 """The most cells that a region leaves to its groups."""
 
-WARPS = 1 if gpu.SIMULATED else 4
+WARPS = 1 if compute.SIMULATED else 4
 THREADS = 32 * WARPS
 RESIDENT = 4
 
@@ -36,9 +36,12 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     """``walk_regions(targets, acceleration, tree, length2, reach, error)``: the arguments of
     :func:`~nbody.forces.tree.walk.walk_gpu.walk_kernel`."""
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
-    local, accepted = tuples(len(basis.locals)), acceptance_for(basis.order, gpu.rsqrt, gpu.device_function).accepted
+    local, accepted = (
+        tuples(len(basis.locals)),
+        acceptance_for(basis.order, compute.rsqrt, compute.device_function).accepted,
+    )
 
-    @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
+    @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk_regions(targets, acceleration, tree, length2_of_run, reach_of_run, error):
         stack = cuda.shared.array((WARPS, STACK), np.uint32)
         chosen = cuda.shared.array((WARPS, 32), np.int32)
@@ -51,7 +54,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             ticket = 0
             if lane == 0:
                 ticket = cuda.atomic.add(counts, REGION_TICKET, 1)
-            ticket = gpu.shuffle(ticket, 0)
+            ticket = compute.shuffle(ticket, 0)
             if ticket >= counts[REGIONS] or counts[REGIONS] > counts[ROOM]:
                 break
             first, counted, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
@@ -63,7 +66,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             far_count, left, top, done = 0, 0, 1, 0
             if lane == 0:
                 stack[warp, 0] = target.roots(tree.counts)
-            gpu.sync_warp()
+            compute.sync_warp()
             while top > 0 or far_count > 0:
                 last, kind, node, children = top == 0, NOTHING, -1, np.uint32(0)
                 if not last:
@@ -81,14 +84,14 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 top = target.push(stack, warp, top, kind == OPEN, children, lane)
                 left = target.push(lists, row, left, kind == LEFT, node, lane)
                 far_count = target.push(far, warp, far_count, kind == FAR, node, lane)
-                gpu.sync_warp()
+                compute.sync_warp()
                 if far_count >= 32 or (last and far_count > 0):
                     here = min(far_count, 32)
                     expansion = target.expand(far, warp, here, tree, centre, length2, expansion, lane)
                     target.drop(far, warp, lane)
                     far_count -= here
                     done += here
-                gpu.sync_warp()
+                compute.sync_warp()
 
             expansion = target.total(expansion)
             if lane == 0:
@@ -97,6 +100,6 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 targets.listed[ticket] = left if left <= LIST else -1
                 if counted > 0:  # two devices may walk this region
                     cuda.atomic.add(targets.work, 0, np.int64(done))
-            gpu.sync_warp()
+            compute.sync_warp()
 
     return walk_regions

@@ -1,5 +1,5 @@
-"""The sums of a target on the CPU: over pairs of bodies (P2P), over the moments of cells on each body (M2P) and on the target's
-expansion (M2L), which goes down to its children (L2L) and to its bodies (L2P).
+"""The sums of a target on the CPU: over pairs of bodies (P2P), over the moments of cells on each body (M2P) and on the
+target's expansion (M2L), which goes down to its children (L2L) and to its bodies (L2P).
 
 The sources are first copied side by side (staged), a multiple of LANES of them, so that all loops are vector loops.
 """
@@ -34,26 +34,27 @@ TOGETHER = 4
 
 
 class Sums(NamedTuple):
-    """Compiled functions of a variant. Targets and sums are (4, …): x, y, z, m and ax, ay, az, φ; ``blocks`` counts LANES."""
+    """Compiled functions of a variant. Targets and sums are (4, …): x, y, z, m and ax, ay, az, φ; ``blocks`` counts
+    LANES."""
 
     stage_records: Callable
     """stage_records(ids, number, records, rows): copy the records of cells side by side. ``ids`` holds LANES more."""
     stage_cells: Callable
-    """stage_cells(ids, number, moments, rows): the same with their centres and moments, padded with massless cells; returns the
-    number of blocks."""
+    """stage_cells(ids, number, moments, rows): the same with their centres and moments, padded with massless cells; returns
+    the number of blocks."""
     pairs: Callable
-    """pairs(count, targets, blocks, staged, length2, sums): add the field of staged bodies at the targets. A body in the same
-    place adds nothing to the acceleration."""
+    """pairs(count, targets, blocks, staged, length2, sums): add the field of staged bodies at the targets. A body in the
+    same place adds nothing to the acceleration."""
     own_pairs: Callable
-    """own_pairs(start, count, targets, first, number, bodies, length2, sums): add the potential of the bodies ``first`` to first
-    + number at the targets, which are the bodies ``start`` …, without that of a body itself."""
+    """own_pairs(start, count, targets, first, number, bodies, length2, sums): add the potential of the bodies ``first`` to
+    first + number at the targets, which are the bodies ``start`` …, without that of a body itself."""
     multipoles: Callable
     """multipoles(count, targets, blocks, rows, length2, sums): add the field of staged cells at the targets (M2P)."""
     far: Callable
     """far(bx, by, bz, blocks, rows, length2, local): add the moments of staged cells to the local expansion about b."""
     shift: Callable
-    """shift(dx, dy, dz, above, local): the local expansion of a cell from that of the cell above; d is the centre above minus
-    the centre."""
+    """shift(dx, dy, dz, above, local): the local expansion of a cell from that of the cell above; d is the centre above
+    minus the centre."""
     local_field: Callable
     """local_field(bx, by, bz, local, blocks, targets, sums): add the field of the local expansion at the targets."""
 

@@ -1,8 +1,8 @@
 """Down the tree of targets on the CPU: each target inherits the sources that its parent could not decide, and its expansion.
 
-A task is the subtree of one cell. Each worker (thread) takes the next task that is free; no two tasks write to the same body,
-so the bits do not depend on the number of threads. The functions are inlined into one kernel, compiled for one variant.
-"""
+A task is the subtree of one cell. Each worker (thread) takes the next task that is free; no two tasks write to the same
+body, so the bits do not depend on the number of threads. The functions are inlined into one kernel, compiled for one
+variant."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,8 +13,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.tree.parallel_cpu import inner, kernel
-from nbody.forces.tree.variants import Variant, for_each_of
+from nbody.forces.tree.parallel_cpu import for_each, inner, kernel
+from nbody.forces.tree.variants import Variant
 from nbody.forces.tree.walk.lanes_cpu import LANES
 from nbody.forces.tree.walk.lists_cpu import decide_for
 from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, pad_bodies, stage_bodies, sums_for
@@ -37,13 +37,16 @@ def next_number(typing_context, counter):
 
 
 @cache
-def descend_for(variant: str) -> Callable:
+def descend_for(variant: Variant) -> Callable:
     """The compiled function ``descend(walk, memory, tasks, counter)``: all workers take tasks until none is left."""
+    work = _work(variant)
 
+    @kernel(fastmath=FAST)
     def descend(walk, memory, tasks, counter):
-        each_worker(variant, len(memory.counts), 2, (walk, memory, tasks, counter))
+        for_each(work, len(memory.counts), 2, (walk, memory, tasks, counter))
 
-    return kernel(descend, fastmath=FAST)
+    found: Callable = descend
+    return found
 
 
 def _work(variant: Variant) -> Callable:
@@ -97,12 +100,9 @@ def _work(variant: Variant) -> Callable:
     return work
 
 
-each_worker = for_each_of(_work)
-
-
 def _visit(variant: Variant) -> Callable:
-    """``visit(w, cell, begin, end, depth, walk, memory)``: one target, its lists and its expansion; its field if it is terminal.
-    Returns the end of the sources that are handed down, TERMINAL or TOO_LONG."""
+    """``visit(w, cell, begin, end, depth, walk, memory)``: one target, its lists and its expansion; its field if it is
+    terminal. Returns the end of the sources that are handed down, TERMINAL or TOO_LONG."""
     zero, sums = variant.real(0), sums_for(variant)
     decide, finish, stage_cells, far_cells, shift = (
         decide_for(variant),
@@ -152,8 +152,9 @@ def _visit(variant: Variant) -> Callable:
 
 
 def _finish(variant: Variant) -> Callable:
-    """``finish(w, begin, count, local, expanded, box, near, multipole, walk, memory)``: the field at some bodies of a terminal
-    target, from the lists of ``near`` leaves and ``multipole`` cells and from its local expansion, if it has one."""
+    """``finish(w, begin, count, local, expanded, box, near, multipole, walk, memory)``: the field at some bodies of a
+    terminal target, from the lists of ``near`` leaves and ``multipole`` cells and from its local expansion, if it has
+    one."""
     zero, potential, sums_of = variant.real(0), variant.potential, sums_for(variant)
     near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
     local_field, multipoles = sums_of.local_field, sums_of.multipoles

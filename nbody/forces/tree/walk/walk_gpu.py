@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.build.cells_gpu import GROUPS, REGIONS, ROOM, TICKET
 from nbody.forces.tree.build.groups_gpu import RUN
@@ -29,12 +30,11 @@ from nbody.forces.tree.criterion import acceptance_for
 from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.walk.near_gpu import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
 from nbody.forces.tree.walk.target_gpu import STACK, target_functions
-from nbody.gpu import cuda
 
 GROUP = 128
 """The most bodies of a group."""
 
-WARPS = 1 if gpu.SIMULATED else 4
+WARPS = 1 if compute.SIMULATED else 4
 THREADS = 32 * WARPS
 RESIDENT = 4
 """Warps per block, and blocks that fit on a multiprocessor: 16 warps with 128 registers per thread."""
@@ -63,15 +63,16 @@ class WalkPlan(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """Device functions: the parts of a walk, for a warp and its group. ``near`` and ``here`` are numbers of staged sources; the
-    tuples of arguments are those of :func:`~nbody.forces.tree.walk.near_gpu.on_bodies`."""
+    """Device functions: the parts of a walk, for a warp and its group. ``near`` and ``here`` are numbers of staged sources;
+    the tuples of arguments are those of :func:`~nbody.forces.tree.walk.near_gpu.on_bodies`."""
 
     load: Callable
-    """load(group, targets, first, count, origin, warp, lane): the bodies of a group, relative to the origin, and sums of 0."""
+    """load(group, targets, first, count, origin, warp, lane): the bodies of a group, relative to the origin, and sums of
+    0."""
     leaves: Callable
-    """leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law): the bodies of the leaves ``found``,
-    whose first bodies and numbers of bodies each lane has in ``leaf``, 32 at a time; those that are left wait, unless it is
-    the ``last`` time. The number of them."""
+    """leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law): the bodies of the leaves
+    ``found``, whose first bodies and numbers of bodies each lane has in ``leaf``, 32 at a time; those that are left wait,
+    unless it is the ``last`` time. The number of them."""
     cells: Callable
     """cells(group, stage, near, here, lanes, run, place, tree, law): the quadrupoles of the cells in a list."""
     results: Callable
@@ -83,16 +84,16 @@ def phases(plan: WalkPlan) -> Phases:
     """:class:`Phases`."""
     shape, basis, keep = plan.shape, plan.basis, plan.keep
     potential, mixed = shape.potential, shape.mixed
-    real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0), np.float32(1)
+    real, wide, f0 = np.float32, np.float64 if mixed else np.float32, np.float32(0)
     ops, target = device_operators(basis), target_functions(basis, wide, plan.geometric)
     kept, stage_quadrupole = tuples(len(basis.moments)), staged_quadrupole(basis)
     direct, quadrupoles = on_bodies(shape, direct_pairs, 4), on_bodies(shape, quadrupole_pairs, 2)
 
-    @gpu.device_function
+    @compute.device_function
     def load(group, targets, first, count, origin, warp, lane):
         (bodies, sums), (ox, oy, oz) = group, origin
         for k in range(lane, count, 32):
-            x, y, z, m = gpu.row(targets.sorted, first + k)
+            x, y, z, m = compute.row(targets.sorted, first + k)
             at = np.uint32(k)
             bodies[warp, at, 0], bodies[warp, at, 1] = real(x - ox), real(y - oy)
             bodies[warp, at, 2], bodies[warp, at, 3] = real(z - oz), real(m)
@@ -100,7 +101,7 @@ def phases(plan: WalkPlan) -> Phases:
             at = np.uint32(k)
             sums[warp, at, 0], sums[warp, at, 1], sums[warp, at, 2], sums[warp, at, 3] = f0, f0, f0, f0
 
-    @gpu.device_function
+    @compute.device_function
     def leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law):
         (staged, staged_index), (source, done), (begin, bodies_here), (ox, oy, oz) = stage, queue, leaf, origin
         warp, lane = lanes[0], lanes[1]
@@ -109,8 +110,8 @@ def phases(plan: WalkPlan) -> Phases:
             if found != np.uint32(0):
                 first = cuda.ffs(found) - 1
                 found &= found - np.uint32(1)
-                start = gpu.shuffle(begin, first)
-                stop = start + gpu.shuffle(bodies_here, first)
+                start = compute.shuffle(begin, first)
+                stop = start + compute.shuffle(bodies_here, first)
             flush = start == stop  # the last sources, fewer than 32
             while start < stop or flush:
                 take = min(32, stop - start)
@@ -118,31 +119,31 @@ def phases(plan: WalkPlan) -> Phases:
                     source[warp, np.uint32(near + lane)] = start + lane
                 near += take
                 start += take
-                gpu.sync_warp()
+                compute.sync_warp()
                 if near >= 32 or flush:
                     at = source[warp, np.uint32(min(lane, near - 1))]
-                    x, y, z, m = gpu.row(tree.sorted, at)
+                    x, y, z, m = compute.row(tree.sorted, at)
                     staged[warp, lane, 0], staged[warp, lane, 1] = real(x - ox), real(y - oy)
                     staged[warp, lane, 2], staged[warp, lane, 3] = real(z - oz), real(m) if lane < near else f0
                     if potential:
                         staged_index[warp, lane] = tree.index[np.uint32(at)]
                     if lane == 0:
                         done[warp] += min(near, 32) * run[0]
-                    gpu.sync_warp()
+                    compute.sync_warp()
                     direct(group, stage, lanes, run, law)
-                    gpu.sync_warp()
+                    compute.sync_warp()
                     target.drop(source, warp, lane)
                     near = max(near - 32, 0)
                     flush = False
         return near
 
-    @gpu.device_function
+    @compute.device_function
     def cells(group, stage, near, here, lanes, run, place, tree, law):
         (staged, _), (origin, nowhere) = stage, place
         warp, lane = lanes[0], lanes[1]
         if lane < here:
             node = near[warp, np.uint32(lane)]
-            x, y, z, _ = gpu.row(tree.place, node)
+            x, y, z, _ = compute.row(tree.place, node)
             staged[warp, lane, 0], staged[warp, lane, 1] = real(x - origin[0]), real(y - origin[1])
             staged[warp, lane, 2] = real(z - origin[2])
             stage_quadrupole(staged, warp, np.uint32(lane), kept.load(tree.moments, node))
@@ -150,12 +151,12 @@ def phases(plan: WalkPlan) -> Phases:
             for k in range(3, 12):
                 staged[warp, lane, k] = f0
             staged[warp, lane, 0], staged[warp, lane, 1], staged[warp, lane, 2] = nowhere
-        gpu.sync_warp()
+        compute.sync_warp()
         quadrupoles(group, stage, lanes, run, law)
-        gpu.sync_warp()
+        compute.sync_warp()
         target.drop(near, warp, lane)
 
-    @gpu.device_function
+    @compute.device_function
     def results(group, targets, acceleration, expansion, run, centre, width_bits, warp, lane, box):
         (bodies, sums), (count, index, first), (gx, gy, gz) = group, run, centre
         width = 1 << width_bits
@@ -181,7 +182,7 @@ def phases(plan: WalkPlan) -> Phases:
     return Phases(load, leaves, cells, results)
 
 
-@gpu.device_function
+@compute.device_function
 def width_for(count):
     """The binary logarithm of the lanes per part, 2 to 5, for which the pairs need the least time."""
     best, cost = 5, 1 << 20
@@ -197,15 +198,13 @@ def walk_kernel(plan: WalkPlan) -> Any:
     """``walk(targets, acceleration, tree, length2, reach, error, shift)``.
 
     ``targets`` and ``tree`` are :class:`~nbody.forces.tree.walk.target_gpu.Targets` and ``Sources``; row index[k] of
-    ``acceleration`` is the result of target k; the source of row i is the target of row i - ``shift``. ``reach``: beyond this
-    distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
-    """
-    basis, mixed = plan.basis, plan.shape.mixed
-    real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0), np.float32(1)
-    ops, target, phase = device_operators(basis), target_functions(basis, wide, plan.geometric), phases(plan)
-    local, criterion = tuples(len(basis.locals)), acceptance_for(basis.order, gpu.rsqrt, gpu.device_function)
+    ``acceleration`` is the result of target k; the source of row i is the target of row i - ``shift``. ``reach``: beyond
+    this distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle. """ basis,
+    mixed = plan.basis, plan.shape.mixed real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0),
+    np.float32(1) ops, target, phase = device_operators(basis), target_functions(basis, wide, plan.geometric), phases(plan)
+    local, criterion = tuples(len(basis.locals)), acceptance_for(basis.order, compute.rsqrt, compute.device_function)
 
-    @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
+    @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk(targets, acceleration, tree, length2_of_run, reach_of_run, error, shift):
         bodies = cuda.shared.array((WARPS, GROUP, 4), real, alignment=16)
         sums = cuda.shared.array((WARPS, PLACES, 4), real, alignment=16)
@@ -229,10 +228,10 @@ def walk_kernel(plan: WalkPlan) -> Any:
             ticket = 0
             if lane == 0:
                 ticket = cuda.atomic.add(counts, TICKET, 1)
-            ticket = gpu.shuffle(ticket, 0)
+            ticket = compute.shuffle(ticket, 0)
             if ticket >= min(counts[GROUPS], targets.groups.shape[0]):
                 break
-            first, counted, region_first, _ = gpu.row(targets.groups, targets.sequence[np.uint32(ticket)])
+            first, counted, region_first, _ = compute.row(targets.groups, targets.sequence[np.uint32(ticket)])
             count = abs(counted)
             run = count, targets.index, first
 
@@ -259,14 +258,14 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 left = targets.listed[region]
             if left >= 0:
                 if lane == 0:
-                    x, y, z, _ = gpu.row(targets.centres, region)
+                    x, y, z, _ = compute.row(targets.centres, region)
                     dx, dy, dz = real(x - centre[0]), real(y - centre[1]), real(z - centre[2])
                     expansion = ops.l2l(dx, dy, dz, local.load(targets.locals, region))
             else:
                 top = 1
                 if lane == 0:
                     stack[warp, 0] = target.roots(tree.counts)
-            gpu.sync_warp()
+            compute.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
                 kind, node, begin, bodies_here, children = NOTHING, -1, 0, 0, np.uint32(0)
@@ -297,8 +296,8 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 top = target.push(stack, warp, top, kind == OPEN, children, lane)
                 far_count = target.push(far, warp, far_count, kind == M2L, node, lane)
                 near_count = target.push(near, warp, near_count, kind == M2P, node, lane)
-                found = np.uint32(gpu.ballot(kind == P2P))
-                gpu.sync_warp()
+                found = np.uint32(compute.ballot(kind == P2P))
+                compute.sync_warp()
                 source_count = phase.leaves(
                     group, stage, queue, found, (begin, bodies_here), source_count, last, lanes, run, origin, tree, law
                 )
@@ -315,7 +314,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     if lane == 0:
                         done[warp] += here
                     far_count -= here
-                gpu.sync_warp()
+                compute.sync_warp()
 
             # --- the sums of the lanes, and the result ---
             expansion = target.total(expansion)
@@ -326,6 +325,6 @@ def walk_kernel(plan: WalkPlan) -> Any:
             for each in range(first // RUN + lane, (first + count - 1) // RUN + 1, 32):
                 targets.costs[each] = cost
             phase.results(group, targets, acceleration, expansion, run, (gx, gy, gz), width_bits, warp, lane, box)
-            gpu.sync_warp()
+            compute.sync_warp()
 
     return walk

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from nbody.compute.device import cuda, facts
 from nbody.errors import DeviceError
-from nbody.gpu.device import cuda, facts
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from nbody.gpu import device_function
+from nbody.compute import device_function
 
 
 def unrolled(body: Callable[..., Any], count: int) -> Callable[..., None]:

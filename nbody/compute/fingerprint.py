@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 OVERLOADS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-"""The sources of this folder. Numba finds the code of :func:`nbody.gpu.rsqrt` and similar functions by the function's
+"""The sources of this folder. Numba finds the code of :func:`nbody.compute.rsqrt` and similar functions by the function's
 identity, so a kernel does not refer to that code. Read at import: the files may change before the first kernel is
 compiled."""
 

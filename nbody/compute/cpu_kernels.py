@@ -10,7 +10,7 @@ Numba's own cache may load the wrong kernel, which then computes wrong forces wi
   index may then list one's file for the other's kernel. Here there is no index: a file's name is a hash of everything that
   its kernel depends on.
 - It executes what it finds in any folder: beside the source, or where a file ``.numba_config.yaml`` in the current folder
-  says. Here kernels are in :mod:`nbody.cache`, which takes nothing that another user could have written.
+  says. Here kernels are in :mod:`nbody.compute.cache`, which takes nothing that another user could have written.
 
 A damaged file is ignored. If the disk cannot be written, the run continues.
 """
@@ -39,7 +39,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from nbody.cache import compiling, keep_bytes, kernel_name, kernels, load_bytes
+from nbody.compute.cache import compiling, keep_bytes, kernel_name, kernels, load_bytes
 from nbody.errors import DeviceError
 
 SETTINGS = (
@@ -86,7 +86,7 @@ def _self_contained() -> Iterator[None]:
 
 
 class CpuKernelCache(FunctionCache):
-    """The kernels of one function, with the interface that Numba's dispatcher expects, in :mod:`nbody.cache`.
+    """The kernels of one function, with the interface that Numba's dispatcher expects, in :mod:`nbody.compute.cache`.
 
     A file's name is a hash of the versions of Python and Numba, :data:`SETTINGS`, the :func:`sources` of the function, the
     ``options`` it is compiled with, and Numba's key: signature, processor, code and closure.
@@ -174,7 +174,7 @@ def _file_hash(path: str) -> str:
         return path
 
 
-def disk_cached(function: Callable, **options: Any) -> Callable:
+def cpu_kernel(function: Callable, **options: Any) -> Callable:
     """The compiled function, cached on disk; in memory only if the cache folder can't be written, or if the function is in
     no file."""
     options |= {"nogil": True, "error_model": "numpy"}

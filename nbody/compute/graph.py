@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nbody.compute.device import cuda
+from nbody.compute.failures import DriverError
 from nbody.errors import DeviceError
-from nbody.gpu.device import cuda
-from nbody.gpu.failures import DriverError
 
 
 class Graph:

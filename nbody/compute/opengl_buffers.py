@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nbody.compute.device import cuda
+from nbody.compute.driver import SIMULATED
 from nbody.errors import DeviceError
-from nbody.gpu.device import cuda
-from nbody.gpu.driver import SIMULATED
 
 
 class SharedBuffers:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from nbody.compute.device import SIMULATED, cuda, facts, use_device
+from nbody.compute.failures import HELPING, failure, is_of_driver
 from nbody.errors import InputError
-from nbody.gpu.device import SIMULATED, cuda, facts, use_device
-from nbody.gpu.failures import HELPING, failure, is_of_driver
 
 Gpus = int | str | Sequence[int] | None
 """What a user asks for: a number of devices, ``all``, the devices' own numbers, or None for one."""

@@ -6,7 +6,7 @@ changes, only this room changes.
 Names are imported at first use: ``numba.cuda`` takes 0.4 s to import, and the check for a driver does not need it.
 """
 
-from nbody.gpu.driver import SIMULATED, available, require, why_unavailable
+from nbody.compute.driver import SIMULATED, available, require, why_unavailable
 from nbody.lazy import names_of
 
 _LATER, __getattr__ = names_of(
@@ -20,7 +20,7 @@ _LATER, __getattr__ = names_of(
         "direct": "DirectLaunch allow_shared current_device",
         "failures": "GpuFailed check is_of_driver failure",
         "graph": "Graph is_recording milliseconds times",
-        "kernel_files": "kernel",
+        "kernels": "kernel",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
         "simulated" if SIMULATED else "intrinsics": (

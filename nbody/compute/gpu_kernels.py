@@ -1,8 +1,8 @@
 """A cache on disk for compiled kernels: a second run loads in milliseconds what took seconds to compile.
 
 The name of a kernel's file is a hash of everything that its machine code depends on: the code that it uses
-(:mod:`nbody.gpu.fingerprint`), the types of its arguments, its options, the device, the driver, and the versions of Numba
-and of NVIDIA's compilers. The file begins with a hash of its content and repeats these dependencies. So a file that is
+(:mod:`nbody.compute.fingerprint`), the types of its arguments, its options, the device, the driver, and the versions of
+Numba and of NVIDIA's compilers. The file begins with a hash of its content and repeats these dependencies. So a file that is
 damaged, or belongs to anything else, is ignored, and the kernel is compiled again. A cubin is complete: none of its
 functions is linked with those of another kernel.
 """
@@ -18,9 +18,9 @@ from typing import Any
 
 from numba.cuda.core.caching import NullCache
 
-from nbody import cache
-from nbody.gpu.device import SIMULATED, cuda, facts
-from nbody.gpu.fingerprint import Unknown, fingerprint
+from nbody.compute import cache
+from nbody.compute.device import SIMULATED, cuda, facts
+from nbody.compute.fingerprint import Unknown, fingerprint
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
@@ -29,13 +29,8 @@ LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 """Numba's settings that do not affect the machine code."""
 
 
-def kernel(function: Callable | None = None, **options: Any) -> Any:
-    """``cuda.jit`` for a kernel that is cached on disk, and that may be launched with few blocks without a warning.
-
-    Use as ``@kernel`` or ``@kernel(fastmath=True)``.
-    """
-    if function is None:
-        return functools.partial(kernel, **options)
+def gpu_kernel(function: Callable, **options: Any) -> Any:
+    """The kernel of a function: ``cuda.jit``, with a cache on disk."""
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
+from nbody.compute.device import SIMULATED, cuda
 from nbody.errors import DeviceError, RunFailed
-from nbody.gpu.device import SIMULATED, cuda
 
 FOREIGN = ("numba.cuda.cudadrv.driver", "numba.cuda.cudadrv.error", "cuda.core._utils.cuda_utils")
 """The modules whose errors are the driver's."""
 
 HELPING: WeakSet[Any] = WeakSet()
-"""The helpers (:class:`~nbody.gpu.Helper`) of the runs in this process."""
+"""The helpers (:class:`~nbody.compute.Helper`) of the runs in this process."""
 
 
 class DriverError(DeviceError):

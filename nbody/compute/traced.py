@@ -14,7 +14,7 @@ import numpy as np
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.gpu import simulated, turns
+from nbody.compute import simulated, turns
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
 """Names used instead of an array in an :class:`Access`: a block's barrier, and a shuffle between the lanes of a warp."""

@@ -1,6 +1,6 @@
 """A user's session with a scenario that is computed while it is shown, typed by Qt's synthetic events.
 
-    python tests/live_session.py SCENARIO.yaml OUTPUT.h5 FOLDER SECONDS quit|interrupt
+    python tests/programs/live_session.py SCENARIO.yaml OUTPUT.h5 FOLDER SECONDS quit|interrupt
 
 A step takes SECONDS longer than it does, without the interpreter's lock. Prints one JSON object: what was shown after each
 act, the pictures drawn since the act before, and the threads and child processes after the end. The pictures are

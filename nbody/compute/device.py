@@ -8,18 +8,18 @@ from typing import Any
 
 from numba import cuda
 
+from nbody.compute.driver import SIMULATED, available, require
 from nbody.errors import DeviceError, NBodyError
-from nbody.gpu.driver import SIMULATED, available, require
 
 if SIMULATED:
-    from nbody.gpu.turns import take_turns
+    from nbody.compute.turns import take_turns
 
     take_turns()
 
 FAST = {"fastmath": True}
 """Compile flags of most kernels: sums and products may be reordered as if they were exact, roots and reciprocals are
-approximate, denormals are flushed to zero. Kernels whose rounding matters omit these flags, or use :func:`nbody.gpu.add` and
-similar functions."""
+approximate, denormals are flushed to zero. Kernels whose rounding matters omit these flags, or use
+:func:`nbody.compute.add` and similar functions."""
 
 
 def bounded(threads: int, resident: int) -> dict[str, Any]:

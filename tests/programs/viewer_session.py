@@ -1,6 +1,6 @@
 """A user's session with the viewer's window, typed and dragged by Qt's synthetic events.
 
-    python tests/viewer_session.py RUN.h5 FOLDER
+    python tests/programs/viewer_session.py RUN.h5 FOLDER
 
 Prints one JSON object: the playback and the camera after each act; what the window then showed is FOLDER/<act>.png.
 """

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from nbody.compute.device import cuda
+from nbody.compute.failures import DriverError
 from nbody.errors import DeviceError
-from nbody.gpu.device import cuda
-from nbody.gpu.failures import DriverError
 
 
 class DirectLaunch:
