@@ -18,8 +18,8 @@ from nbody.forces.tree.build.cells_cpu import Cells, cells_of
 from nbody.forces.tree.build.moments_cpu import ALONE, fields_of
 from nbody.forces.tree.build.order_cpu import Box, Order, gathered, picked, root_box, sorted_bodies
 from nbody.forces.tree.criterion import rules_for
+from nbody.forces.tree.kernels_cpu import one_thread_for_few
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.parallel_cpu import one_thread_for_few
 from nbody.forces.tree.variants import Variant
 from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
 from nbody.forces.tree.walk.walk_cpu import descend_for

@@ -9,7 +9,7 @@ import numpy as np
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import Basis
 from nbody.forces.tree.expansions.text import Text
-from nbody.forces.tree.parallel_cpu import inner
+from nbody.forces.tree.kernels_cpu import inner
 
 
 class Variant(NamedTuple):

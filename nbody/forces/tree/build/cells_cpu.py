@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.forces.tree.parallel_cpu import for_each, inner, kernel
+from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
 
 FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""

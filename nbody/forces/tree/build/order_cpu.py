@@ -10,7 +10,7 @@ import numpy as np
 
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.build.morton import key_for
-from nbody.forces.tree.parallel_cpu import for_each, inner, kernel
+from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
 
 SAMPLE = 4096
 """Bodies from which the size of the bulk is taken."""

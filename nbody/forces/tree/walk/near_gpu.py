@@ -93,8 +93,10 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
     ``group``: the bodies and the sums of each warp; ``staged``: the sources, and the index of each; ``lanes``: the warp, the
     lane, the part of the lane, the lanes per part, and the bodies per lane; ``run``: the number of bodies, the index of all,
     and the first body; ``law``: ``shift`` and the length squared. A source is the body itself if its staged index is that of
-    the body plus ``shift``. """ act, potential, f0 = pairs(shape), shape.potential, np.float32(0) told_apart = potential and
-    pairs is direct_pairs
+    the body plus ``shift``.
+    """
+    act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
+    told_apart = potential and pairs is direct_pairs
 
     def several(bodies_per_lane: int) -> Callable:
         lines = ["def several(b, group, staged, lanes, run, law):"]

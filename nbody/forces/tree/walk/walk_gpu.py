@@ -199,9 +199,11 @@ def walk_kernel(plan: WalkPlan) -> Any:
 
     ``targets`` and ``tree`` are :class:`~nbody.forces.tree.walk.target_gpu.Targets` and ``Sources``; row index[k] of
     ``acceleration`` is the result of target k; the source of row i is the target of row i - ``shift``. ``reach``: beyond
-    this distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle. """ basis,
-    mixed = plan.basis, plan.shape.mixed real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0),
-    np.float32(1) ops, target, phase = device_operators(basis), target_functions(basis, wide, plan.geometric), phases(plan)
+    this distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
+    """
+    basis, mixed = plan.basis, plan.shape.mixed
+    real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0), np.float32(1)
+    ops, target, phase = device_operators(basis), target_functions(basis, wide, plan.geometric), phases(plan)
     local, criterion = tuples(len(basis.locals)), acceptance_for(basis.order, compute.rsqrt, compute.device_function)
 
     @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))

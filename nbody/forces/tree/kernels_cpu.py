@@ -1,4 +1,5 @@
-"""Parallel loops of the CPU tree: a compiled function that Numba's threads call for each number.
+"""How the kernels of the CPU tree are compiled, and their parallel loops: a function that Numba's threads call for each
+number.
 
 ``prange`` would compile the body of a loop once more, as a function of its own with wrappers. Threads of Python would
 compete with those of Numba, which spin for some milliseconds after each parallel loop (1e5 bodies on two Zen 4 cores: 4 ms
@@ -6,11 +7,14 @@ of 24). The bits do not depend on the number of threads where no two numbers wri
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from llvmlite import ir
 from numba import get_num_threads, njit, set_num_threads, types
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from nbody import compute
@@ -31,9 +35,37 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 def inner(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function that only kernels call: without what Python would need to call it."""
-    compile = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    return compile if function is None else compile(function)
+    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it."""
+    made = njit(
+        error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler, **options
+    )
+    return made if function is None else made(function)
+
+
+class InnerLibrary(JITCodeLibrary):
+    """The LLVM code of an inner function, which kernels link."""
+
+    @property
+    def codegen(self) -> Any:
+        """Numba's, but that the function has no environment (for exceptions)."""
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """No address; Python can't call the function."""
+        self._ensure_finalized()
+        return 0
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class InnerCompiler(Compiler):
+    """Numba's compiler with an :class:`InnerLibrary`."""
+
+    def __init__(self, typing_context: Any, context: Any, *rest: Any) -> None:
+        super().__init__(typing_context, context, *rest)
+        self.state.library = InnerLibrary(context.codegen(), "inner")
 
 
 @contextmanager
