@@ -67,10 +67,10 @@ def test_at_one_angle_multipoles_have_smaller_errors_than_monopoles(place):
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_the_fast_tree_is_as_near_to_the_referee_as_both_promise(place):
     particles = bodies(place(np.random.default_rng(3)))
-    judge, phi, _ = plain(particles, 0.2)
+    judge, phi, _ = plain(particles, 0.1)
     state = evaluated(SOFTENED, particles, outputs=Outputs.POTENTIAL, accuracy=1e-3)
     a, potential = state.values("acceleration", "potential")
-    promised = 1e-3 + BarnesHutEngine(SOFTENED, "float64", BarnesHutOptions(theta=0.2)).error(particles).typical
+    promised = 1e-3 + BarnesHutEngine(SOFTENED, "float64", BarnesHutOptions(theta=0.1)).error(particles).typical
     found = relative(a, judge)
     assert np.median(found) < promised and np.quantile(found, 0.99) < 10 * promised
     assert np.median(np.abs(potential / phi - 1)) < promised

@@ -134,9 +134,9 @@ class BarnesHutEngine(Engine):
         return cls.can.refusal(problem) or ("it has no spline" if problem.gravity.softening == "spline" else "")
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
-        """The error of monopoles, which falls like θ² (of the median body of Plummer's sphere 2e-3 with θ = 0.5)."""
+        """The error of monopoles, which falls like θ²: of the median body of a thin disc 0.04 θ², of spheres a third of it."""
         square = float(self._options.theta) ** 2  # type: ignore[attr-defined]
-        return ForceError(0.01 * square, square + rounding_bound(self.precision, particles.count))
+        return ForceError(0.04 * square, square + rounding_bound(self.precision, particles.count))
 
     @classmethod
     def memory(cls, problem: Problem) -> Memory:
