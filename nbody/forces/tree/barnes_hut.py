@@ -134,7 +134,7 @@ class BarnesHutEngine(Engine):
         return cls.can.refusal(problem) or ("it has no spline" if problem.gravity.softening == "spline" else "")
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
-        """The error of monopoles, which falls like θ²: of the median body of a thin disc 0.04 θ², of spheres a third of it."""
+        """The error of monopoles, which falls like θ²: for the median body of a thin disc 0.04 θ²."""
         square = float(self._options.theta) ** 2  # type: ignore[attr-defined]
         return ForceError(0.04 * square, square + rounding_bound(self.precision, particles.count))
 

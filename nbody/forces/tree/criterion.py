@@ -13,6 +13,7 @@ size.)"""
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,7 @@ def power(square: str, root: str, exponent: int) -> str:
     return " * ".join([square] * (exponent // 2) + [root] * (exponent % 2))
 
 
+@cache
 def classify_for(variant: Variant, terminal: bool) -> Callable:
     """``classify(count, rows, box, weights, rules, limit, codes)``: what becomes of each source of a list, whose records are
     the columns of ``rows``. ``weights`` (p + 1,) holds 8 C(p, k) R^(p-k), ``limit`` is ε |a|."""
@@ -138,6 +140,7 @@ def classify_for(variant: Variant, terminal: bool) -> Callable:
     return compiled(text, variant, "classify")
 
 
+@cache
 def weights_for(variant: Variant) -> Callable:
     """``fill(R, weights)``: 8 C(p, k) R^(p-k)."""
     order = variant.order

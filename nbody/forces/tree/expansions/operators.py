@@ -51,49 +51,38 @@ class Operators(NamedTuple):
     norms: Callable
 
 
-VECTOR = "dx, dy, dz"
-SUMS = ["ax", "ay", "az", "phi"]
-
-
 def sources(basis: Basis) -> dict[str, Text]:
     """The source text of each of :class:`Operators`, by name."""
-    moments = [name("M", n) for n in basis.moments]
-    local = [name("L", k) for k in basis.locals]
 
-    def function(arguments: str, unpacked: dict[str, list[str]], write: Callable[[Text], None], results: list[str]):
+    def variables(letter: str, indices: Any) -> list[str]:
+        return [name(letter, n) for n in indices]
+
+    moments, local, sums = variables("M", basis.moments), variables("L", basis.locals), ["ax", "ay", "az", "phi"]
+    tuples = {"moments": moments, "local": local, "sums": sums}
+    vector = ["dx", "dy", "dz"]
+
+    def function(arguments: list[str], results: list[str], write: Callable, *given: int) -> Text:
         text = Text()
-        write(text)
-        body = [f"{', '.join(names)}, = {argument}" for argument, names in unpacked.items()] + text.lines
+        write(text, basis, *given)
+        unpacked = [f"{', '.join(tuples[each])}, = {each}" for each in arguments if each in tuples]
         text.lines = [
-            f"def operator({arguments}):",
-            *("    " + line for line in body),
+            f"def operator({', '.join(arguments)}):",
+            *("    " + line for line in (*unpacked, *text.lines)),
             f"    return ({', '.join(results)},)",
         ]
         return text
 
-    far = f"{VECTOR}, length2, moments"
+    far = [*vector, "length2", "moments"]
     return {
-        "p2m": function(f"{VECTOR}, m", {}, lambda t: p2m_text(t, basis), moments),
-        "m2m": function(
-            f"{VECTOR}, moments", {"moments": moments}, lambda t: m2m_text(t, basis), [name("N", n) for n in basis.moments]
-        ),
-        "m2l": function(
-            f"{far}, local", {"moments": moments, "local": local}, lambda t: m2l_text(t, basis), local
-        ),
-        "l2l": function(
-            f"{VECTOR}, local", {"local": local}, lambda t: l2l_text(t, basis), [name("K", k) for k in basis.locals]
-        ),
-        "l2p": function(f"{VECTOR}, local, sums", {"local": local, "sums": SUMS}, lambda t: l2p_text(t, basis), SUMS),
-        "m2p": function(
-            f"{far}, sums", {"moments": moments, "sums": SUMS}, lambda t: m2p_text(t, basis, basis.order - 1), SUMS
-        ),
-        "quadrupole": function(
-            f"{far}, sums", {"moments": moments, "sums": SUMS}, lambda t: m2p_text(t, basis, 2), SUMS
-        ),
-        "norms": function(
-            "moments", {"moments": moments}, lambda t: norms_text(t, basis), [f"P{n}" for n in range(2, basis.order + 1)]
-        ),
-    }  # fmt: skip
+        "p2m": function([*vector, "m"], moments, p2m_text),
+        "m2m": function([*vector, "moments"], variables("N", basis.moments), m2m_text),
+        "m2l": function([*far, "local"], local, m2l_text),
+        "l2l": function([*vector, "local"], variables("K", basis.locals), l2l_text),
+        "l2p": function([*vector, "local", "sums"], sums, l2p_text),
+        "m2p": function([*far, "sums"], sums, m2p_text, basis.order - 1),
+        "quadrupole": function([*far, "sums"], sums, m2p_text, 2),
+        "norms": function(["moments"], [f"P{n}" for n in range(2, basis.order + 1)], norms_text),
+    }
 
 
 def operators(
@@ -105,7 +94,7 @@ def operators(
         real: ``np.float32`` or ``np.float64``: the type of all constants. (Arguments must have it too.)
         rsqrt: 1/√x in that precision.
         compile: turns a Python function into one that kernels can call: ``numba.njit``, ``compute.device_function``, or
-        nothing.
+            nothing.
     """
     return Operators(*(compile(python_function(text, real, rsqrt)) for text in sources(basis).values()))
 

@@ -17,7 +17,7 @@ from nbody.forces.tree.criterion import Rules, classify_for, weights_for
 from nbody.forces.tree.kernels_cpu import inner
 from nbody.forces.tree.variants import Variant
 from nbody.forces.tree.walk.lanes_cpu import LANES, padded, select_ids
-from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, sums_for
+from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, records_for
 
 FULL = -1
 """The length of a list that does not hold all sources."""
@@ -162,10 +162,11 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
 def decide_for(variant: Variant) -> Callable:
     """``decide(w, begin, end, terminal, box, walk, memory)``: fill the lists of a target, whose undecided sources are a
     range. Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
-    stage, fill_weights = sums_for(variant).stage_records, weights_for(variant)
-    classify_inner, classify_terminal = classify_for(variant, False), classify_for(variant, True)
+    plain = variant._replace(law="none", potential=False)  # the criterion is the same
+    stage, fill_weights = records_for(plain), weights_for(plain)
+    classify_inner, classify_terminal = classify_for(plain, False), classify_for(plain, True)
 
-    @inner(fastmath=FAST, inline="always")
+    @inner(fastmath=FAST)
     def decide(w, begin, end, terminal, box, walk, memory):
         sources, rules, weights, codes, lists = (
             walk.sources,

@@ -37,11 +37,9 @@ class Sums(NamedTuple):
     """Compiled functions of a variant. Targets and sums are (4, …): x, y, z, m and ax, ay, az, φ; ``blocks`` counts
     LANES."""
 
-    stage_records: Callable
-    """stage_records(ids, number, records, rows): copy the records of cells side by side. ``ids`` holds LANES more."""
     stage_cells: Callable
-    """stage_cells(ids, number, moments, rows): the same with their centres and moments, padded with massless cells; returns
-    the number of blocks."""
+    """stage_cells(ids, number, moments, rows): copy the centres and moments of cells side by side, padded with
+    massless cells; returns the number of blocks."""
     pairs: Callable
     """pairs(count, targets, blocks, staged, length2, sums): add the field of staged bodies at the targets. A body in the
     same place adds nothing to the acceleration."""
@@ -63,7 +61,7 @@ class Sums(NamedTuple):
 def sums_for(variant: Variant) -> Sums:
     """:class:`Sums`."""
     return Sums(*(make(variant) for make in (
-        _stage_records, _stage_cells, _pairs, _own_pairs, _multipoles, _far, _shift, _local_field,
+        _stage_cells, _pairs, _own_pairs, _multipoles, _far, _shift, _local_field,
     )))  # fmt: skip
 
 
@@ -96,7 +94,9 @@ def _pad(ids, number):
         ids[j] = 0
 
 
-def _stage_records(variant: Variant) -> Callable:
+@cache
+def records_for(variant: Variant) -> Callable:
+    """``stage_records(ids, number, records, rows)``: copy the records of cells side by side. ``ids`` holds LANES more."""
     columns, lanes = columns_of(4 + variant.order, variant.real), 64 // np.dtype(variant.real).itemsize
 
     @inner(fastmath=FAST)

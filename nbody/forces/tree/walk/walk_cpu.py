@@ -1,8 +1,8 @@
 """Down the tree of targets on the CPU: each target inherits the sources that its parent could not decide, and its expansion.
 
 A task is the subtree of one cell. Each worker (thread) takes the next task that is free; no two tasks write to the same
-body, so the bits do not depend on the number of threads. The functions are inlined into one kernel, compiled for one
-variant."""
+body, so the bits do not depend on the number of threads.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -112,7 +112,7 @@ def _visit(variant: Variant) -> Callable:
         sums.shift,
     )
 
-    @inner(fastmath=FAST, inline="always")
+    @inner(fastmath=FAST)
     def visit(w, cell, begin, end, depth, walk, memory):
         cells, boxes, moments, rows = (
             walk.targets.cells,
@@ -159,7 +159,7 @@ def _finish(variant: Variant) -> Callable:
     near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
     local_field, multipoles = sums_of.local_field, sums_of.multipoles
 
-    @inner(fastmath=FAST, inline="always")
+    @inner(fastmath=FAST)
     def finish(w, begin, count, local, expanded, box, near, multipole, walk, memory):
         place, sums, rows, result = memory.targets[w], memory.sums[w], memory.rows[w], walk.result
         blocks = -(-count // LANES)
@@ -192,7 +192,7 @@ def _near_bodies(variant: Variant) -> Callable:
     """``near_bodies(w, number, first, count, walk, memory)``: P2P of a list of leaves."""
     potential, pairs, own_pairs = variant.potential, sums_for(variant).pairs, sums_for(variant).own_pairs
 
-    @inner(fastmath=FAST, inline="always")
+    @inner(fastmath=FAST)
     def near_bodies(w, number, first, count, walk, memory):
         staged, targets, sums, ids = memory.bodies[w], memory.targets[w], memory.sums[w], memory.lists[w, 2]
         sources, length2, filled = walk.sources, walk.rules.length2, 0
