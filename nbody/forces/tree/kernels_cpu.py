@@ -34,11 +34,11 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     return made if function is None else made(function)
 
 
-def inner(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it."""
-    made = njit(
-        error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=InnerCompiler, **options
-    )
+def inner(function: Callable | None = None, *, calls: bool = False, **options: Any) -> Any:
+    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it. One
+    that mainly ``calls`` others is optimized only in the kernel, since LLVM would optimize these again and again."""
+    options |= {"pipeline_class": CallerCompiler if calls else InnerCompiler}
+    made = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     return made if function is None else made(function)
 
 
@@ -60,12 +60,27 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+class CallerLibrary(InnerLibrary):
+    """The same, not optimized yet."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
 class InnerCompiler(Compiler):
     """Numba's compiler with an :class:`InnerLibrary`."""
 
+    library: type[InnerLibrary] = InnerLibrary
+
     def __init__(self, typing_context: Any, context: Any, *rest: Any) -> None:
         super().__init__(typing_context, context, *rest)
-        self.state.library = InnerLibrary(context.codegen(), "inner")
+        self.state.library = self.library(context.codegen(), "inner")
+
+
+class CallerCompiler(InnerCompiler):
+    """Numba's compiler with a :class:`CallerLibrary`."""
+
+    library = CallerLibrary
 
 
 @contextmanager

@@ -69,6 +69,9 @@ class Phases(NamedTuple):
     load: Callable
     """load(group, targets, first, count, origin, warp, lane): the bodies of a group, relative to the origin, and sums of
     0."""
+    inherit: Callable
+    """inherit(targets, region_first, centre, lane): the expansion of the group's region, the region, and the number of cells
+    that it left, -1 if the group begins with the roots. (One lane has the expansion; the others have zeros.)"""
     leaves: Callable
     """leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law): the bodies of the leaves
     ``found``, whose first bodies and numbers of bodies each lane has in ``leaf``, 32 at a time; those that are left wait,
@@ -86,7 +89,7 @@ def phases(plan: WalkPlan) -> Phases:
     potential, mixed = shape.potential, shape.mixed
     real, wide, f0 = np.float32, np.float64 if mixed else np.float32, np.float32(0)
     ops, target = device_operators(basis), target_functions(basis, wide, plan.geometric)
-    kept, stage_quadrupole = tuples(len(basis.moments)), staged_quadrupole(basis)
+    kept, local, stage_quadrupole = tuples(len(basis.moments)), tuples(len(basis.locals)), staged_quadrupole(basis)
     direct, quadrupoles = on_bodies(shape, direct_pairs, 4), on_bodies(shape, quadrupole_pairs, 2)
 
     @compute.device_function
@@ -100,6 +103,18 @@ def phases(plan: WalkPlan) -> Phases:
         for k in range(lane, PLACES, 32):
             at = np.uint32(k)
             sums[warp, at, 0], sums[warp, at, 1], sums[warp, at, 2], sums[warp, at, 3] = f0, f0, f0, f0
+
+    @compute.device_function
+    def inherit(targets, region_first, centre, lane):
+        counts, expansion, left = targets.counts, local.zeros(), -1
+        region = targets.region_at[region_first] if region_first >= 0 and counts[REGIONS] <= counts[ROOM] else -1
+        if region >= 0:
+            left = targets.listed[region]
+        if left >= 0 and lane == 0:
+            x, y, z, _ = compute.row(targets.centres, region)
+            dx, dy, dz = real(x - centre[0]), real(y - centre[1]), real(z - centre[2])
+            expansion = ops.l2l(dx, dy, dz, local.load(targets.locals, region))
+        return expansion, region, left
 
     @compute.device_function
     def leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law):
@@ -179,7 +194,7 @@ def phases(plan: WalkPlan) -> Phases:
             if potential:
                 acceleration[i, 3] = wide(phi) * wide(box[POTENTIAL])
 
-    return Phases(load, leaves, cells, results)
+    return Phases(load, inherit, leaves, cells, results)
 
 
 @compute.device_function
@@ -203,8 +218,8 @@ def walk_kernel(plan: WalkPlan) -> Any:
     """
     basis, mixed = plan.basis, plan.shape.mixed
     real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0), np.float32(1)
-    ops, target, phase = device_operators(basis), target_functions(basis, wide, plan.geometric), phases(plan)
-    local, criterion = tuples(len(basis.locals)), acceptance_for(basis.order, compute.rsqrt, compute.device_function)
+    target, phase = target_functions(basis, wide, plan.geometric), phases(plan)
+    criterion = acceptance_for(basis.order, compute.rsqrt, compute.device_function)
 
     @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk(targets, acceleration, tree, length2_of_run, reach_of_run, error, shift):
@@ -253,20 +268,10 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 done[warp] = 0
 
             # --- where it begins: the cells that its region left, or the roots ---
-            expansion = local.zeros()
-            far_count, near_count, source_count, top, begun, left = 0, 0, 0, 0, 0, -1
-            region = targets.region_at[region_first] if region_first >= 0 and counts[REGIONS] <= counts[ROOM] else -1
-            if region >= 0:
-                left = targets.listed[region]
-            if left >= 0:
-                if lane == 0:
-                    x, y, z, _ = compute.row(targets.centres, region)
-                    dx, dy, dz = real(x - centre[0]), real(y - centre[1]), real(z - centre[2])
-                    expansion = ops.l2l(dx, dy, dz, local.load(targets.locals, region))
-            else:
-                top = 1
-                if lane == 0:
-                    stack[warp, 0] = target.roots(tree.counts)
+            expansion, region, left = phase.inherit(targets, region_first, centre, lane)
+            far_count, near_count, source_count, top, begun = 0, 0, 0, 0 if left >= 0 else 1, 0
+            if top > 0 and lane == 0:
+                stack[warp, 0] = target.roots(tree.counts)
             compute.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
