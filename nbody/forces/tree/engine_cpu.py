@@ -11,6 +11,7 @@ import numpy as np
 from nbody.forces.compute_units import NEAREST, mark_coincident
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
+from nbody.forces.tree.build.cells_cpu import one_leaf
 from nbody.forces.tree.kernels_cpu import for_each, inner, kernel, one_thread_for_few
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
 from nbody.forces.tree.tree_cpu import HostTree, norms
@@ -92,6 +93,17 @@ class CpuTreeEngine(Engine):
         chosen = self._settings
         tree = f"order {chosen.order}, leaf {chosen.leaf}, error {chosen.error:g}"
         return super().identity(state)._replace(bits={"tree": tree})
+
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        x, m = np.zeros((2, state.dimensions), self._dtype), np.ones(2, self._dtype)
+        assert isinstance(self._options, TreeOptions)
+        tree = HostTree(x, m, self.gravity, self.precision, self._options)
+        tree.bodies.cells = one_leaf(2)  # as what the kernels would compute
+        field = tree.field(False, None)
+        if Outputs.ENERGY in outputs:
+            tree.field(True, None)
+        deliver(field, self._dtype.type(1), m, np.zeros((CHUNKS + 1, 4)), x, m)
+        add_product(m, m, self._dtype.type(1))
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, TreeState)

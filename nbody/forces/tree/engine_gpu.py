@@ -127,6 +127,15 @@ class TreeEngine(GpuEngine):
         counted = tree.partition.counted(state) if tree.partition else int(tree.cells.last_work[0])
         return interactions(counted, state.count)
 
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        assert isinstance(state, DeviceState)
+        tree: DeviceTree = state.workspace
+        tree.launch(state.body, self.gravity.G, self._settings.group)
+        later = [(outputs, True)] if Outputs.ENERGY in outputs else []  # what a recorded frame needs
+        for each, keep in ((Outputs.ACCELERATION, False), (outputs, False), *later):
+            self._walk(tree, tree.cells, state.acceleration, each, keep)
+        momentum.balance(state.body, state.acceleration, tree.forces, state.stream)
+
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
         tree: DeviceTree = state.workspace

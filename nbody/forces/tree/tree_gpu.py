@@ -179,16 +179,17 @@ class DeviceTree:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
         ``group`` bodies. From the third call on this replays a graph, unless the launches are being recorded in another."""
         if compute.SIMULATED or compute.is_recording(self.stream):
-            self._launch(body, G, group)
+            self.launch(body, G, group)
         elif self._graph is not None:
             self._graph.replay()
         else:
-            self._launch(body, G, group)
+            self.launch(body, G, group)
             if self._built:
-                self._graph = compute.Graph(self.stream, lambda: self._launch(body, G, group))
+                self._graph = compute.Graph(self.stream, lambda: self.launch(body, G, group))
             self._built = True
 
-    def _launch(self, body: Any, G: float, group: int) -> None:
+    def launch(self, body: Any, G: float, group: int) -> None:
+        """The launches of :meth:`build`, without a graph."""
         bounds, frame = keys.bounds_kernels()
         bounds[self.parts.shape[0], keys.THREADS, self.stream](body, self.parts)
         widest = 2.0 ** (120 // self.basis.order)

@@ -36,12 +36,19 @@ def cells_of(keys: np.ndarray, leaf: int, dimensions: int) -> Cells:
     """The cells of bodies with sorted ``keys``; those with more than ``leaf`` bodies are divided."""
     capacity = len(keys) // 4 + 64
     while True:
-        table, levels = np.empty((5, capacity), np.uint32), np.zeros(80, np.int64)
-        number, depth = build(keys, leaf, dimensions, table, levels, np.empty((capacity, 8), np.uint32))
+        table, levels, size = np.empty((5, capacity), np.uint32), np.zeros(80, np.int64), np.ones(2, np.int64)
+        build(keys, leaf, dimensions, table, levels, np.empty((capacity, 8), np.uint32), size)
+        number, depth = map(int, size)
         if number <= capacity:
             rows = [np.ascontiguousarray(row[:number]) for row in table]
             return Cells(*rows, levels=levels[: depth + 1].copy())  # type: ignore[misc]
         capacity = 2 * len(keys) + 64  # enough for any bodies: each cell above a leaf has two children or more
+
+
+def one_leaf(count: int) -> Cells:
+    """The cells of bodies in one place."""
+    zero = np.zeros(1, np.uint32)
+    return Cells(zero, np.full(1, count, np.uint32), zero, zero, zero, np.array([0, 1]))
 
 
 @inner
@@ -98,9 +105,10 @@ def _write_children(k, begin, table, ends):
 
 
 @kernel
-def build(keys, leaf, dimensions, table, levels, ends):
-    """Fill the table: first, count, child, children, parent. Returns the numbers of cells and levels; that of cells exceeds
-    the capacity if it is too small. ``ends`` (capacity, 8) is working memory: where the children of a level's cells end."""
+def build(keys, leaf, dimensions, table, levels, ends, size):
+    """Fill the table: first, count, child, children, parent; and ``size`` with the numbers of cells and levels, that of cells
+    exceeding the capacity if it is too small. ``ends`` (capacity, 8) is scratch memory: where the children of a level's cells
+    end."""
     child, children, depth, begin, end = table[2], table[3], 0, 0, 1
     table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
     while begin < end <= table.shape[1]:
@@ -115,4 +123,4 @@ def build(keys, leaf, dimensions, table, levels, ends):
             for_each(_write_children, end - begin, FEW, (begin, table, ends))
         begin, end = end, number
     levels[depth] = end
-    return end, depth
+    size[0], size[1] = end, depth

@@ -77,12 +77,11 @@ def _smallest(values: np.ndarray, fraction: float) -> np.ndarray:
 
 def sorted_bodies(position: np.ndarray, box: Box) -> Order:
     """The bodies at ``position`` (N, D) along the curve."""
-    count, dimensions = position.shape
+    count = len(position)
     keys, order = np.empty(count, np.uint64), np.empty(count, np.uint32)
     chunks = CHUNKS if count >= FEW else 1
     spare = np.empty_like(keys), np.empty_like(order), np.empty((chunks + 1, 1 << DIGIT), np.int64)
-    make_keys(position, box.low, box.side, keys, order)
-    sort(np.uint64(63 if dimensions == 3 else 62), keys, order, *spare)
+    sort(position, box.low, box.side, keys, order, *spare)
     return Order(*spare[:2])
 
 
@@ -144,6 +143,7 @@ _key2, _key3 = key_for(2, inner), key_for(3, inner)
 
 @inner
 def _keys_of(c, position, low, side, keys, order):
+    """Keys from float64 coordinates, and the order 0, 1, 2, …"""
     flat = position.shape[1] == 2
     most = float((1 << 31) - 1) if flat else float((1 << 21) - 1)
     scale, (begin, end) = (most + 1.0) / side, _range_of(c, CHUNKS, len(keys))
@@ -157,16 +157,11 @@ def _keys_of(c, position, low, side, keys, order):
 
 
 @kernel
-def make_keys(position, low, side, keys, order):
-    """Keys from float64 coordinates, and the order 0, 1, 2, …"""
+def sort(position, low, side, keys, order, to_keys, to_order, counts):
+    """Write the sorted keys of bodies in the cube at ``low``, and the body of each, into ``to_keys`` and ``to_order``. ``keys``,
+    ``order`` and ``counts`` (chunks + 1, 2^DIGIT) are scratch memory."""
+    chunks, bits = len(counts) - 1, 63 if position.shape[1] == 3 else 62
     for_each(_keys_of, CHUNKS, 2, (position, low, side, keys, order))
-
-
-@kernel
-def sort(bits, keys, order, to_keys, to_order, counts):
-    """Sort keys of ``bits`` bits, and ``order`` with them, into ``to_keys`` and ``to_order``; all arrays are overwritten.
-    ``counts`` (chunks + 1, 2^DIGIT) is scratch memory."""
-    chunks = len(counts) - 1
     for k in range(PASSES):
         shift = np.uint64(bits - DIGIT * (PASSES - k))
         for_each(_count, chunks, 2, (keys, shift, counts[:chunks]))
