@@ -116,8 +116,8 @@ class WalkMemory(NamedTuple):
             ((DEPTH, len(variant.basis.locals)), real), ((32,), real), ((4,), np.int64),
             ((2, DEPTH + 2), np.int64), ((STACK, 4), np.int64),
         ]  # fmt: skip
-        made = (np.empty((workers, *shape), kind) for shape, kind in shapes)  # type: ignore[arg-type]
-        return cls(*made, counts=np.zeros((workers, 16), np.int64))
+        made: list[np.ndarray] = [np.empty((workers, *shape), kind) for shape, kind in shapes]  # type: ignore[arg-type]
+        return cls(*made, np.zeros((workers, 16), np.int64))
 
 
 @inner
