@@ -117,7 +117,8 @@ class WalkMemory(NamedTuple):
             ((2, DEPTH + 2), np.int64), ((STACK, 4), np.int64),
         ]  # fmt: skip
         made: list[np.ndarray] = [np.empty((workers, *shape), kind) for shape, kind in shapes]  # type: ignore[arg-type]
-        return cls(*made, np.zeros((workers, 16), np.int64))
+        made.append(np.zeros((workers, 16), np.int64))
+        return cls(*made)
 
 
 @inner
