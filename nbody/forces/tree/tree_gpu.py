@@ -98,7 +98,10 @@ class DeviceCells:
     @property
     def targets(self) -> Targets:
         """What a walk reads and writes of its targets."""
-        return Targets(*(getattr(self, name) for name in Targets._fields))
+        return Targets(
+            self.counts, self.groups, self.sequence, self.costs, self.regions, self.region_at, self.sorted, self.index,
+            self.centres, self.locals, self.lists, self.listed, self.work,
+        )  # fmt: skip
 
     def order(self, body: Any, box: Any, rows: Any = None) -> None:
         """Enqueue the sort of all rows of ``body``, or of some."""

@@ -22,7 +22,8 @@ at most 28 entries per level."""
 
 class Targets(NamedTuple):
     """The arrays of the targets, see :class:`~nbody.forces.tree.tree_gpu.DeviceCells`. ``centres``, ``locals``, ``lists``
-    and ``listed`` are what regions leave to groups; ``work`` counts interactions, ``costs`` those per body."""
+    and ``listed`` are what regions leave to groups; ``work`` counts interactions, ``costs`` those per body;
+    ``rows`` has the row of each of the ``sorted`` bodies."""
 
     counts: Any
     groups: Any
@@ -31,7 +32,7 @@ class Targets(NamedTuple):
     regions: Any
     region_at: Any
     sorted: Any
-    index: Any
+    rows: Any
     centres: Any
     locals: Any
     lists: Any
@@ -48,7 +49,7 @@ class Sources(NamedTuple):
     norms: Any
     moments: Any
     sorted: Any
-    index: Any
+    rows: Any
     box: Any
 
 
@@ -104,7 +105,7 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
         for k in range(lane, count, 32):
             x, y, z, _ = compute.row(targets.sorted, first + k)
             lx, ly, lz, hx, hy, hz = min(lx, x), min(ly, y), min(lz, z), max(hx, x), max(hy, y), max(hz, z)
-            ax, ay, az, _ = compute.row(acceleration, targets.index[np.uint32(first + k)])
+            ax, ay, az, _ = compute.row(acceleration, targets.rows[np.uint32(first + k)])
             ax, ay, az = real(ax) * factor, real(ay) * factor, real(az) * factor
             a2 = min(a2, ax * ax + ay * ay + az * az)
         lx, ly, lz, hx, hy, hz = lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz)

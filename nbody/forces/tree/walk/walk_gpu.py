@@ -141,7 +141,7 @@ def phases(plan: WalkPlan) -> Phases:
                     staged[warp, lane, 0], staged[warp, lane, 1] = real(x - ox), real(y - oy)
                     staged[warp, lane, 2], staged[warp, lane, 3] = real(z - oz), real(m) if lane < near else f0
                     if potential:
-                        staged_index[warp, lane] = tree.index[np.uint32(at)]
+                        staged_index[warp, lane] = tree.rows[np.uint32(at)]
                     if lane == 0:
                         done[warp] += min(near, 32) * run[0]
                     compute.sync_warp()
@@ -212,7 +212,7 @@ def width_for(count):
 def walk_kernel(plan: WalkPlan) -> Any:
     """``walk(targets, acceleration, tree, length2, reach, error, shift)``.
 
-    ``targets`` and ``tree`` are :class:`~nbody.forces.tree.walk.target_gpu.Targets` and ``Sources``; row index[k] of
+    ``targets`` and ``tree`` are :class:`~nbody.forces.tree.walk.target_gpu.Targets` and ``Sources``; row rows[k] of
     ``acceleration`` is the result of target k; the source of row i is the target of row i - ``shift``. ``reach``: beyond
     this distance the law is that of the expansions; ``error``: the bound relative to |a|, or the opening angle.
     """
@@ -250,7 +250,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 break
             first, counted, region_first, _ = compute.row(targets.groups, targets.sequence[np.uint32(ticket)])
             count = abs(counted)
-            run = count, targets.index, first
+            run = count, targets.rows, first
 
             # --- the group: its box, radius and smallest acceleration ---
             width_bits = width_for(count)
