@@ -308,15 +308,17 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
 
     from nbody.forces.gpu_engine import Shape
     from nbody.forces.tree.expansions.operators import Basis
+    from nbody.forces.tree.walk.target_gpu import Sources, Targets
     from nbody.forces.tree.walk.walk_gpu import WalkPlan, walk_kernel
 
     i, u = types.int32[::1], types.uint32[::1]
     rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
-    targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
+    targets = (i, rows, i, i, rows, i, numbers, u, numbers, numbers, rows, i, types.int64[::1])
     tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
+    arrays = types.NamedTuple(targets, Targets), numbers, types.NamedTuple(tree, Sources)
     shape = Shape(law, 3, np.dtype(np.float32), Outputs.ACCELERATION, False)
     kernel = walk_kernel(WalkPlan(shape, Basis(4, 3, law == "plummer", False), False))
-    _, found = for_h200(kernel, (*targets, *tree, types.float64, types.float64, types.float32, types.uint32))
+    _, found = for_h200(kernel, (*arrays, types.float64, types.float64, types.float32, types.uint32))
     assert found.local == 0
 
 
@@ -385,6 +387,17 @@ def tiny(particles, precision="float32", team=ALONE):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree_gpu, "REGION", 16)
         return engine, engine.load(particles)
+
+
+@pytest.mark.simulated
+def test_the_simulator_agrees_with_the_tree_to_read():
+    particles = bodies(plummer(40))
+    engine, state = tiny(particles)
+    engine.evaluate(state)
+    judge = accelerations(
+        particles.position, particles.mass, engine="barnes-hut", theta=0.1, softening="plummer", length=0.02
+    )
+    assert errors(state.values("acceleration")[0], judge).max() < BOUND
 
 
 @pytest.mark.simulated
