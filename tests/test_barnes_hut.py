@@ -83,6 +83,8 @@ def test_bodies_in_one_place_in_any_number_are_summed_one_by_one():
     np.testing.assert_allclose(a, expected, rtol=0.02)
     np.testing.assert_allclose(phi, potential, rtol=0.02)
     assert work >= 300
+    alone = plain(bodies(np.ones((200, 3))), 0.5)
+    assert not alone[0].any() and np.allclose(alone[1], -2.0 * 199 / 200 / 0.05)
 
 
 def test_some_bodies_have_the_bits_of_all():

@@ -66,7 +66,7 @@ def build(bodies, place, mass, side, child, chain):
             for axis in range(3):
                 middle[axis] += half if k >> axis & 1 else -half
             other = child[cell, k]
-            if other == NONE or (other < bodies and half < side[bodies] / 2.0**DEEPEST):
+            if other == NONE or (other < bodies and half <= side[bodies] / 2.0**DEEPEST):
                 child[cell, k], chain[i] = i, other
                 break
             if other < bodies:  # a body has the place: a new cell divides it
@@ -122,9 +122,10 @@ def walk(bodies, place, mass, side, child, chain, targets, theta, softening2, ne
 
 
 class BarnesHutEngine(Engine):
-    """An octree of monopoles with one opening angle, on one core, in float64: a lesson, and a referee."""
+    """An octree of monopoles with one opening angle, on one core: a lesson, and a referee. It computes in float64, also
+    where the bodies are float32."""
 
-    can = Abilities(("float64",), compiled=True, targets=True, finest={"float64": 1e-2}, growth=1)
+    can = Abilities(compiled=True, targets=True, finest={"float32": 1e-2, "float64": 1e-2}, growth=1)
     Options = BarnesHutOptions  # type: ignore[assignment]
     state_type = HostState
 
