@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 
 from nbody.cli import main
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.viewer.display.legend import legend_panel
-from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
+from nbody.viewer.display.hud import legend_panel
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.colours.quantity import LINEAR, LOGARITHMIC, ends
-from nbody.viewer.picture.colours.surroundings import grid_density
-from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.marks import bar_length, round_length
-from nbody.viewer.picture.palette import ember
+from nbody.viewer.picture.lines import bar_length, round_length
+from nbody.viewer.picture.look import BACKGROUNDS, COLOURS, MAPS, SIZES, Look
+from nbody.viewer.picture.quantities import LINEAR, LOGARITHMIC, ends, grid_density
+from nbody.viewer.picture.styles import ember
 from nbody.viewer.screenshot import draw_frame
 
 SIZE = (400, 300)

@@ -19,8 +19,7 @@ from nbody.run.resume import resume
 from nbody.state import Column, Outputs
 from nbody.trajectory import first_difference
 from nbody.viewer.display.body import facts
-from nbody.viewer.picture.colours.quantity import ShownBodies
-from nbody.viewer.picture.colours.surroundings import potential
+from nbody.viewer.picture.quantities import potential
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -173,7 +172,7 @@ def test_the_lengths_are_stored_and_a_resumed_run_has_the_same_bits(tmp_path):
         source = RecordedSource(run)
         frame = source.past(source.frames - 1)
         assert facts(source, ShownMoment(frame), 3).potential == pytest.approx(phi[3], rel=1e-5)
-        assert potential(ShownBodies(source, frame))[3] == pytest.approx(-phi[3], rel=1e-5)
+        assert potential(source, frame)[3] == pytest.approx(-phi[3], rel=1e-5)
         eps = export(run, tmp_path / "two.tipsy")[0].read_bytes()
         halo = np.frombuffer(eps[32:], np.dtype((">f4", 9)))[:, 7]
         assert halo == pytest.approx(np.where(final.species == 0, 0.05, 0.2))

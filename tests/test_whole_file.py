@@ -19,8 +19,7 @@ from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_bodies
 from nbody.trajectory import Trajectory
 from nbody.trajectory.opening import OpenFile
-from nbody.viewer.movie.formats import Film
-from nbody.viewer.movie.writing import Writer, checked
+from nbody.viewer.movie.film import Film, Writer, checked
 from nbody.viewer.screenshot import save_picture
 from nbody.whole_file import if_free, keeping, whole_file
 

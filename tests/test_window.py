@@ -17,10 +17,11 @@ from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
-from nbody.viewer.sources.series import LiveSeries, Series
+from nbody.viewer.sources.live import LiveSeries
+from nbody.viewer.sources.source import Series
+from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import LEFT, Controls
-from nbody.viewer.window.layout import Layout
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.panels import Layout
 
 SIZE = (640, 400)
 RESOLVED = {"name": "test", "gravity": {"G": 2.0, "dimensions": 3, "softening": "plummer", "length": 0.1}}
@@ -264,7 +265,7 @@ def test_the_series_are_what_was_recorded_and_the_radii_are_computed(recording):
 
 
 def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording, monkeypatch):
-    monkeypatch.setattr("nbody.viewer.sources.series.INTERVAL", 0.0)
+    monkeypatch.setattr("nbody.viewer.sources.live.INTERVAL", 0.0)
     (x, v), *_ = cloud(60)
     source = recording([(x, v)])
     frame, series = source.past(0), LiveSeries(source)

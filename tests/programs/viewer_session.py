@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody.trajectory import Trajectory
 from nbody.viewer.sources.recording import RecordedSource
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.show import show
 
 

@@ -11,10 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from llvmlite import ir
-from numba import get_num_threads, njit, set_num_threads, types
+from numba import config, get_num_threads, set_num_threads, types
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from nbody import compute
@@ -34,12 +35,14 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     return made if function is None else made(function)
 
 
-def inner(function: Callable | None = None, *, calls: bool = False, **options: Any) -> Any:
-    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it. One
-    that mainly ``calls`` others is optimized only in the kernel, since LLVM would optimize these again and again."""
-    options |= {"pipeline_class": CallerCompiler if calls else InnerCompiler}
-    made = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    return made if function is None else made(function)
+def inner(function: Callable | None = None, **options: Any) -> Any:
+    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it."""
+    if function is None:
+        return lambda function: inner(function, **options)
+    if config.DISABLE_JIT:
+        return function
+    options |= {"nopython": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return InnerDispatcher(function, targetoptions=options)
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -51,7 +54,7 @@ class InnerLibrary(JITCodeLibrary):
         return SimpleNamespace(set_env=lambda name, environment: None)
 
     def get_pointer_to_function(self, name: str) -> int:
-        """No address; Python can't call the function."""
+        """No address: Python can't call the function."""
         self._ensure_finalized()
         return 0
 
@@ -60,27 +63,19 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
 
-class CallerLibrary(InnerLibrary):
-    """The same, not optimized yet."""
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-
 class InnerCompiler(Compiler):
     """Numba's compiler with an :class:`InnerLibrary`."""
 
-    library: type[InnerLibrary] = InnerLibrary
-
     def __init__(self, typing_context: Any, context: Any, *rest: Any) -> None:
         super().__init__(typing_context, context, *rest)
-        self.state.library = self.library(context.codegen(), "inner")
+        self.state.library = InnerLibrary(context.codegen(), "inner")
 
 
-class CallerCompiler(InnerCompiler):
-    """Numba's compiler with a :class:`CallerLibrary`."""
+class InnerDispatcher(CPUDispatcher):
+    """An inner function. (As a class, so that it is the same where another process compiles a kernel that calls it.)"""
 
-    library = CallerLibrary
+    def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
+        super().__init__(py_func, locals, targetoptions, InnerCompiler)
 
 
 @contextmanager
