@@ -14,6 +14,6 @@ shared                              CPU                                  GPU
 ``options.py``: what a user says    ``tree_cpu.py``, ``engine_cpu.py``   ``tree_gpu.py``, ``engine_gpu.py``
 ==================================  ===================================  ==========================================
 
-What only one of them needs: ``kernels_cpu.py`` (compilation, threads), ``variants.py`` and ``walk/lanes_cpu.py`` (vectors);
+What only one of them needs: ``kernels_cpu.py`` (compilation, threads) and ``walk/lanes_cpu.py`` (vectors);
 ``memory_gpu.py``, ``momentum_gpu.py`` and ``partition_gpu.py`` (several GPUs).
 """

@@ -20,7 +20,7 @@ import numpy as np
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits
 from nbody.forces.tree.expansions.text import Text
-from nbody.forces.tree.variants import Variant, compiled
+from nbody.forces.tree.kernels_cpu import Variant, compiled
 from nbody.law import LAWS, Gravity
 
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)

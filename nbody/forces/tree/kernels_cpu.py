@@ -1,15 +1,17 @@
-"""How the kernels of the CPU tree are compiled, and their parallel loops: a function that Numba's threads call for each
-number.
+"""How the kernels of the CPU tree are compiled, for a variant, and their parallel loops, in which threads call a function.
 
 ``prange`` would compile the body of a loop once more, as a function of its own with wrappers. Threads of Python would
 compete with those of Numba, which spin for some milliseconds after each parallel loop (1e5 bodies on two Zen 4 cores: 4 ms
-of 24). The bits do not depend on the number of threads where no two numbers write to the same place."""
+of 24). The bits do not depend on the number of threads where no two numbers write to the same place.
+"""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import ir
 from numba import config, get_num_threads, set_num_threads, types
 from numba.core import cgutils
@@ -19,6 +21,9 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from nbody import compute
+from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
+from nbody.forces.tree.expansions.formulas import Basis
+from nbody.forces.tree.expansions.text import Text
 
 SHORT = 1 << 15
 """The most bodies for which one thread orders them and adds up moments. These are some thirty short loops; one ends when
@@ -138,3 +143,40 @@ def _thread(context, module, compiled, signature, data_type):
         context.call_internal_no_propagate(builder, compiled.fndesc, signature, [k, *given])
     builder.ret_void()
     return thread
+
+
+class Variant(NamedTuple):
+    """What kernels are made for; ``law`` is the name of a :class:`~nbody.law.Law`."""
+
+    order: int
+    dimensions: int
+    law: str
+    precision: str
+    potential: bool
+
+    @property
+    def basis(self) -> Basis:
+        """The expansions."""
+        return Basis(self.order, self.dimensions, self.law == "plummer", self.potential)
+
+    @property
+    def real(self) -> type:
+        """The type of the kernel's numbers."""
+        return np.float32 if self.precision == "float32" else np.float64
+
+    @property
+    def degree(self) -> int:
+        """The highest moments of M2P: the quadrupole up to order 5. For higher orders as accurate as M2L: sparse targets
+        would take very long lists of direct sums."""
+        return min(2, self.order - 1) if self.order <= 5 else self.order - 1
+
+
+def compiled(text: Text, variant: Variant, called: str, **known: Any) -> Callable:
+    """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt``, ``sqrt``, ``zero``,
+    and what is ``known`` besides."""
+    real = variant.real
+    space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()}
+    space |= {"rsqrt": roots(real).rsqrt, "compile_for_vectors": compile_for_vectors, "zero": real(0)}
+    space |= {"sqrt": math.sqrt, **known}
+    exec("\n".join(text.lines), space)
+    return inner(fastmath=FAST)(space[called])

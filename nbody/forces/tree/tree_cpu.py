@@ -14,13 +14,13 @@ import numpy as np
 from numba import get_num_threads
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
+from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.build.cells_cpu import Cells, cells_of
 from nbody.forces.tree.build.moments_cpu import ALONE, fields_of
-from nbody.forces.tree.build.order_cpu import Box, Order, gathered, picked, root_box, sorted_bodies
+from nbody.forces.tree.build.order_cpu import PAD, Box, Order, gather, pick, root_box, sorted_bodies
 from nbody.forces.tree.criterion import rules_for
-from nbody.forces.tree.kernels_cpu import one_thread_for_few
+from nbody.forces.tree.kernels_cpu import Variant, one_thread_for_few
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
-from nbody.forces.tree.variants import Variant
 from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
 from nbody.forces.tree.walk.walk_cpu import descend_for
 from nbody.law import LAWS, Gravity
@@ -72,14 +72,17 @@ class SortedBodies:
     def __init__(self, position: np.ndarray, mass: np.ndarray, box: Box, units: ComputeUnits, leaf: int) -> None:
         with one_thread_for_few(len(mass)):
             self.order: Order = sorted_bodies(position, box)
-            self.bodies = gathered(position, mass, self.order.order, units.position, units.mass)
+            self.bodies = aligned_zeros((4, len(mass) + PAD), position.dtype)
+            factors = position.dtype.type(units.position), mass.dtype.type(units.mass)
+            gather(position, mass, self.order.order, *factors, self.bodies)
             self.cells: Cells = cells_of(self.order.keys, leaf, position.shape[1])
 
     def view(self, variant: Variant, scale: np.ndarray) -> TreeView:
         """The tree for kernels; ``scale`` (N,) is |a| of all bodies in the kernel's units."""
         with one_thread_for_few(len(self.order.order)):
-            scale = picked(scale, self.order.order)
-            return TreeView(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, scale))
+            of_bodies = np.empty_like(scale)
+            pick(scale, self.order.order, of_bodies)
+            return TreeView(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, of_bodies))
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.build.morton import key_for
 from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
 
@@ -83,20 +82,6 @@ def sorted_bodies(position: np.ndarray, box: Box) -> Order:
     spare = np.empty_like(keys), np.empty_like(order), np.empty((chunks + 1, 1 << DIGIT), np.int64)
     sort(position, box.low, box.side, keys, order, *spare)
     return Order(*spare[:2])
-
-
-def gathered(position: np.ndarray, mass: np.ndarray, order: np.ndarray, unit: float, mass_unit: float) -> np.ndarray:
-    """The bodies in an order: (4, N + PAD), x, y, z and m in the kernel's units; massless ones at the end."""
-    bodies = aligned_zeros((4, len(order) + PAD), position.dtype)
-    gather(position, mass, order, position.dtype.type(unit), mass.dtype.type(mass_unit), bodies)
-    return bodies
-
-
-def picked(values: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """``values[order]`` by all threads."""
-    found = np.empty_like(values)
-    pick(values, order, found)
-    return found
 
 
 @inner
@@ -287,7 +272,7 @@ def _gather(c, position, mass, order, unit, mass_unit, bodies):
 
 @kernel
 def gather(position, mass, order, unit, mass_unit, bodies):
-    """Fill ``bodies`` (4, N + PAD)."""
+    """Fill ``bodies`` (4, N + PAD): x, y, z and m in an order, in the kernel's units; the last ones stay massless."""
     for_each(_gather, CHUNKS, 2, (position, mass, order, unit, mass_unit, bodies))
 
 

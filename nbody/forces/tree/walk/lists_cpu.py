@@ -14,8 +14,7 @@ from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.build.cells_cpu import Cells
 from nbody.forces.tree.build.moments_cpu import Fields
 from nbody.forces.tree.criterion import Rules, classify_for, weights_for
-from nbody.forces.tree.kernels_cpu import inner
-from nbody.forces.tree.variants import Variant
+from nbody.forces.tree.kernels_cpu import Variant, inner
 from nbody.forces.tree.walk.lanes_cpu import LANES, padded, select_ids
 from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, records_for
 

@@ -15,8 +15,7 @@ from nbody.forces.direct.cpu_pairs import missing_factor
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import l2l_text, l2p_text, m2l_text, m2p_text
 from nbody.forces.tree.expansions.text import Index, Text, name
-from nbody.forces.tree.kernels_cpu import inner
-from nbody.forces.tree.variants import Variant, compiled
+from nbody.forces.tree.kernels_cpu import Variant, compiled, inner
 from nbody.forces.tree.walk.lanes_cpu import LANES, columns_of, copy_lanes
 from nbody.law import pair_law
 

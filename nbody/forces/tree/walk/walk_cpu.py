@@ -13,8 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
-from nbody.forces.tree.variants import Variant
+from nbody.forces.tree.kernels_cpu import Variant, for_each, inner, kernel
 from nbody.forces.tree.walk.lanes_cpu import LANES
 from nbody.forces.tree.walk.lists_cpu import decide_for
 from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, pad_bodies, stage_bodies, sums_for
