@@ -34,8 +34,8 @@ WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function that Python calls, and cache it on disk. It allocates no arrays: without counts of references to
-    them, the walk compiles in two thirds of the time."""
+    """Compile a function that Python calls, and cache it on disk. It allocates no arrays, so references to them are not
+    counted."""
     made = compute.kernel("cpu", _nrt=False, **options)
     return made if function is None else made(function)
 
