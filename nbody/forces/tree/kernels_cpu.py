@@ -40,14 +40,15 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     return made if function is None else made(function)
 
 
-def inner(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it."""
+def inner(function: Callable | None = None, calls: bool = False, **options: Any) -> Any:
+    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it. One
+    that mainly ``calls`` others is optimized in the kernel only, so that these are not optimized at each level."""
     if function is None:
-        return lambda function: inner(function, **options)
+        return lambda function: inner(function, calls, **options)
     if config.DISABLE_JIT:
         return function
     options |= {"nopython": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return InnerDispatcher(function, targetoptions=options)
+    return (CallerDispatcher if calls else InnerDispatcher)(function, targetoptions=options)
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -68,19 +69,42 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
 
+class CallerLibrary(InnerLibrary):
+    """The same, not optimized."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
 class InnerCompiler(Compiler):
     """Numba's compiler with an :class:`InnerLibrary`."""
 
+    library: type[InnerLibrary] = InnerLibrary
+
     def __init__(self, typing_context: Any, context: Any, *rest: Any) -> None:
         super().__init__(typing_context, context, *rest)
-        self.state.library = InnerLibrary(context.codegen(), "inner")
+        self.state.library = self.library(context.codegen(), "inner")
+
+
+class CallerCompiler(InnerCompiler):
+    """Numba's compiler with a :class:`CallerLibrary`."""
+
+    library = CallerLibrary
 
 
 class InnerDispatcher(CPUDispatcher):
     """An inner function. (As a class, so that it is the same where another process compiles a kernel that calls it.)"""
 
+    compiler: type[InnerCompiler] = InnerCompiler
+
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(py_func, locals, targetoptions, InnerCompiler)
+        super().__init__(py_func, locals, targetoptions, self.compiler)
+
+
+class CallerDispatcher(InnerDispatcher):
+    """An inner function that calls others."""
+
+    compiler = CallerCompiler
 
 
 @contextmanager

@@ -166,7 +166,7 @@ def decide_for(variant: Variant) -> Callable:
     stage, fill_weights = records_for(plain), weights_for(plain)
     classify_inner, classify_terminal = classify_for(plain, False), classify_for(plain, True)
 
-    @inner(fastmath=FAST)
+    @inner(calls=True, fastmath=FAST)
     def decide(w, begin, end, terminal, box, walk, memory):
         sources, rules, weights, codes, lists = (
             walk.sources,

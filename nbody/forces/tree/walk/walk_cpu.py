@@ -52,7 +52,7 @@ def _work(variant: Variant) -> Callable:
     """``work(w, walk, memory, tasks, counter)``: worker w takes tasks until none is left, or a list can't be completed."""
     visit = _visit(variant)
 
-    @inner(fastmath=FAST)
+    @inner(calls=True, fastmath=FAST)
     def work(w, walk, memory, tasks, counter):
         cells, stack, active = walk.targets.cells, memory.stack[w], walk.result.active
         path, bounds = memory.path[w, 0], memory.path[w, 1]
@@ -111,7 +111,7 @@ def _visit(variant: Variant) -> Callable:
         sums.shift,
     )
 
-    @inner(fastmath=FAST)
+    @inner(calls=True, fastmath=FAST)
     def visit(w, cell, begin, end, depth, walk, memory):
         cells, boxes, moments, rows = (
             walk.targets.cells,
@@ -158,7 +158,7 @@ def _finish(variant: Variant) -> Callable:
     near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
     local_field, multipoles = sums_of.local_field, sums_of.multipoles
 
-    @inner(fastmath=FAST)
+    @inner(calls=True, fastmath=FAST)
     def finish(w, begin, count, local, expanded, box, near, multipole, walk, memory):
         place, sums, rows, result = memory.targets[w], memory.sums[w], memory.rows[w], walk.result
         blocks = -(-count // LANES)
@@ -191,7 +191,7 @@ def _near_bodies(variant: Variant) -> Callable:
     """``near_bodies(w, number, first, count, walk, memory)``: P2P of a list of leaves."""
     potential, pairs, own_pairs = variant.potential, sums_for(variant).pairs, sums_for(variant).own_pairs
 
-    @inner(fastmath=FAST)
+    @inner(calls=True, fastmath=FAST)
     def near_bodies(w, number, first, count, walk, memory):
         staged, targets, sums, ids = memory.bodies[w], memory.targets[w], memory.sums[w], memory.lists[w, 2]
         sources, length2, filled = walk.sources, walk.rules.length2, 0
