@@ -7,8 +7,8 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.systems import systems_engine
 from nbody.integrators import INTEGRATORS
+from nbody.run.choice import asked_of_run, scheme_for
 from nbody.run.plan import plan
-from nbody.run.supported import asked_of_run, scheme_for
 
 ENGINES_HERE = ("reference", "cpu", "cpu-tree", "matrix:numpy")
 

@@ -23,7 +23,7 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Call
     float32."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
-    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, G, length2):
+    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, sums, G, length2):
         """Make ``steps`` steps.
 
         Args:
@@ -32,14 +32,13 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Call
             parameters: of the fields.
             current: True if ``a`` belongs to ``x``.
             x, v, a: (N, D), changed in place.
+            sums: (3, N) scratch. (What a kernel allocates or reshapes makes Numba import 20 ms of its own code.)
 
         Returns:
             The number of force evaluations.
         """
         kinds, factors, lengths = moves
         now, origin, first, h = moment
-        sums = np.empty((3, m.size))
-        xs, vs, accelerations = x.reshape(x.size), v.reshape(x.size), a.reshape(x.size)
         evaluations = 0
         for step in range(steps):
             for k in range(kinds.size):
@@ -55,18 +54,18 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Call
                         evaluations += 1
                     current = True
                 elif kind == KICK:
-                    for i in range(vs.size):
-                        vs[i] += accelerations[i] * dt
+                    for i in range(m.size):
+                        for d in range(dimensions):
+                            v[i, d] += a[i, d] * dt
                 else:
-                    if kind == DRIFT:
-                        for i in range(xs.size):
-                            xs[i] += vs[i] * dt
-                    elif single:
-                        for i in range(xs.size):
-                            xs[i] += vs[i] * dt + accelerations[i] * factors[k, 1]
-                    else:
-                        for i in range(xs.size):
-                            xs[i] = (xs[i] + vs[i] * dt) + accelerations[i] * factors[k, 1]
+                    for i in range(m.size):
+                        for d in range(dimensions):
+                            if kind == DRIFT:
+                                x[i, d] += v[i, d] * dt
+                            elif single:
+                                x[i, d] += v[i, d] * dt + a[i, d] * factors[k, 1]
+                            else:
+                                x[i, d] = (x[i, d] + v[i, d] * dt) + a[i, d] * factors[k, 1]
                     current = False
                     now += lengths[k]
             now = origin + (first + step + 1) * h
@@ -97,6 +96,7 @@ class FewSteps:
         self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
+        self._sums = np.empty((3, state.count))
 
     def make(self, steps: int) -> None:
         """Make ``steps`` steps."""
@@ -105,7 +105,7 @@ class FewSteps:
         state, clock = self._state, self._state.clock
         evaluations = self._kernel(
             self._moves, (clock.time, clock.origin, clock.step, self._dt), self._parameters, steps, bool(clock.current),
-            state.position, state.velocity, state.acceleration, state.mass, *self._law,
+            state.position, state.velocity, state.acceleration, state.mass, self._sums, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves

@@ -74,7 +74,7 @@ class CpuEngine(Engine):
 
     can = Abilities(
         compiled=True, outputs=Outputs.POTENTIAL | Outputs.JERK, potential="separate", targets=True, species=True,
-        ranks=True, massless=True, own_units=True, few=FEW, auto_range=range(1, 1 << 62),
+        ranks=True, massless=True, own_units=True, few=FEW, systems=True, auto_range=range(1, 1 << 62),
     )  # fmt: skip
     state_type = HostState
 

@@ -116,7 +116,7 @@ class SymmetricEngine(KernelEngine):
 
     can = Abilities(
         PRECISIONS, "gpu", potential="summed", species=True, ranks=True, gpus=True, divided_from=SEGMENTS_FROM,
-        pairs_once=True, massless=True,
+        pairs_once=True, massless=True, systems=True,
         auto_range=range(2048, 1 << 62),  # 1024 bodies are 68 units of work: too few warps for a card
     )  # fmt: skip
     _name = "gpu-symmetric"

@@ -17,7 +17,7 @@ from nbody.state.host import HostState
 class CpuSystemsEngine(Engine):
     """The accelerations and potentials within each system, in float64."""
 
-    can = Abilities(("float64",), compiled=True)
+    can = Abilities(("float64",), compiled=True, systems=True)
     state_type = HostState
     _systems = 1
 

@@ -42,7 +42,7 @@ def build(shape: Shape, bodies: int) -> Any:
 class GpuSystemsEngine(KernelEngine):
     """The accelerations and potentials within each system, in float64."""
 
-    can = Abilities(("float64",), "gpu")
+    can = Abilities(("float64",), "gpu", systems=True)
     _systems = 1
     _build = staticmethod(build)
 
