@@ -131,8 +131,13 @@ LINES = {
     "cli": 2932,
     "diagnostics": 883,
     "fields": 705,
-    "compute": 2170,
-    "forces": 11333,
+<<<<<<< HEAD
+    "compute": 2393,
+    "forces": 11287,
+=======
+    "compute": 2393,
+    "forces": 11287,
+>>>>>>> main
     "exchange": 886,
     "initial": 2610,
     "integrators": 7097,
@@ -140,7 +145,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2989,
     "parallel": 922,
-    "run": 4613,
+    "run": 4705,
     "scenario": 2083,
     "state": 1456,
     "trajectory": 3353,

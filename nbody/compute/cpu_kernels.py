@@ -119,8 +119,7 @@ class CpuKernelCache(KernelCache):
             if "no compiled object" not in str(error):
                 raise
             raise KeyboardInterrupt from None  # Ctrl-C during a callback from LLVM, which ignores exceptions
-        data: bytes = dumps((*own, ()))  # without the environments of other functions: they are enclosed
-        return data
+        return dumps((*own, ()))  # without the environments of other functions: they are enclosed
 
     @staticmethod
     def unpacked(data: bytes, context: Any) -> Any:
@@ -133,5 +132,4 @@ class CpuKernelCache(KernelCache):
 @cache
 def _processor() -> tuple[str, ...]:
     """The processor, with its features that Numba compiles for."""
-    found: tuple[str, ...] = cpu_target.target_context.codegen().magic_tuple()
-    return found
+    return cpu_target.target_context.codegen().magic_tuple()

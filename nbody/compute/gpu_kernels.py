@@ -64,10 +64,9 @@ class GpuKernelCache(KernelCache):
         if compiled.launch_config_sensitive:
             return None
         try:
-            data: bytes = dumps(compiled._reduce_states())
+            return dumps(compiled._reduce_states())
         except Exception:  # it is linked with files, or refers to an array on the device
             return None
-        return data
 
     @staticmethod
     def unpacked(data: bytes, context: Any) -> Any:

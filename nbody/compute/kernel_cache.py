@@ -36,8 +36,7 @@ class KernelCache(ABC):
         """What another process needs to compile a kernel: the device, the function, the options, its file and its types."""
         from numba.core.serialize import dumps
 
-        data: bytes = dumps((self.device, self._function, self._options, name, types))
-        return data
+        return dumps((self.device, self._function, self._options, name, types))
 
     @cached_property
     def _made_of(self) -> str:

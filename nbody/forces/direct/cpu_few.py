@@ -55,8 +55,7 @@ def adding_pairs(softening: str, dimensions: int) -> Callable:
                 sums[2, j] -= of_i * dz
             sums[0, i], sums[1, i], sums[2, i] = ax, ay, az
 
-    found: Callable = add_pairs
-    return found
+    return add_pairs
 
 
 @cache
@@ -96,8 +95,7 @@ def adding_jerks(softening: str, dimensions: int) -> Callable:
                 sums[4, j] -= gm_i * jy
                 sums[5, j] -= gm_i * jz
 
-    found: Callable = add_jerks
-    return found
+    return add_jerks
 
 
 @cache
@@ -124,8 +122,7 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
                 if gm_i != 0.0:
                     sums[j] -= gm_i * u
 
-    found: Callable = add_potentials
-    return found
+    return add_potentials
 
 
 @njit(error_model="numpy")

@@ -56,8 +56,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool, precision: s
                         c = (b + distance) % number
                         between(rows, strides, bodies[b], bodies[c], sums_i[b], sums_j[c, slot], sums, length2)
 
-    found: Callable = gravitate
-    return found
+    return gravitate
 
 
 @njit(error_model="numpy")
@@ -121,8 +120,7 @@ def _interaction(softening: str, dimensions: int, potential: bool, real: type, i
                 for j in range(columns):
                     sums_j[k, j] += partial[k, j]
 
-    found: Callable = interact
-    return found
+    return interact
 
 
 def missing_factor(real: type) -> float:

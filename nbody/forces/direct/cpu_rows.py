@@ -49,8 +49,7 @@ def rows_for(law: str, outputs: Outputs, precision: str) -> Callable:
         for t in prange(len(targets)):
             sum_row(targets[t], x, v, m, length2, sums[t])
 
-    found: Callable = rows
-    return found
+    return rows
 
 
 def _row(law_name: str, outputs: Outputs, real: type) -> Callable:
@@ -93,8 +92,7 @@ def _row(law_name: str, outputs: Outputs, real: type) -> Callable:
         sums[3], sums[4], sums[5] = jx, jy, jz
         sums[6] = phi
 
-    found: Callable = row
-    return found
+    return row
 
 
 def components(rows: np.ndarray, factor: float) -> np.ndarray:

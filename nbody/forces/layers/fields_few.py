@@ -26,5 +26,4 @@ def adding_fields(functions: tuple[Callable, ...]) -> Callable:
             if not flat:
                 a[i, x.shape[1] - 1] += az
 
-    found: Callable = add_fields
-    return found
+    return add_fields

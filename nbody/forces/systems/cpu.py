@@ -9,6 +9,7 @@ from numba import njit, prange
 from nbody import compute
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
+from nbody.forces.systems import SystemsOptions
 from nbody.law import pair_law
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -19,14 +20,15 @@ class CpuSystemsEngine(Engine):
 
     can = Abilities(("float64",), compiled=True, systems=True)
     state_type = HostState
-    _systems = 1
+    Options = SystemsOptions  # type: ignore[assignment]
+    _options: SystemsOptions
 
     def _work_per_evaluation(self, state: State) -> int:
-        return state.count * (state.count // self._systems)
+        return state.count * self._options.bodies(state.count)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
-        n = state.count // self._systems
+        n = self._options.bodies(state.count)
         within_for(self.gravity.softening)(
             state.position, state.mass, self.gravity.G, self.gravity.length2, n, state.acceleration, state.potential
         )
@@ -72,8 +74,7 @@ def within_for(law_name: str) -> Callable:
             for i in range(s * n, (s + 1) * n):
                 of_one(i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
 
-    found: Callable = within
-    return found
+    return within
 
 
 def energies(
