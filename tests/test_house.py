@@ -131,13 +131,8 @@ LINES = {
     "cli": 2932,
     "diagnostics": 883,
     "fields": 705,
-<<<<<<< HEAD
     "compute": 2393,
-    "forces": 11287,
-=======
-    "compute": 2393,
-    "forces": 11287,
->>>>>>> main
+    "forces": 11282,
     "exchange": 886,
     "initial": 2610,
     "integrators": 7097,
@@ -145,7 +140,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2989,
     "parallel": 922,
-    "run": 4705,
+    "run": 4614,
     "scenario": 2083,
     "state": 1456,
     "trajectory": 3353,

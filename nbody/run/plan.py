@@ -252,7 +252,8 @@ def plan(
     asked, options = choice.asked_of_run(scenario, count, team().size), Group()
     if scenario.ensemble:
         (name, why, _), kind = choice.engine_of_systems(scenario, integrator, asked)
-        options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+        given: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+        options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
@@ -265,23 +266,9 @@ def plan(
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
-<<<<<<< HEAD
-def _plan_of_systems(
-    scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
-) -> Plan:
-    """The plan of an ensemble."""
-    asked = asked_of_run(scenario, count, team().size)
-    name, why, kind = ensemble.engine_of_systems(scenario, integrator, asked)
-    options: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
-    require_support(scenario, kind, scenario.precision, asked)
-    ensemble.check_ensemble(scenario, integrator, count, schedule)
-    options = options.of(asked["systems"])
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
-=======
 def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedule: Schedule) -> None:
     """Raise an InputError if the keys of a scenario do not fit an ensemble. ``bodies``: of all systems."""
     from nbody.initial.ensemble import check_bodies
->>>>>>> main
 
     ensemble, where = scenario.ensemble, scenario.where
     assert ensemble is not None

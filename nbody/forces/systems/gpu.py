@@ -48,14 +48,9 @@ class GpuSystemsOptions(SystemsOptions, GpuOptions):
 class GpuSystemsEngine(KernelEngine):
     """The accelerations and potentials within each system, in float64."""
 
-<<<<<<< HEAD
-    can = Abilities(("float64",), "gpu")
+    can = Abilities(("float64",), "gpu", systems=True)
     Options = GpuSystemsOptions  # type: ignore[assignment]
     _options: SystemsOptions
-=======
-    can = Abilities(("float64",), "gpu", systems=True)
-    _systems = 1
->>>>>>> main
     _build = staticmethod(build)
 
     def _work_per_evaluation(self, state: State) -> int:
