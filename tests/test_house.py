@@ -140,7 +140,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2989,
     "parallel": 922,
-    "run": 4613,
+    "run": 4609,
     "scenario": 2083,
     "state": 1456,
     "trajectory": 3353,
