@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 
 from nbody import compute
-from nbody.forces.direct.cpu_few import add_pairs, variant_of
-from nbody.forces.layers import fields_few
+from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.fields_few import add_fields
+from nbody.forces.layers.fields_few import adding_fields
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.state.host import HostState
 
@@ -19,10 +18,10 @@ KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAY
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Callable:
-    """The kernel of a law and of ``fields`` (:func:`~nbody.forces.layers.fields_few.variant_of`); ``single``: the state is
+def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Callable, ...]) -> Callable:
+    """The kernel of a law and of the functions of ``fields``; ``single``: the state is
     float32."""
-    variant, in_fields = variant_of(softening, dimensions), bool(fields)
+    add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
     def make_steps(moves, moment, parameters, steps, current, x, v, a, m, sums, G, length2):
         """Make ``steps`` steps.
@@ -46,12 +45,12 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Ca
                 kind, dt = kinds[k], factors[k, 0]
                 if kind == FORCE:
                     if not current:
-                        add_pairs(variant, x, m, G, length2, sums)
+                        add_pairs(x, m, G, length2, sums)
                         for i in range(m.size):
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
                         if in_fields:
-                            add_fields(fields, x, now, parameters, a)
+                            add_fields(x, now, parameters, a)
                         evaluations += 1
                     current = True
                 elif kind == KICK:
@@ -91,9 +90,9 @@ class FewSteps:
         steps = [fraction * dt for _, fraction in facts.moves]
         factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
         fields = fields_of(engine)
-        variant = fields_few.variant_of(fields.functions if fields else ())
+        functions = tuple(fields.functions) if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, variant)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, functions)
         self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)

@@ -167,7 +167,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
         if why := compute.why_unavailable() or "the simulator" * compute.SIMULATED:
             why = f"no GPU: {why}"
         else:
-            on_gpu = systems_engine("gpu", systems)
+            on_gpu = systems_engine("gpu")
             why = unsupported(type(scheme), on_gpu, scenario.gravity, "float64", **asked).partition("; choose")[0]
         device, why = ("cpu", why) if why else ("gpu", "one lane of a warp per planet")
     elif written == "gpu":
@@ -176,7 +176,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
         problem = Problem(scenario.gravity, systems=systems)
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
         device = ENGINES.load(named.name).can.device
-    return Choice(device, why, precision), systems_engine(device, systems)
+    return Choice(device, why, precision), systems_engine(device)
 
 
 def _options_of(name: str) -> type[Group]:

@@ -252,7 +252,8 @@ def plan(
     asked, options = choice.asked_of_run(scenario, count, team().size), Group()
     if scenario.ensemble:
         (name, why, _), kind = choice.engine_of_systems(scenario, integrator, asked)
-        options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+        given: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+        options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
