@@ -14,14 +14,13 @@ from typer.core import TyperGroup
 
 from nbody.cli import streams
 from nbody.cli.bench import bench
+from nbody.cli.commands import ListCommand
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
 from nbody.cli.info import info
-from nbody.cli.lists import ListCommand
+from nbody.cli.lists import list_names, new, scenarios
 from nbody.cli.movie import movie
-from nbody.cli.names import list_names
-from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
 from nbody.cli.rerun import rerun

@@ -9,7 +9,7 @@ import typer
 
 from nbody.cli.completion import RECORDINGS
 from nbody.cli.options import AsJson, RecordingOrScenario
-from nbody.cli.streams import result, result_json
+from nbody.cli.streams import print_message, result, result_json
 
 
 def info(
@@ -36,7 +36,7 @@ def info(
 
       nbody info plummer
     """
-    from nbody.cli.streams import print_message
+    from nbody.cli.info_page import lines
     from nbody.errors import InputError
     from nbody.scenario.packaged import locate
     from nbody.trajectory.opening import one_line
@@ -48,18 +48,12 @@ def info(
     # A correct checksum does not mean that the content can be trusted.
     with one_line(path) if recording else nullcontext():
         found = _recording(path, verify) if recording else _scenario(path)
-        page = "" if as_json else _page(found)
+        page = "" if as_json else "\n".join(lines(found))
     if as_json:
         result_json(found)
     else:
         result(page)
     return 1 if found.get("damaged") else 0
-
-
-def _page(found: dict[str, Any]) -> str:
-    from nbody.cli.info_page import lines
-
-    return "\n".join(lines(found))
 
 
 def _is_recording(path: Path) -> bool:
@@ -149,8 +143,7 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
         return found | ({"damaged": run.verify()} if verify else {})
 
 
-SHOWN_EVENTS = 3
-"""The number of the last collisions that are listed."""
+SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
 def _collisions(run: Any) -> dict[str, Any]:

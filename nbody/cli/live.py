@@ -35,12 +35,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
 
 
 def run_in_view(
-    settings: "Scenario",
-    output: Path,
-    overwrite: bool,
-    notify: Callable[[str], None],
-    quiet: bool,
-    as_json: bool,
+    settings: "Scenario", output: Path, overwrite: bool, notify: Callable[[str], None], quiet: bool, as_json: bool
 ) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""

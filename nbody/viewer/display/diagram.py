@@ -12,17 +12,10 @@ from nbody.viewer.sources.source import Curve, Series, Source
 
 Array = np.ndarray
 
-WIDTH, HEIGHT = 340, 310
-"""The size where there is room, in pixels at scale 1."""
-
-ROW_HEIGHT = 75
-"""Three diagrams stand one under another if each gets this height, else side by side."""
-
-SIZE = 10.0
-"""Text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels."""
-
-REFRESH = 0.5
-"""Seconds between looks for new points."""
+WIDTH, HEIGHT = 340, 310  # the size where there is room, in pixels at scale 1
+ROW_HEIGHT = 75  # three diagrams stand one under another if each gets this height, else side by side
+SIZE = 10.0  # text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels
+REFRESH = 0.5  # seconds between looks for new points
 
 LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
 COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
@@ -184,11 +177,7 @@ def _hex(colour: tuple[int, ...]) -> str:
 
 
 class Diagrams:
-    """The diagrams of a source.
-
-    Attributes:
-        drawn: the latest drawing; None before the first.
-    """
+    """The diagrams of a source; ``drawn`` is the latest drawing, None before the first."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

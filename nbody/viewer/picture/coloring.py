@@ -14,8 +14,7 @@ from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
-KEPT, MOST_WAITING = 6, 2
-"""Frames whose values are kept, and frames for which they are computed at a time."""
+KEPT, MOST_WAITING = 6, 2  # frames whose values are kept, and frames for which they are computed at a time
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,7 @@ class Legend:
         label, symbol: the quantity and its unit (empty if there is none).
         scale: ``logarithmic`` (the ends are percentiles), ``linear`` (the least and the greatest value) or ``categories``.
         low, high: the values at the ends, in the scenario's units; equal if all bodies have one value, NaN if there is none.
-        map: the colour map.
         names: of the species.
-        note: one more line.
     """
 
     label: str

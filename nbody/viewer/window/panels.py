@@ -9,8 +9,7 @@ import numpy as np
 from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH, Diagrams
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
-from nbody.viewer.display.keys import key_table, state_panel
-from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
 from nbody.viewer.picture.look import BACKGROUNDS
 from nbody.viewer.picture.shaders import Overlay
 from nbody.viewer.sources.frames import ShownMoment
@@ -19,26 +18,14 @@ from nbody.viewer.window.controls import BODY, Controls
 
 Array = np.ndarray
 Size = tuple[int, int]
-Box = tuple[int, int, int, int]
-"""Left, top, right, bottom, in pixels from the top left corner."""
-
-FACTS_SECONDS = 0.1
-"""The least time between two changes of a moving body's numbers."""
-
-LEAST_HEIGHT = 90
-"""The least height of the diagrams, in pixels at scale 1."""
-
-SCALE_BAR_SHARE = 0.2
-"""The part of the width, at the right, that the scale bar may take."""
+Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels from the top left corner
+FACTS_SECONDS = 0.1  # the least time between two changes of a moving body's numbers
+LEAST_HEIGHT = 90  # the least height of the diagrams, in pixels at scale 1
+SCALE_BAR_FRACTION = 0.2  # the part of the width, at the right, that the scale bar may take
 
 
 class Layout:
-    """Finds places for panels that do not cover each other, if there is room.
-
-    Args:
-        area: where panels may be.
-        gap: the least distance between two panels.
-    """
+    """Finds places in ``area`` for panels that do not cover each other, if there is room; they are ``gap`` pixels apart."""
 
     def __init__(self, area: Box, gap: int) -> None:
         self.area, self.gap = area, gap
@@ -182,7 +169,9 @@ class Panels:
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2))
             return
-        width = line.width - (round(SCALE_BAR_SHARE * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0)
+        width = line.width - (
+            round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
+        )
         status = transport.status + (f",  following {self.followed}" if self.followed else "")
         state = (status, notice, tuple(controls.hints), width, scale)
         image = self._cached("state", state, lambda: state_panel(status, notice, controls.hints, width, scale))
