@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-from nbody.cli.completion import scenario_names
+from nbody.cli.completion import scenario_names, words
 from nbody.cli.options import AsJson, argument
 from nbody.cli.streams import print_message, result, result_json, rows
 
@@ -23,12 +23,10 @@ KINDS = ("scenarios", *REGISTRIES)
 ALSO = {"schemes": "integrators"}  # other names of kinds
 
 
-def _kinds(incomplete: str) -> list[str]:
-    return [kind for kind in KINDS if kind.startswith(incomplete)]
-
-
 def list_names(
-    kind: Annotated[str | None, argument(f"What to list: {', '.join(KINDS)}; by default everything.", _kinds)] = None,
+    kind: Annotated[
+        str | None, argument(f"What to list: {', '.join(KINDS)}; by default everything.", words(*KINDS))
+    ] = None,
 ) -> int:
     """List what a scenario or an option can name, with one line each.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbody.cli.streams import flush, print_message
-from nbody.errors import DeviceError, InputError, NBodyError
+from nbody.errors import DeviceError, NBodyError
 
 if TYPE_CHECKING:
     from nbody.run.live import LiveRun
@@ -106,10 +106,3 @@ def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False, lost:
 
     source = Live(run)
     show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim, lost=lost)
-
-
-def refuse_options_of_recordings(path: Path, **given: bool) -> None:
-    """Raise an InputError for an option that needs a recording, where ``path`` is a scenario."""
-    for name, is_given in given.items():
-        if is_given:
-            raise InputError(f"--{name}: is for recordings, and {path} is a scenario; record it with 'nbody run' first")

@@ -10,6 +10,7 @@ from nbody.cli.commands import Replaced, grouped, is_scenario
 from nbody.cli.completion import cameras
 from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size, between, count_option, text_option
 from nbody.cli.streams import print_message, result
+from nbody.errors import InputError
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
@@ -100,12 +101,14 @@ def view(
 
     aim = Aim(viewpoint.camera, viewpoint.track)
     if is_scenario(run):
-        from nbody.cli.live import refuse_options_of_recordings, view_scenario
+        from nbody.cli.live import view_scenario
         from nbody.scenario.packaged import locate
 
-        refuse_options_of_recordings(
-            run, screenshot=picture.screenshot is not None, frame=picture.frame is not None, follow=playing.follow
-        )
+        given = {"screenshot": picture.screenshot, "frame": picture.frame, "follow": playing.follow or None}
+        for option in (name for name, value in given.items() if value is not None):
+            raise InputError(
+                f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
+            )
         return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, look, aim)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
