@@ -125,9 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
         streams.flush()
 
 
-FEWEST_FILES = 32
-"""Files that a process must be able to open: libraries open some while they are imported, and name other reasons if they
-can't (with 8, vispy: fontconfig is not found)."""
+FEWEST_FILES = 32  # that a process may open: with 8, vispy says that fontconfig is not found
 
 
 def _check_environment() -> None:

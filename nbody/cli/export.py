@@ -7,6 +7,7 @@ import typer
 
 from nbody.cli.options import Overwrite, Recording, count_option, text_option
 from nbody.cli.streams import print_message, result
+from nbody.errors import InputError
 
 
 def export(
@@ -39,7 +40,6 @@ def export(
 
       nbody export output/run.h5 planets.bin --all
     """
-    from nbody.errors import InputError
     from nbody.exchange import format_of
     from nbody.exchange.export import export as write
     from nbody.exchange.export import facts_of

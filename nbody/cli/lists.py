@@ -7,6 +7,7 @@ from typing import Annotated
 from nbody.cli.completion import scenario_names, words
 from nbody.cli.options import AsJson, argument
 from nbody.cli.streams import print_message, result, result_json, rows
+from nbody.errors import printable, unknown
 
 REGISTRIES = {
     "generators": "nbody.initial:GENERATORS",
@@ -36,7 +37,6 @@ def list_names(
 
       nbody list engines
     """
-    from nbody.errors import unknown
 
     kind = ALSO.get(str(kind), kind)
     if kind is not None and kind not in KINDS:
@@ -83,7 +83,6 @@ def new(
 
       nbody new plummer my_cluster.yaml
     """
-    from nbody.errors import printable
     from nbody.scenario.listing import copy
 
     path = copy(name, target)

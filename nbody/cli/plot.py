@@ -9,6 +9,7 @@ from nbody.analysis import PLOTS
 from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_plots
 from nbody.cli.options import Overwrite, text_option, whole
 from nbody.cli.streams import print_message, result, rows
+from nbody.errors import InputError
 
 
 def plot(
@@ -61,7 +62,6 @@ def plot(
 
       nbody plot --list
     """
-    from nbody.errors import InputError
 
     if listing:
         rows(PLOTS.summaries())
@@ -81,7 +81,6 @@ def plot(
 
 def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
     """The words that are files, and those that are plots. Raises InputError for one that is neither, or a scenario."""
-    from nbody.errors import InputError
 
     runs, plots = [], []
     for word in words:

@@ -127,7 +127,7 @@ def summary_text(summary: Summary) -> str:
     if summary.collisions is not None:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:
-        lines.append(f"  {counted(summary.frames, 'frame')} in {_place(summary)}")
+        lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
     return "\n".join(lines)
 
 
@@ -153,7 +153,7 @@ def _overhead(summary: Summary) -> str:
     return f", including {overhead:.2g} s for compilation, start and end" if large else ""
 
 
-def _place(summary: Summary) -> str:
+def _output(summary: Summary) -> str:
     """The recording and the command that comes next."""
     if not summary.interrupted:
         return f"{summary.output}; view it with: nbody view {summary.output}"

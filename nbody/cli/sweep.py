@@ -8,6 +8,7 @@ import typer
 
 from nbody.cli.commands import grouped
 from nbody.cli.options import AsJson, Quiet, Scenario, count_option, text_option
+from nbody.errors import InputError
 
 if TYPE_CHECKING:
     from nbody.run.cluster import Cluster
@@ -31,7 +32,6 @@ class Jobs:
 
     def cluster_in(self, folder: Path) -> "Cluster | None":
         """The cluster, whose jobs are described in ``folder``."""
-        from nbody.errors import InputError
         from nbody.run.cluster import Cluster
 
         if self.cluster_option and not self.cluster:

@@ -4,8 +4,9 @@ whole. Nothing here imports an encoder before it is used."""
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -166,21 +167,17 @@ class Writer:
 
     def _work(self) -> None:
         """Encode until the block ends. After an error, drop what comes, so that :meth:`add` never waits for ever."""
-        coming = self._coming()
+        coming = iter(self._queue.get, None)
         try:
             for number, first in enumerate(coming):
                 with whole_file(self._film.file(number), self._place) as draft:
-                    self._encoder.write(replace(self._film, path=draft), _with(first, coming))
+                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
                     if self._dropped and not self._many:
                         raise InterruptedError
         except BaseException as error:
             self._error = error
             for _ in coming:
                 pass
-
-    def _coming(self) -> Iterator[Array]:
-        while (picture := self._queue.get()) is not None:
-            yield picture
 
     def __enter__(self) -> "Writer":
         return self
@@ -191,8 +188,3 @@ class Writer:
         self._thread.join()
         if kind is None:
             self._raise()
-
-
-def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
-    yield first
-    yield from others

@@ -125,11 +125,11 @@ class Coloring:
         """Linear RGB of values, (..., 3), as the shader computes it; the middle of the map for NaN."""
         low, high, logarithmic = self.scale()
         table = self.palette()
-        place = np.full(np.shape(values), 0.5)
+        fraction = np.full(np.shape(values), 0.5)
         if high > low:
             inside = np.clip(np.nan_to_num(values, nan=low), low, high)
-            place = np.log(inside / low) / np.log(high / low) if logarithmic else (inside - low) / (high - low)
-        return table[np.rint(place * len(table) - 0.5).astype(int).clip(0, len(table) - 1)]
+            fraction = np.log(inside / low) / np.log(high / low) if logarithmic else (inside - low) / (high - low)
+        return table[np.rint(fraction * len(table) - 0.5).astype(int).clip(0, len(table) - 1)]
 
     def close(self) -> None:
         """End the thread, after the frame that it computes."""

@@ -108,11 +108,11 @@ class Sprites:
 
     def _compiled(self, still: bool, coloring: Coloring) -> gloo.Program:
         """The program that computes no more than is needed."""
-        wanted = {
+        uses = {
             "STILL": still, "VALUES": not coloring.in_shader, "SIZES": self._sizes is not None,
             "DISCS": self.discs, "CLOUDS": self._count >= CLOUDS_FROM,
         }  # fmt: skip
-        words = tuple(word for word, needed in wanted.items() if needed)
+        words = tuple(word for word, used in uses.items() if used)
         if words not in self._programs:
             program = gloo.Program(source("sprites.vert", words), source("sprites.frag", words))
             program["u_sigma"], program["u_peak"] = self._sigma, DISC_PEAK

@@ -52,12 +52,12 @@ class Trails:
             self._rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
-        wanted = (first.number, second.number, look.trail_frames, coloring, valued)
-        if wanted == self._loaded or not len(rows) or first.position is None:
+        requested = (first.number, second.number, look.trail_frames, coloring, valued)
+        if requested == self._loaded or not len(rows) or first.position is None:
             return
         self._learn(moment, look.trail_frames)
         self._make(first, coloring)
-        self._loaded = wanted
+        self._loaded = requested
 
     def draw(self, camera: Camera, size: Size, scale: float, white: float) -> None:
         """Draw the trails into the current target of light, in which ``white`` is drawn bright."""

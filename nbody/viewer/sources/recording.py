@@ -37,11 +37,11 @@ class ReadAhead:
 
     def prepare(self, numbers: Iterable[int]) -> None:
         """Read these frames in this order, as far as there is room, and forget all others."""
-        wanted = list(dict.fromkeys(numbers))[: self.capacity]
-        self._forget_all_but(wanted)
+        needed = list(dict.fromkeys(numbers))[: self.capacity]
+        self._forget_all_but(needed)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(min(MOST_THREADS, machine.cores()), "read-ahead")
-        for k in wanted:
+        for k in needed:
             if k not in self._frames:
                 self._frames[k] = self._threads.submit(self._read, k)
 
@@ -161,10 +161,8 @@ class RecordedSource(Source):
     def _readable(self, k: int, step: int) -> ShownFrame:
         """Frame ``k``, or, if damaged frames are only reported, the next readable one in direction ``step``, or else in the
         other one."""
-        for number in [
-            *range(k, self.frames if step > 0 else -1, step),
-            *range(k, -1 if step > 0 else self.frames, -step),
-        ]:
+        ahead = range(k, self.frames if step > 0 else -1, step)
+        for number in [*ahead, *range(k, -1 if step > 0 else self.frames, -step)]:
             try:
                 return self._frame(number)
             except InputError as error:
@@ -206,7 +204,7 @@ class RecordedSource(Source):
 
     def _merged(self, k: int) -> Array | None:
         """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
-        the first frame after a merger both bodies are in one place.)"""
+        the first frame after a merger both bodies have one position.)"""
         if not k or not len(self._events):
             return None
         alive = self.run.left(k - 1).alive

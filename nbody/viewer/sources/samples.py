@@ -99,7 +99,7 @@ class RecordedSeries:
         self._thread.start()
 
     def _work(self, frames: int) -> None:
-        chosen = sorted({round(k) for k in np.linspace(0, frames - 1, RADII_FRAMES)})
+        chosen = spread(frames, RADII_FRAMES)
         for k in chosen[::8] + [k for i, k in enumerate(chosen) if i % 8]:  # so that the curve soon has its shape
             if self._stop.is_set():
                 return

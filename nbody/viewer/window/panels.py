@@ -114,7 +114,8 @@ class Panels:
     def draw_facts(self, at: float, moment: ShownMoment, draw_caption: Callable[[], tuple[int, int]]) -> None:
         """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
-        margin, row = round(MARGIN * self._scale), self._row()
+        scale, row, shown = self._scale, self._row(), self._controls.show_diagrams
+        margin, largest = round(MARGIN * scale), (round(WIDTH * scale), round(HEIGHT * scale))
         body = None if row is None else self._body_image(row, at, moment)
         area = margin, margin, self._size[0] - margin, self._state_top() - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
@@ -122,8 +123,8 @@ class Panels:
             if captioned:
                 layout.take((margin, margin, *self._caption))
             corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
-            box = self._place_diagrams(layout) if with_diagrams else None
-            if corner and (box or not self._controls.show_diagrams):
+            box = layout.place_wide(largest, round(LEAST_HEIGHT * scale)) if with_diagrams and shown else None
+            if corner and (box or not shown):
                 break
         if captioned:
             self._caption = draw_caption()
@@ -142,12 +143,6 @@ class Panels:
             self._facts_at, image = now, body_panel(facts(self._source, moment, row), key[1], scale)
             self._images["body"] = (key, image)
         return image
-
-    def _place_diagrams(self, layout: Layout) -> Box | None:
-        if not self._controls.show_diagrams:
-            return None
-        size = round(WIDTH * self._scale), round(HEIGHT * self._scale)
-        return layout.place_wide(size, round(LEAST_HEIGHT * self._scale))
 
     def _draw_diagrams(self, at: float, box: Box) -> None:
         self._diagram_size = box[2] - box[0], box[3] - box[1]
