@@ -86,7 +86,7 @@ def test_a_moving_frame_changes_no_contact():
 
 
 @pytest.mark.parametrize("distance", [0.999999, 1.000001])
-def test_a_grazing_pass_is_told_from_a_near_miss(distance):
+def test_a_grazing_contact_is_distinguished_from_a_near_miss(distance):
     x, v = np.array([[-50, distance, 0], [0, 0, 0.0]]), np.array([[100.0, 0, 0], [0, 0, 0]])
     rows = x.T, v.T, (x + v).T, v.T
     touch = bool(any_contact_of_few()(*rows, 1.0, np.array([0.5, 0.5])))
@@ -483,8 +483,8 @@ UNITS = "units: {length: pc, mass: Msun, velocity: km/s}\n"
         ("{rule: merge}", "collisions.radius: is missing, and the bodies have no radii; give a length"),
         ("{rule: merge, radius: -1}", "collisions.radius: must be at least 0, got -1"),
         ("{rule: merge, radius: 0}", "collisions.radius: every radius is 0"),
-        ("{rule: bounce, radius: 1}", "collisions.rule: must be one of merge, stop, record, got 'bounce'"),
-        ("{rule: [merge], radius: 1}", "collisions.rule: must be one of merge, stop, record, got a list"),
+        ("{rule: bounce, radius: 1}", "collisions.rule: must be 'merge', 'stop' or 'record', got 'bounce'"),
+        ("{rule: [merge], radius: 1}", "collisions.rule: must be 'merge', 'stop' or 'record', got a list"),
         ("{radius: 1}", "collisions.rule: is missing"),
         ("{rule: merge, radius: {density: 0}}", "collisions.radius.density: must be greater than 0, got 0"),
         ("{rule: merge, radius: {stars: 1}}", "collisions.radius: the bodies have no species 'stars'"),

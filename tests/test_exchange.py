@@ -311,7 +311,7 @@ def test_any_failure_of_a_format_library_is_reported(tmp_path, monkeypatch, code
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("nbody.trajectory.sandbox.memory_limit", lambda: 2**31)
-    monkeypatch.setattr("nbody.exchange.guarded.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
+    monkeypatch.setattr("nbody.trajectory.sandbox.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
     from charts import Charts
 
     with pytest.raises(InputError, match=f"^a.chart: .*{says}|^{says}"):

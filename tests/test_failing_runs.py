@@ -13,7 +13,7 @@ from stepping import interrupt_at
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.run.resume import resume
-from nbody.trajectory import TrajectoryWriter, background, lock, output_path, read_checkpoint
+from nbody.trajectory import TrajectoryWriter, background, output_path, read_checkpoint
 from nbody.trajectory.framefile import FrameFile
 
 SCENARIO = """
@@ -118,7 +118,7 @@ def test_a_disk_that_fails_at_the_first_checkpoint_leaves_the_older_recording(tm
     assert os.listdir(tmp_path) == ["run.h5"] and path.read_bytes() == before
 
 
-def test_frames_that_the_disk_refused_are_not_said_to_be_confirmed(tmp_path, monkeypatch):
+def test_frames_that_the_disk_refused_are_not_confirmed(tmp_path, monkeypatch):
     """The system tells of a failed write once, and confirms everything after that."""
     path, sync, failed = tmp_path / "run.h5", FrameFile.sync, threading.Event()
 
@@ -228,17 +228,17 @@ def test_a_run_killed_while_it_keeps_the_older_file_leaves_one_name_for_it_to_th
 
 def test_who_asks_who_is_writing_keeps_no_writer_out(tmp_path):
     path, answers, over = tmp_path / "run.h5", [], threading.Event()
-    lock.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
+    output_path.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
 
     def ask():
         while not over.is_set():
-            answers.append(lock.writing_process(path))
+            answers.append(output_path.writing_process(path))
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for _ in range(2000):
-            os.close(lock.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
+            os.close(output_path.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
     finally:
         over.set()
         asking.join()
@@ -249,9 +249,9 @@ def test_a_lock_works_on_a_full_disk(tmp_path, monkeypatch):
     path = tmp_path / "run.h5"
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", fails)
-        held = lock.WriterLock(path)
+        held = output_path.WriterLock(path)
     with pytest.raises(InputError, match="is being written by another process"):
-        lock.WriterLock(path)
+        output_path.WriterLock(path)
     held.release()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nbody.cli import main
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.viewer.display.hud import legend_panel

@@ -177,7 +177,7 @@ def test_a_lost_terminal_ends_a_run_in_good_order_unless_it_was_to_be_ignored():
         signal.signal(signal.SIGHUP, earlier)
 
 
-def test_a_disk_that_fills_up_while_the_last_frames_are_written_is_told(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_at_the_last_frames_is_reported(tmp_path, monkeypatch):
     write = FrameFile.write_frames
 
     def fill(file, k, frames):

@@ -8,14 +8,13 @@ import pytest
 from samples import energies, largest_gap, made
 
 from nbody.diagnostics import density_centre, lagrangian_radii, local_density
-from nbody.diagnostics.density import NEIGHBOURS
+from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.errors import InputError
 from nbody.initial.eddington import sphere
 from nbody.initial.energy import ALL_PAIRS, potential_energy
 from nbody.initial.formula import compiled
-from nbody.initial.king import king_model
 from nbody.initial.masses import KROUPA, SALPETER, power_law
-from nbody.initial.nfw import _model as nfw_model
+from nbody.initial.spheres import king_model, nfw_model
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from conftest import ENVIRONMENT, ROOT
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, RunFailed
+from nbody.machine import provenance
 from nbody.particles import Particles
 from nbody.trajectory import (
     Frame,
@@ -28,9 +30,7 @@ from nbody.trajectory import (
     required_bytes,
 )
 from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.lock import lock_path
-from nbody.trajectory.provenance import collect_provenance
-from nbody.trajectory.records import OBSERVABLES
+from nbody.trajectory.output_path import lock_path
 
 TEXT = "name: été\n# as the user wrote it\n"
 
@@ -44,7 +44,7 @@ def bodies(count: int = 37, dimensions: int = 3) -> Particles:
 
 def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
     """Frame ``k``: every number in it tells which frame it is."""
-    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in OBSERVABLES.items()}
+    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in ALWAYS.items()}
     return Frame(
         10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values
     )
@@ -53,7 +53,7 @@ def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
 def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):
     """Record ``frames`` frames and close. Returns the particles."""
     particles = bodies(dimensions=dimensions)
-    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, collect_provenance(seed=7, engine="cpu"))
+    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, provenance(seed=7, engine="cpu"))
     with TrajectoryWriter(path, particles, header, **options) as writer:
         for k in range(frames):
             writer.append(moment(k, particles, dtype))
@@ -244,7 +244,7 @@ def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
         writer.sync()
 
 
-def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_that_vanishes_later(tmp_path):
+def test_a_folder_that_vanishes_before_or_after_the_first_frame_is_reported(tmp_path):
     particles, folder = bodies(), tmp_path / "output"
     with (
         pytest.raises(RunFailed, match=r"can't be given its name any more .*no file has been made"),
@@ -361,7 +361,7 @@ def test_an_error_in_a_thread_beside_the_writing_is_raised_and_its_frames_stay_h
         assert len(run) == 1 and run.verify() == []
 
 
-def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):
+def test_an_error_of_a_background_sync_is_reported_at_the_end(tmp_path, monkeypatch):
     """The system reports a failed write once: a later look at the same file finds nothing wrong."""
     monkeypatch.setattr("nbody.trajectory.background.SYNC_SECONDS", 0.0)
     errors, sync = [OSError(errno.EIO, "Input/output error")], FrameFile.sync

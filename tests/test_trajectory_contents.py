@@ -18,15 +18,16 @@ from conftest import ROOT, child
 
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.machine import provenance
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, foreign_file, layout
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout, sandbox
 from nbody.trajectory.contents import FOOTER, MAGIC, Contents, read_index
-from nbody.trajectory.foreign_file import ForeignFile
-from nbody.trajectory.provenance import collect_provenance
+from nbody.trajectory.sandbox import GuardedReader
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
+LIBRARY = "nbody.trajectory.h5format:LibraryFile"
 DEEP = "[" * 3000 + "]" * 3000
 
 
@@ -35,7 +36,7 @@ def sound(tmp_path_factory):
     """A recording of 3 frames of 20 particles, with everything that a recording may hold."""
     path = tmp_path_factory.mktemp("sound") / "run.h5"
     x = np.arange(60.0).reshape(20, 3)
-    known = collect_provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
+    known = provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
     header = RunHeader(5, "float32", "name: été\n", {"name": "été"}, known, state_bytes=70_000)
     with TrajectoryWriter(path, Particles(np.ones(20), x, x), header) as writer:
         for k in range(3):
@@ -45,13 +46,18 @@ def sound(tmp_path_factory):
     return path
 
 
+def library_on(path) -> GuardedReader:
+    """The HDF5 library in its child process."""
+    return GuardedReader("the HDF5 library", LIBRARY, 10.0, str(path))
+
+
 def test_the_index_says_what_the_library_finds(sound):
     """Both lists of the same file: ours, made from memory when it was created, and the library's."""
     with open(sound, "rb") as raw:
         ours = Contents.of(read_index(raw.fileno()), sound)
-    foreign = ForeignFile(sound)
-    theirs = Contents.of(foreign.describe(), sound)
-    foreign.close()
+    library = library_on(sound)
+    theirs = Contents.of(library.ask("describe")[0], sound)
+    library.close()
     assert ours.observables == theirs.observables and set(ours.found) == set(theirs.found)
     recorded = {*layout.rows_per_frame(ours.observables), *layout.VIEWS}
     for name, mine in ours.found.items():
@@ -224,7 +230,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch, what):
-    monkeypatch.setattr(foreign_file, "start", Forked)
+    monkeypatch.setattr(sandbox, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
     begun = time.perf_counter()
@@ -271,7 +277,7 @@ def version1(tmp_path):
 def test_a_file_of_version_1_is_read_resumed_and_made_again(version1, tmp_path):
     with Trajectory(version1) as run:
         assert (len(run), run.status, run.planned, run.verify()) == (7, "stopped", 11, [])
-        assert list(run.widths) == list(contents.OBSERVABLES) and run.scenario_text.startswith("name: version 1")
+        assert list(run.widths) == list(contents.ALWAYS) and run.scenario_text.startswith("name: version 1")
         before = run.position[6]
     assert main(["rerun", str(version1), "--verify", "-q", "-o", str(tmp_path / "again.h5")]) == 0
     assert main(["resume", str(version1), "-q"]) == 0
@@ -311,28 +317,28 @@ def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
     ("number", "says"), [(signal.SIGSEGV, "crashed on it, SIGSEGV"), (signal.SIGPROF, "does not finish reading it")]
 )
 def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
-    foreign = ForeignFile(sound)
-    assert foreign.describe()["nbody"]["kind"] == "group"
-    os.kill(foreign._process.pid, number)
+    library = library_on(sound)
+    assert library.ask("describe")[0]["nbody"]["kind"] == "group"
+    os.kill(library.process.pid, number)
     with pytest.raises(ValueError, match=says):
-        foreign.describe()
-    foreign.close()
+        library.ask("describe")
+    library.close()
 
 
-def asked(sound, *changes, memory):
-    """The process of the library with changes, asked to describe a file."""
-    head = "import sys, numpy; from nbody.trajectory import hdf5_process as process"
-    code = "\n".join([head, *changes, f"process.serve(sys.argv[1], {memory})"])
+def asked(sound, describe: str, memory: int, seconds: float = 10.0):
+    """The process of the library, asked to describe a file, with another function ``describe``."""
+    head = f"import sys; from nbody.trajectory import h5format, sandbox\n{describe}\nh5format.describe = describe"
+    code = f"{head}\nsandbox.serve('{LIBRARY}', {memory}, {seconds}, sys.argv[1])"
     return child("-c", code, sound, input=json.dumps(["describe"]) + "\n", timeout=60)
 
 
 def test_a_library_that_does_not_end_is_ended(sound):
-    endless = "def describe(*_):\n    while True: pass\nprocess.describe = describe"
-    assert asked(sound, "process.CPU_SECONDS = 0.2", endless, memory=2**33).returncode == -signal.SIGPROF
+    done = asked(sound, "def describe(*_):\n    while True: pass", 2**33, seconds=0.2)
+    assert done.returncode == -signal.SIGPROF
 
 
-def test_a_library_that_wants_all_memory_gets_an_error(sound):
-    done = asked(sound, "process.describe = lambda *_: numpy.ones(2**30)", memory=2**32)
+def test_a_library_that_allocates_all_memory_gets_an_error(sound):
+    done = asked(sound, "def describe(*_): return [0] * 2**30", 2**32)
     assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
 

@@ -20,7 +20,7 @@ from nbody.cli import main
 from nbody.errors import InputError, RunFailed
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, check_output, layout, read_checkpoint
-from nbody.trajectory.lock import WriterLock, lock_path, writing_process
+from nbody.trajectory.output_path import WriterLock, lock_path, writing_process
 
 COUNT, FRAMES = 50, 4
 X = np.random.default_rng(8).standard_normal((COUNT, 3))
@@ -407,7 +407,7 @@ def test_a_scope_with_control_characters_is_shown_harmlessly(tmp_path, capsys):
     assert "\x1b" not in said.err + said.out and "2JAVX" in said.err
 
 
-def test_a_damaged_commit_record_is_told_and_does_not_keep_a_run_from_going_on(tmp_path):
+def test_a_damaged_commit_record_is_reported_and_the_run_can_go_on(tmp_path):
     path = tmp_path / "run.h5"
     header = RunHeader(FRAMES, "float32", state_bytes=70_000)
     with TrajectoryWriter(path, Particles(MASS, X, -X), header) as writer:

@@ -11,7 +11,7 @@ import pytest
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, foreign_file, read_checkpoint
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint, sandbox
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
@@ -118,7 +118,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(foreign_file, "start", Forked)
+    monkeypatch.setattr(sandbox, "start", Forked)
     change, message = CHANGES[name]
     path = tmp_path / "bad.h5"
     shutil.copyfile(sound, path)

@@ -9,7 +9,7 @@ from pretended_team import run_ranks
 import nbody
 from nbody import compute
 from nbody.fields.added import AddedFields
-from nbody.fields.point_mass import PointMass
+from nbody.fields.potentials import PointMass
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.layers import layered
@@ -341,7 +341,7 @@ def test_the_simulator_agrees_with_direct_sums():
 
 @pytest.mark.simulated
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
-def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(precision):
+def test_the_memory_of_a_run_is_what_was_predicted(precision):
     """The library that sorts is not there: its memory is an estimate."""
 
     def memory_of(array):

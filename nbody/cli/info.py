@@ -151,7 +151,7 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 def _collisions(run: "Trajectory") -> dict[str, Any]:
     """The collisions of a recording; empty if the run did not look for them."""
     from nbody.scenario.units import shown_time
-    from nbody.trajectory.events import EventTable
+    from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):
         return {}
@@ -159,7 +159,7 @@ def _collisions(run: "Trajectory") -> dict[str, Any]:
     last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
     return {
         "collisions": len(rows),
-        "last_collisions": [EventTable(rows).line(k, factor, unit) for k in last],
+        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
         "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.fields.sum import summed
+from nbody.fields.compiled import summed
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of
 

@@ -24,7 +24,7 @@ from pydantic import Field
 
 from nbody import compute
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
 

@@ -23,7 +23,7 @@ from numba import njit
 
 from nbody import compute
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.few_bodies import FewBodies, components, per_c2, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step

@@ -11,7 +11,7 @@ from nbody.initial.ensemble import check_bodies
 from nbody.integrators.integrator import Integrator, unsupported
 from nbody.run.schedule import Schedule, TimeSchedule
 from nbody.scenario import FromArrays, Scenario
-from nbody.trajectory.systems import COLUMNS
+from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
 
 
 def engine_of_systems(

@@ -30,8 +30,8 @@ from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.run.supported import asked_of_run, require_support, scheme_for
 from nbody.scenario import Scenario
-from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
+from nbody.scenario.model import component
 from nbody.state import Column, checkpoint_arrays, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 from nbody.trajectory.events import RECORDED

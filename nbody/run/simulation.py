@@ -34,7 +34,7 @@ from nbody.run.step_call import StepCall
 from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import frames_per_block
-from nbody.trajectory.events import EventTable, no_events
+from nbody.trajectory.events import event_table, no_events
 from nbody.trajectory.opening import one_line
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Simulation:
     @property
     def events(self) -> Any:
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        return EventTable(no_events() if self.colliding is None else self.colliding.rows).shown()
+        return event_table(no_events() if self.colliding is None else self.colliding.rows).shown()
 
     @property
     def summary(self) -> Summary | None:

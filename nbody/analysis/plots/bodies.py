@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.panel import Plot, View, labelled
-from nbody.diagnostics.centre import square_around
+from nbody.diagnostics.structure import square_around
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.initial.lecture import Lecture
+from nbody.initial.simple import Lecture
 from nbody.law import Gravity
 from nbody.particles import Particles
 

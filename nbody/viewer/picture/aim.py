@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody.diagnostics.centre import centre_of_mass
-from nbody.diagnostics.core import density_centre
+from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Array, Camera

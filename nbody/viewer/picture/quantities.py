@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles

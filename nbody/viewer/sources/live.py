@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from nbody.diagnostics.energy import virial_ratio
-from nbody.diagnostics.lagrangian import lagrangian_radii
+from nbody.diagnostics.structure import lagrangian_radii
 from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.units import Units

@@ -9,12 +9,17 @@ import numpy as np
 
 from nbody.analysis.data import spread
 from nbody.diagnostics.energy import relative_energy_error
-from nbody.diagnostics.lagrangian import FRACTIONS, lagrangian_radii
+from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
 from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
+<<<<<<< HEAD
 from nbody.trajectory.reader import FrameColumn
 from nbody.viewer.picture.camera import Array, Camera
+=======
+from nbody.trajectory.column import FrameColumn
+from nbody.viewer.picture.camera import Camera
+>>>>>>> main
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.quantities import LOGARITHMIC, ends
 from nbody.viewer.sources.source import EMPTY, Curve, Series

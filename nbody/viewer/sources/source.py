@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.diagnostics.lagrangian import FRACTIONS
+from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.scenario.units import Units
