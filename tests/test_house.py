@@ -128,7 +128,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 901,
     "bench": 2974,
-    "cli": 2837,
+    "cli": 2711,
     "diagnostics": 883,
     "fields": 705,
     "compute": 2170,
@@ -145,7 +145,7 @@ LINES = {
     "state": 1402,
     "trajectory": 3371,
     "verify": 289,
-    "viewer": 6097,
+    "viewer": 6092,
     "child": 15,
     "doctor": 395,
     "errors": 73,

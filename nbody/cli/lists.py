@@ -51,10 +51,9 @@ def _rows(kind: str) -> dict[str, str]:
     """The names of a kind, and a line about each."""
     from nbody.registry import imported
     from nbody.scenario import packaged
-    from nbody.scenario.listing import summary
 
     if kind == "scenarios":
-        return {name: summary(name) for name in packaged.names()}
+        return {name: packaged.summary(name) for name in packaged.names()}
     found = imported(REGISTRIES[kind]).summaries()
     return imported("nbody.forces.registry:STAND_FOR") | found if kind == "engines" else found
 
@@ -83,7 +82,7 @@ def new(
 
       nbody new plummer my_cluster.yaml
     """
-    from nbody.scenario.listing import copy
+    from nbody.scenario.packaged import copy
 
     path = copy(name, target)
     print_message(f"edit it, then run it with: nbody run {printable(path)}")

@@ -13,13 +13,8 @@ from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
 from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
-<<<<<<< HEAD
-from nbody.trajectory.reader import FrameColumn
-from nbody.viewer.picture.camera import Array, Camera
-=======
 from nbody.trajectory.column import FrameColumn
-from nbody.viewer.picture.camera import Camera
->>>>>>> main
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.quantities import LOGARITHMIC, ends
 from nbody.viewer.sources.source import EMPTY, Curve, Series
