@@ -4,7 +4,7 @@ whole. Nothing here imports an encoder before it is used."""
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -167,7 +167,7 @@ class Writer:
 
     def _work(self) -> None:
         """Encode until the block ends. After an error, drop what comes, so that :meth:`add` never waits for ever."""
-        coming = iter(self._queue.get, None)
+        coming = self._coming()
         try:
             for number, first in enumerate(coming):
                 with whole_file(self._film.file(number), self._place) as draft:
@@ -178,6 +178,10 @@ class Writer:
             self._error = error
             for _ in coming:
                 pass
+
+    def _coming(self) -> Iterator[Array]:
+        while (picture := self._queue.get()) is not None:
+            yield picture
 
     def __enter__(self) -> "Writer":
         return self

@@ -29,7 +29,7 @@ class LiveClock(Transport):
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
         self._taken: deque[float] = deque()
-        self._told = False  # that the run has failed
+        self._reported = False  # the failure of the run
 
     @property
     def playing(self) -> bool:  # type: ignore[override]
@@ -60,8 +60,8 @@ class LiveClock(Transport):
             self.message = self.run.messages.get_nowait()
         if self.run.failure is not None and not self.run.prepared:
             self.failure = self.run.failure
-        elif self.run.failure is not None and not self._told:
-            self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
+        elif self.run.failure is not None and not self._reported:
+            self._reported, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
         before, taken = self._status, self.source.take()
         if taken:
             self._taken.append(time.perf_counter())
