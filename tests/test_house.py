@@ -140,7 +140,7 @@ LINES = {
     "lessons": 2330,
     "linalg": 2989,
     "parallel": 922,
-    "run": 4614,
+    "run": 4610,
     "scenario": 2074,
     "state": 1456,
     "trajectory": 3368,
