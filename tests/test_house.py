@@ -127,8 +127,8 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 LINES = {
     "analysis": 901,
-    "bench": 2975,
-    "cli": 2932,
+    "bench": 2974,
+    "cli": 2711,
     "diagnostics": 883,
     "fields": 705,
     "compute": 2393,
@@ -145,7 +145,7 @@ LINES = {
     "state": 1456,
     "trajectory": 3368,
     "verify": 289,
-    "viewer": 6510,
+    "viewer": 6096,
     "child": 15,
     "doctor": 395,
     "errors": 73,
