@@ -24,9 +24,6 @@ class Trajectory(RecordedFrames):
 
     Arrays: ``time``, ``step`` (T,), ``mass``, ``id``, ``species`` (N,), ``position[k]``, ``velocity[k]`` (N, D); see
     :class:`~nbody.trajectory.frames.RecordedFrames` for these and for the facts of the run.
-
-    Raises:
-        InputError: one line with the file and the reason why it is not a valid recording.
     """
 
     def __getitem__(self, frame: Any) -> Any:
