@@ -9,11 +9,11 @@ from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetitor
 from nbody.bench.forces.trees import ACCURACIES, TreeCompetitor
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES
 from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
+from nbody.forces.registry import ENGINES, TREES
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
@@ -111,7 +111,7 @@ def competitors(
         require_device(kind, name)
         for precision in offered:
             check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
-            if kind.can.is_tree:
+            if name in TREES:
                 found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
             found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
