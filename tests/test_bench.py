@@ -27,6 +27,7 @@ from nbody.bench.row import Row
 from nbody.bench.timing import ENOUGH, FIRST_COUNTS, TimedCall, in_turns
 from nbody.cli import main, progress
 from nbody.forces import ENGINES
+from nbody.forces.engine import rounding_bound
 from nbody.forces.reference import ReferenceEngine, direct_sum
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
@@ -124,15 +125,15 @@ def reference():
 def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
     add_engine("wrong", kind)
     (row,) = suite.measure([EngineCompetitor("wrong", "float64")], [200])
-    assert row.wrong and "wrong" in row.note and row.error > row.error_bound
-    assert row.seconds is None and row.interactions_per_s is None and row.lecture_seconds is None
+    assert row.wrong and "wrong" in row.note and row.error > row["error_bound"]
+    assert row.seconds is None and row.interactions_per_s is None and row["lecture_seconds"] is None
 
 
 def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(quick, add_engine, monkeypatch):
     monkeypatch.setattr(lecture, "COUNTS", (200,))
     add_engine("flat", RightIn3DOnly)
     row, run = suite.measure([EngineCompetitor("flat", "float64")], [200])
-    assert row.wrong and row.seconds and row.lecture_seconds is None
+    assert row.wrong and row.seconds and row["lecture_seconds"] is None
     assert run.suite == "lecture" and run.wrong and run.seconds is None and "disc are wrong" in run.note
 
 
@@ -148,7 +149,7 @@ def test_the_command_prints_a_wrong_engine_without_a_time_and_fails(quick, add_e
 
 def test_right_engines_are_within_the_bound_at_ragged_sizes(found):
     for row in found.of("forces"):
-        assert not row.wrong and 0 <= row.error_median <= row.error_99 <= row.error <= row.error_bound
+        assert not row.wrong and 0 <= row["error_median"] <= row["error_99"] <= row.error <= row["error_bound"]
 
 
 # --- The judge ------------------------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ def test_float32_positions_alone_stay_within_the_float32_bound_and_far_beyond_th
     rounded = problem.particles.position.astype(np.float32)
     acceleration, _ = direct_sum(rounded, problem.particles.mass, problem.gravity)
     judge = Judge(problem)
-    assert judge.bound("float64") < judge.error(acceleration).maximum < judge.bound("float32")
+    assert rounding_bound("float64", 300) < judge.error(acceleration).maximum < rounding_bound("float32", 300)
 
 
 def test_a_particle_without_a_force_is_judged_too():
@@ -222,9 +223,9 @@ def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found
     for row in found.of("forces"):
         assert row.interactions_per_s == pytest.approx(row.particles**2 / row.seconds)
         assert row.gflops == pytest.approx(20 * row.interactions_per_s / 1e9)
-        assert row.compile_seconds >= 0
+        assert row["compile_seconds"] >= 0
         # The competitor in C knows only the law of the force rows.
-        assert (row.lecture_seconds is None) == (row.name == native.NAME)
+        assert (row["lecture_seconds"] is None) == (row.name == native.NAME)
 
 
 def timed(name, precision, count, rate, backend="cpu"):
@@ -242,7 +243,7 @@ def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
     )  # fmt: skip
     assert [r.speedup for r in rows[:5]] == pytest.approx([1, 1, 1, 10, 12])
     assert rows[5].speedup is None  # nothing to compare with at so small an N
-    assert all(r.speedup_all_cores is None and r.speedup_reference is None for r in rows)
+    assert all(r["speedup_all_cores"] is None and r["speedup_reference"] is None for r in rows)
 
 
 def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_page(monkeypatch):
@@ -294,10 +295,10 @@ def test_the_lectures_table_has_rates_over_one_core_and_all_cores_at_the_same_n(
     rows = {(row.name, row.precision, row.particles): row for row in found.of("lecture")}
     for count in (65, 130):
         one, every = rows[ONE_CORE, "float32", count], rows[ALL_CORES, "float32", count]
-        assert one.speedup == every.speedup_all_cores == 1 and one.k40c_seconds is None
+        assert one.speedup == every["speedup_all_cores"] == 1 and one["k40c_seconds"] is None
         assert every.speedup == pytest.approx(one.seconds / every.seconds)
         assert one.interactions_per_s == pytest.approx(LECTURE_STEPS * one.particles**2 / one.seconds)
-        assert one.error <= one.error_bound
+        assert one.error <= one["error_bound"]
 
 
 def test_the_lectures_own_figures_belong_to_engines_that_there_are():
@@ -308,14 +309,14 @@ def test_the_lectures_run_is_made_for_the_lectures_n_and_no_larger(quick, monkey
     monkeypatch.setattr(lecture, "COUNTS", (100,))
     rows = suite.measure([reference()], [99, 100, 101])
     assert [(row.suite, row.particles) for row in rows] == [*(("forces", n) for n in (99, 100, 101)), ("lecture", 100)]
-    assert [bool(row.lecture_seconds) for row in rows[:3]] == [True, True, False]
+    assert [bool(row["lecture_seconds"]) for row in rows[:3]] == [True, True, False]
     assert all(row.seconds and not row.wrong for row in rows)
 
 
 def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(quick, monkeypatch):
     monkeypatch.setattr(suite, "LONGEST_RUN", 0.0)
     (row,) = suite.measure([reference()], [100])
-    assert row.seconds and row.lecture_seconds is None and "lecture run left out" in row.note
+    assert row.seconds and row["lecture_seconds"] is None and "lecture run left out" in row.note
 
 
 def test_a_long_lecture_run_is_made_twice_after_one_step(monkeypatch):

@@ -9,10 +9,11 @@ import pytest
 from nbody import gpu
 from nbody.bench.forces.competitor import EngineCompetitor
 from nbody.bench.row import Row
+from nbody.bench.timing import seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
-from nbody.lessons.roofline import bounds, kernels, slots
+from nbody.lessons.roofline import bounds, slots
 from nbody.lessons.roofline import suite as roofline
 from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
@@ -206,7 +207,7 @@ def test_a_row_above_its_bound_says_so():
     row = a_row(interactions_per_s=9e12)
     assert "jumped over" in bounds.bounded(row, H200, InteractionCost(13, 12, 0, 1)).note
     fine = bounds.bounded(row, H200, InteractionCost(1, 1, 0, 0.1))
-    assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
+    assert fine.note == "" and fine["percent_of_slots"] == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
 
 
 # --- The command, on a card that is not here --------------------------------------------------------------------------
@@ -237,9 +238,9 @@ def card(monkeypatch, compiled):
     monkeypatch.setattr(gpu, "require", lambda *_: None)
     monkeypatch.setattr(gpu, "facts", lambda: H200)
     monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
-    kernels._loop.cache_clear()
+    roofline.pairs_loop.cache_clear()
     monkeypatch.setattr(gpu, "threads_per_multiprocessor", lambda: 2048)
-    monkeypatch.setattr(EngineCompetitor, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
+    monkeypatch.setattr(roofline, "device_times", lambda work, repeats: [seconds(work) for _ in range(repeats)])
 
 
 ROOFLINE = ["bench", "roofline", "--engines", "gpu-here", "--precision", "float64"]
@@ -295,8 +296,8 @@ def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_p
 def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
     (row,) = roofline.measure([EngineCompetitor("gpu-here", "float64")], [300])
-    kernels._loop.cache_clear()
-    assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
+    roofline.pairs_loop.cache_clear()
+    assert row.seconds and row["slots"] is None and row["slot_bound"] is None and "no loop" in row.note
 
 
 def test_slow_kernels_are_timed_less_often():

@@ -11,13 +11,12 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
-from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, rounding_bound
 from nbody.forces.memory import fits
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
-from nbody.state import State
+from nbody.state import Outputs, State
 
 PILOT = 4096
 """The N of the first run of a competitor, which compiles it and gives a first estimate of its rate."""
@@ -42,25 +41,20 @@ class Competitor(ABC):
 
     Attributes:
         name: its name in the table.
-        precision: ``float32``, ``mixed`` or ``float64``.
-        backend: ``cpu`` or ``gpu``, whose clock measures it.
-        device: the name of the processor or the GPU.
-        threads: CPU threads it uses; 0 on a GPU.
-        rate: the best interactions per second so far, to estimate the time of a larger N.
+        backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
+        threads: CPU threads that it uses; 0 on a GPU.
+        suite: the kind of its rows.
+        growth: the power of N with which its time grows.
+        rate: the best N**growth per second so far, to estimate the time of a larger N.
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
-        suite: the kind of its rows.
-        has_lecture: True if it makes the lecture's run too.
     """
 
-    backend = "cpu"
-    threads = 0
-    rate = took = 0.0
+    backend, threads = "cpu", 0
+    suite, growth = "forces", 2
+    rate = took = compile_s = 0.0
     measured = False
-    compile_s = 0.0
-    suite = "forces"
-    has_lecture = False
 
     def __init__(self, name: str, precision: str) -> None:
         self.name, self.precision = name, precision
@@ -78,6 +72,10 @@ class Competitor(ABC):
     def acceleration(self) -> np.ndarray:
         """The last accelerations, (N, D)."""
 
+    @abstractmethod
+    def release(self) -> None:
+        """Release the bodies."""
+
     def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
         """The largest error of the forces on some bodies that is not a mistake."""
         return rounding_bound(self.precision, problem.particles.count)
@@ -89,10 +87,6 @@ class Competitor(ABC):
     def law(self, problem: ForceProblem) -> ForceProblem:
         """The problem with the law that it computes."""
         return problem
-
-    @abstractmethod
-    def release(self) -> None:
-        """Release the bodies."""
 
     def fits(self, count: int) -> bool:
         """True if there is memory for ``count`` particles."""
@@ -108,7 +102,11 @@ class Competitor(ABC):
 
     def learn(self, count: int, seconds: float) -> None:
         """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, count**2 / seconds)
+        self.rate = max(self.rate, count**self.growth / seconds)
+
+    def expected(self, count: int) -> float:
+        """The expected time of an evaluation of ``count`` particles in seconds."""
+        return count**self.growth / self.rate
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
@@ -118,10 +116,6 @@ class Competitor(ABC):
             self.wait()
             self.took = time.perf_counter() - start
             return self.took
-
-    def device_times(self, repeats: int) -> list[float]:
-        """The times of ``repeats`` evaluations on the GPU in seconds, excluding launches."""
-        return device_times(self.evaluate, repeats)
 
     def warm_up(self, largest: int) -> None:
         """Compile and measure the rate, with at most :data:`PILOT` particles; on a GPU again with more."""
@@ -142,10 +136,6 @@ class Competitor(ABC):
         self.learn(count, min(others))
         return first, min(others)
 
-    def expected(self, count: int) -> float:
-        """The expected time of an evaluation of ``count`` particles in seconds."""
-        return count**2 / self.rate
-
 
 class EngineCompetitor(Competitor):
     """An engine of ``ENGINES``.
@@ -154,32 +144,37 @@ class EngineCompetitor(Competitor):
         engine: its name there.
         precision: one that it offers.
         one_core: run the ``cpu`` engine on one thread, not on all.
+        accuracy: of a tree; None for direct sums.
     """
 
-    has_lecture = True
-
-    def __init__(self, engine: str, precision: str, one_core: bool = False) -> None:
+    def __init__(self, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> None:
         super().__init__(engine, precision)
         self.kind: type[Engine] = ENGINES.load(engine)
-        self._engine = self.kind(CLUSTER, precision)
+        self._options = self.kind.Options.model_validate({} if accuracy is None else {"accuracy": accuracy})
+        self._engine, self._accuracy = self.engine(CLUSTER), accuracy
         self._state: State | None = None
         self.backend, self.device = self.kind.can.device, self._engine.identity().device
-        self._on_all_cores = engine == ALL_CORES
-        if self._on_all_cores:
+        self.growth = self.kind.can.growth
+        if accuracy is not None:
+            self.suite, self.name = "trees", f"{engine}, {accuracy:g}"
+        if self.backend == "cpu":
             import numba
 
-            self.threads = 1 if one_core else numba.get_num_threads()
-            self.name = ONE_CORE if one_core else engine
-        elif self.backend == "cpu":
-            self.threads = 1
+            several = engine == ALL_CORES or self.kind.can.is_tree
+            self.threads = numba.get_num_threads() if several and not one_core else 1
+            self.name = ONE_CORE if one_core else self.name
+        self._sets_threads = engine == ALL_CORES
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for another law."""
-        return self.kind(gravity, self.precision)
+        return self.kind(gravity, self.precision, self._options)
 
     def load(self, problem: ForceProblem) -> None:
         self._state = None  # free its memory before the next state is allocated
         self._state = self._engine.load(problem.particles)
+        if self._accuracy is not None:
+            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
+            self.wait()
 
     def evaluate(self) -> None:
         assert self._state is not None, "load a problem first"
@@ -198,6 +193,13 @@ class EngineCompetitor(Competitor):
 
         return on_all_cores(of, rows)
 
+    def facts(self) -> dict[str, Any]:
+        if self._accuracy is None:
+            return {}
+        assert self._state is not None
+        computed = self._engine.work(self._state, Outputs.ACCELERATION)
+        return {"accuracy": self._accuracy, "interactions": computed if computed < self._state.count**2 else None}
+
     def release(self) -> None:
         self._state = None
 
@@ -210,7 +212,7 @@ class EngineCompetitor(Competitor):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        if not self._on_all_cores:
+        if not self._sets_threads:
             yield
             return
         import numba

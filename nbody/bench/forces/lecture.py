@@ -75,13 +75,14 @@ def _enough(times: Sequence[float]) -> bool:
     return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= LONGEST_SERIES)
 
 
-def lecture_row(c: EngineCompetitor, disk: ForceProblem, judge: Judge) -> Row:
-    """One engine's run of the disc, checked, then timed."""
+def lecture_row(c: EngineCompetitor, judge: Judge) -> Row:
+    """One engine's run of the judge's disc, checked, then timed."""
+    disk = judge.problem
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))
     bound = c.bound(disk, judge.rows)
     row = Row(
         suite="lecture", name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=judge.count, steps=LECTURE_STEPS, k40c_seconds=known, k40c_speedup=times_faster,
+        particles=judge.count, facts={"steps": LECTURE_STEPS, "k40c_seconds": known, "k40c_speedup": times_faster},
     )  # fmt: skip
     row = with_error(row, judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")
     return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS * judge.count**2)

@@ -7,7 +7,7 @@ from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetitor
-from nbody.bench.forces.trees import ACCURACIES, TreeCompetitor
+from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.devices import require_device
@@ -70,11 +70,12 @@ def scaling(
 
 def competitors(
     engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
-) -> list[Competitor]:
+) -> list[EngineCompetitor]:
     """The competitors, in the order of ``ENGINES``.
 
     Args:
-        engines: names of ``ENGINES``; all that ``on`` has when empty.
+        engines: names of ``ENGINES``; all direct sums that ``on`` has when empty. The ``cpu`` engine is always measured,
+            because speed-ups are relative to it.
         precisions: each engine takes part in those of them that it offers; all when empty.
         on: the backends.
         largest: the largest N, for which there must be memory.
@@ -91,37 +92,49 @@ def competitors(
     for accuracy in accuracies:
         if not 0 < accuracy <= 0.1:
             raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
-    precisions = list(dict.fromkeys(precisions or ROUNDOFF))
-    engines = [ENGINES.check(name, "--engines: ") for name in engines]
-    found: list[Competitor] = []
+    problems = [Problem(Gravity(), each, largest) for each in dict.fromkeys(precisions or ROUNDOFF)]
+    engines = [_checked(ENGINES.check(name, "--engines: "), problems, on) for name in engines]
+    found: list[EngineCompetitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        reasons = {each: kind.supports(Problem(Gravity(), each, largest)) for each in precisions}
-        offered = [precision for precision in precisions if not reasons[precision]]
-        if name in engines and kind.can.device not in on:
-            why = f"none here ({reason})" if (reason := kind.can.device == "gpu" and card.no_gpu()) else "not measured"
-            raise InputError(
-                f"--engines: '{name}' works on the {kind.can.device}, which is {why}; add --{kind.can.device}"
-            )
-        if name in engines and not offered:
-            raise InputError(f"--engines: '{name}': {reasons[precisions[0]]}; choose another --precision")
-        baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
-        if not baseline and (kind.can.device not in on or (name not in engines if engines else kind.can.is_tree)):
+        by_default = not engines and kind.can.device in on and not kind.can.is_tree
+        if not (by_default or name in engines or name == ALL_CORES):
             continue
         require_device(kind, name)
-        for precision in offered:
-            check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
-            if kind.can.is_tree:
-                found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
-                continue
-            found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
-    if accuracies and not any(isinstance(each, TreeCompetitor) for each in found):
+        for problem in problems:
+            if not kind.supports(problem):
+                check_fits(kind, problem, "--particles: ")
+                found += _of_engine(name, problem.precision, accuracies or ACCURACIES)
+    if accuracies and not any(each.suite == "trees" for each in found):
         raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
             f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
         )
     return found
+
+
+def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
+    """The name of an engine that a user has named. Raises InputError if it solves none of the problems, or works on none of
+    the backends."""
+    kind: type[Engine] = ENGINES.load(name)
+    device = kind.can.device
+    if device not in on:
+        why = f"none here ({reason})" if (reason := device == "gpu" and card.no_gpu()) else "not measured"
+        raise InputError(f"--engines: '{name}' works on the {device}, which is {why}; add --{device}")
+    reasons = [kind.supports(problem) for problem in problems]
+    if all(reasons):
+        raise InputError(f"--engines: '{name}': {reasons[0]}; choose another --precision")
+    return name
+
+
+def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[EngineCompetitor]:
+    """An engine: a tree with each accuracy, the ``cpu`` engine on one core and on all."""
+    if ENGINES.load(name).can.is_tree:
+        return [EngineCompetitor(name, precision, accuracy=each) for each in accuracies]
+    return [
+        EngineCompetitor(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])
+    ]
 
 
 def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:

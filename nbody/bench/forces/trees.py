@@ -13,62 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.competitor import Competitor, EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.report import Report
 from nbody.bench.row import Row, distinct
-from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
-from nbody.state import Outputs
 
 ACCURACIES = (1e-3, 1e-4)
 """The median errors that are asked for, if the user names none."""
 
 
-class Linear(Competitor):
-    """A competitor whose time grows like N: ``rate`` is in particles per second."""
-
-    suite = "trees"
-    has_lecture = False
-
-    def learn(self, count: int, seconds: float) -> None:
-        self.rate = max(self.rate, count / seconds)
-
-    def expected(self, count: int) -> float:
-        return count / self.rate
-
-
-class TreeCompetitor(Linear, EngineCompetitor):
-    """A tree of ``ENGINES`` with an accuracy."""
-
-    def __init__(self, engine: str, precision: str, accuracy: float) -> None:
-        super().__init__(engine, precision)
-        self.accuracy = accuracy
-        self._engine = self.kind(self._engine.gravity, precision, TreeOptions(accuracy=accuracy))
-        self.name = f"{engine}, {accuracy:g}"
-        if self.backend == "cpu":
-            import numba
-
-            self.threads = numba.get_num_threads()
-
-    def load(self, problem: ForceProblem) -> None:
-        super().load(problem)
-        self.evaluate()  # a second one knows the size of the forces, as in each step of a run
-        self.wait()
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        return self._engine.error(problem.particles).bound
-
-    def facts(self) -> dict[str, Any]:
-        assert self._state is not None
-        computed = self._engine.work(self._state, Outputs.ACCELERATION)
-        counted = computed if computed < self._state.count**2 else None
-        return {"accuracy": self.accuracy, "interactions": counted}
-
-
-class PytreegravCompetitor(Linear):
+class PytreegravCompetitor(Competitor):
     """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support."""
 
+    suite, growth = "trees", 1
     _bodies: Any
     _result: Any
 
@@ -117,24 +75,23 @@ class Crossing(NamedTuple):
     particles: float
     measured: tuple[int, int]
 
-    @property
-    def rounded(self) -> int:
-        """The number to two digits; it must be finite."""
-        return int(float(f"{self.particles:.2g}"))
-
     def __str__(self) -> str:
         """A clause about it."""
-        least, most = self.measured
-        at = "" if math.isinf(self.particles) else f"from N = {self.rounded} on"
-        if self.particles == 0:
-            at = f"at every N from {least} on"
-        return f"{self.name} ({self.precision}) {f'above N = {most}' if math.isinf(self.particles) else at}"
+        if math.isinf(self.particles):
+            return f"{self.name} ({self.precision}) above N = {self.measured[1]}"
+        at = f"from N = {rounded(self.particles)} on" if self.particles else f"at every N from {self.measured[0]} on"
+        return f"{self.name} ({self.precision}) {at}"
+
+
+def rounded(particles: float) -> int:
+    """A number of particles to two digits."""
+    return int(float(f"{particles:.2g}"))
 
 
 def crossings(report: Report) -> list[Crossing]:
     """Where each tree becomes faster than direct sums."""
-    trees = [row for row in report.of("trees") if row.seconds and row.accuracy]
-    direct = [row for row in report.of("forces") if row.seconds]
+    trees = [row for row in report.of("trees") if row.seconds and row.particles and row["accuracy"]]
+    direct = [row for row in report.of("forces") if row.seconds and row.particles]
     found = []
     for name, precision in distinct(trees, "name", "precision"):
         own = [row for row in trees if (row.name, row.precision) == (name, precision)]

@@ -61,7 +61,7 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     scheme, motion = _begun(problem, backend, name, key, value)
     row = Row(
         suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
-        particles=motion.state.count, problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
+        particles=motion.state.count, backend=backend, facts={"problem": problem.name, "setting": f"{key}: {value:.4g}"},
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.progress.wait()
@@ -90,7 +90,8 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
         position = motion.state.frames.snapshot().position
         distance = math.dist(position[0] - position[1], problem.exact)
     change = abs(energy / first - 1)
-    return replace(row, seconds=seconds, steps=motion.state.clock.step, error=distance, energy_error=change)
+    row = replace(row, seconds=seconds, error=distance)
+    return row.extended(steps=motion.state.clock.step, energy_error=change)
 
 
 def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:

@@ -4,13 +4,18 @@ from collections.abc import Iterator
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct
+from nbody.bench.row import Row, distinct, facts
 from nbody.bench.tables import Sheet, TableColumn, about, error, markdown
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
 from nbody.units import duration
+
+FACTS = {
+    "integrators": facts("energy_error", counts="steps", texts="problem setting"),  # the option that sets the accuracy
+    "few": facts(texts="problem setting"),  # what is called
+}
 
 COLUMNS = (
     TableColumn("problem", "problem", left=True),
@@ -42,9 +47,17 @@ CALLS = (
 )
 
 CALLS_EXPLAINED = (
-    "float64, one core: seconds per step of one long call (many steps), and per call of step(), run(steps=1) and "
+    "float64, one core: the time per step of one long call (many steps), and per call of step(), run(steps=1) and "
     "Simulation(…), without an output; the fastest of five rounds."
 )
+
+CALL_HEADINGS = {
+    "many steps": "one long call, per step",
+    "one step": "`step()`",
+    "run(steps=1)": "`run(steps=1)`",
+    "construction": "`Simulation(…)`",
+}
+"""The calls in the README's table, by their names in a report."""
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
@@ -57,40 +70,61 @@ def sheets(report: Report) -> Iterator[Sheet]:
 
 def picture(report: Report) -> Picture:
     """Energy error against seconds, a panel per problem, a line per scheme."""
-    rows = [row for row in report.of("integrators") if row.seconds]
     panels = []
-    for problem, count, backend in distinct(rows, "problem", "particles", "backend"):
-        own = [row for row in rows if (row.problem, row.particles, row.backend) == (problem, count, backend)]
+    for (problem, count, backend), own in _grouped(report.of("integrators"), "problem", "particles", "backend"):
         lines = [
-            Line(name, [row.seconds for row in of], [max(row.energy_error, LEAST) for row in of])
-            for (name,) in distinct(own, "name")
-            if (of := [row for row in own if row.name == name])
+            Line(name, [row["seconds"] for row in of], [max(row["energy_error"], LEAST) for row in of])
+            for (name,), of in _grouped([row for row in own if row.seconds], "name")
         ]
         panels.append(Panel(f"{problem}, N = {count}, {backend.upper()}", "seconds", "energy error", lines))
     return Picture(f"Error against time: {report.device}", panels)
 
 
+def _grouped(rows: list[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
+    """The rows by distinct values of these keys, in their order."""
+    return [(key, [row for row in rows if tuple(row[each] for each in keys) == key]) for key in distinct(rows, *keys)]
+
+
 def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
-    rows = report.of("integrators")
-    keys = distinct(rows, "problem", "particles", "backend", "name")
-    lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
+    lines = [line for _, line in _grouped(report.of("integrators"), "problem", "particles", "backend", "name")]
     columns = [
-        TableColumn(
-            "problem", lambda line: f"{line[0].problem}, N = {line[0].particles}, {line[0].backend.upper()}", left=True
-        ),
+        TableColumn("problem", lambda line: f"{_system(line[0])}, {line[0].backend.upper()}", left=True),
         TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
         *(
             TableColumn(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
             for k, heading in enumerate(("coarse", "middle", "fine"))
         ),
     ]
-    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}")
+    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
+
+
+def calls_table(report: Report) -> str:
+    """A line per small system and scheme in Markdown, a column per call."""
+    rows = report.of("few")
+    lines = [{row["setting"]: row for row in own} for _, own in _grouped(rows, "problem", "particles", "name")]
+    columns = [
+        TableColumn("system", lambda line: _system(_any(line)), left=True),
+        TableColumn("scheme", lambda line: f"`{_any(line).name}`", left=True),
+        *(
+            TableColumn(heading, lambda line, call=call: line[call].seconds if call in line else None, duration)  # type: ignore[misc]
+            for call, heading in CALL_HEADINGS.items()
+        ),
+    ]
+    return markdown(columns, lines, f"On {report.provenance}. {CALLS_EXPLAINED}") if rows else ""
+
+
+def _any(line: dict[str, Row]) -> Row:
+    return next(iter(line.values()))
+
+
+def _system(row: Row) -> str:
+    return f"{row['problem']}, N = {row.particles}"
 
 
 def _in_short(row: Row) -> str:
-    found = f"{duration(row.seconds)}, {error(row.energy_error)}" if row.energy_error is not None else "–"
-    return f"{row.setting}: {found}"
+    found = f"{duration(row.seconds)}, {error(row['energy_error'])}" if row["energy_error"] is not None else "–"
+    return f"{row['setting']}: {found}"
 
 
 def schemes(_: Report | None = None) -> str:
@@ -125,4 +159,4 @@ def _places(name: str) -> str:
     return "; ".join(found)
 
 
-PAGES = {"schemes": schemes, "integrators": full_table}
+PAGES = {"schemes": schemes, "integrators": full_table, "calls": calls_table}
