@@ -23,9 +23,6 @@ GPU_COUNTS = (65536, 262144)
 SMALLEST = 1000
 """The first N of a measurement of scaling."""
 
-SCALING = {"cpu": "cpu", "cpu-tree": "cpu", "gpu-split": "gpu", "gpu-symmetric": "gpu", "gpu-tree": "gpu"}
-"""The engines of that measurement, and where they work."""
-
 
 def backends(cpu: bool, gpu: bool, say: Callable[[str], None]) -> tuple[str, ...]:
     """The backends to measure: those requested, or, if none is, those of this machine. Where there is no GPU, ``--cpu
@@ -55,7 +52,7 @@ def scaling(
     up_to: int, particles: Sequence[int], engines: Sequence[str], precisions: Sequence[str], on: Sequence[str]
 ) -> tuple[Sequence[int], Sequence[str], Sequence[str]]:
     """The N, engines and precisions that show how times grow up to an N: two N per factor of ten; unless others are named,
-    trees and the direct sums that ``auto`` takes, in float32. Raises InputError."""
+    the engines that ``auto`` considers, in float32. Raises InputError."""
     if particles or up_to < SMALLEST:
         raise InputError(
             "--up-to: cannot be combined with --particles; leave one out"
@@ -64,8 +61,8 @@ def scaling(
         )
     steps = int(2 * math.log10(up_to / SMALLEST) + 1e-9)
     counts = [int(float(f"{SMALLEST * 10 ** (k / 2):.2g}")) for k in range(steps + 1)]
-    named = [name for name, backend in SCALING.items() if backend in on]
-    return sorted({*counts, up_to}), engines or named, precisions or ["float32"]
+    may_be_fastest = [name for name in ENGINES if (can := ENGINES.load(name).can).auto_range and can.device in on]
+    return sorted({*counts, up_to}), engines or may_be_fastest, precisions or ["float32"]
 
 
 def competitors(

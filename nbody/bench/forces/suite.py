@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from nbody.bench import KINDS
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor, EngineCompetitor
 from nbody.bench.forces.problems import LECTURE_STEPS, cluster, lecture_disk
 from nbody.bench.row import Row, ratio
-from nbody.bench.timing import ENOUGH, FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
+from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity
-
-KINDS = ("forces", "lecture", "trees")
-"""The kinds of rows, in the order of the report."""
 
 LONGEST = 10.0
 """An evaluation that would take longer than this (in seconds) is left out."""
@@ -25,31 +23,23 @@ AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 t
 LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
 
-OVERHEAD, PER_BODY = 0.1, 1e-6
-"""Approximate time per row in seconds beside its evaluations: bodies are made, copied and checked. (3 000 000 bodies, two
-cores: 0.5 s, and 2.5 s for the sums that check them; the sums of a law are made once.)"""
-
 Notify = Callable[[str], None]
 
 
 def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
-    """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
-    long the rest will take, once that is known."""
+    """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement."""
     for number, competitor in enumerate(competitors, 1):
         notify(f"compiling {competitor.name} {competitor.precision} ({number} of {len(competitors)})")
         competitor.warm_up(max(counts))
         competitor.release()
-    rows: list[Row] = []
-    left = [(competitor, count) for count in counts for competitor in competitors]
     # Competitors on a CPU are measured together, in turns.
     groups = [[c for c in competitors if c.backend == "cpu"], *([c] for c in competitors if c.backend == "gpu")]
+    rows: list[Row] = []
     for count in sorted(counts):
-        bench = _AtCount(count, lambda line: notify(f"about {about(sum(cost(*pair) for pair in left))} left, {line}"))
+        bench = _AtCount(count, notify)
         for group in filter(None, groups):
             rows += bench.rows(group)
-            for competitor in group:
-                left.remove((competitor, count))
-    return [each for kind in KINDS for each in with_speedups(row for row in rows if row.suite == kind)]
+    return [each for kind in KINDS["forces"] for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
 def checked(kind: str, competitor: Competitor, judge: Judge, notify: Notify, longest: float = LONGEST) -> Row:
@@ -105,10 +95,10 @@ class _AtCount:
 
     def _with_lecture(self, competitor: Competitor, row: Row) -> list[Row]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        if not row.seconds or lecture_seconds(competitor, self._count) == 0:
+        direct = competitor.suite == "forces" and self._count <= max(lecture.COUNTS)
+        if not (row.seconds and direct and isinstance(competitor, EngineCompetitor)):
             return [row]
-        assert isinstance(competitor, EngineCompetitor)
-        expected = lecture_seconds(competitor, self._count)
+        expected = LECTURE_STEPS * competitor.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {competitor.name} {competitor.precision}")
@@ -160,26 +150,3 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
 def longest(competitor: Competitor) -> float:
     """Seconds that one evaluation by a competitor may take."""
     return LONGEST_AGAIN if competitor.measured and competitor.backend == "cpu" else LONGEST
-
-
-def lecture_seconds(competitor: Competitor, count: int) -> float:
-    """The expected time of the lecture's run in seconds; 0 where none is made."""
-    makes_one = isinstance(competitor, EngineCompetitor) and competitor.suite == "forces"
-    return LECTURE_STEPS * competitor.expected(count) if makes_one and count <= max(lecture.COUNTS) else 0.0
-
-
-def cost(competitor: Competitor, count: int) -> float:
-    """Seconds that a row will take, by the competitor's rate so far."""
-    each = competitor.expected(count)
-    if each > longest(competitor):
-        return 0.0
-    run = lecture_seconds(competitor, count)
-    run = max(lecture.ENOUGH, 2 * run) if 0 < run <= LONGEST_RUN else 0.0
-    return OVERHEAD + PER_BODY * count + max(ENOUGH, 2 * each) + run
-
-
-def about(seconds: float) -> str:
-    """A time in words that claim no more than is known: 7 s, 40 s, 3 min."""
-    if seconds < 10:
-        return f"{max(1, round(seconds))} s"
-    return f"{10 * round(seconds / 10)} s" if seconds < 115 else f"{round(seconds / 60)} min"
