@@ -99,7 +99,6 @@ def quick(monkeypatch):
     """Compile, learn rates and time with few particles and calls."""
     monkeypatch.setattr(competitor, "PILOT", 128)
     monkeypatch.setattr(timing, "ENOUGH", 0.01)
-    monkeypatch.setattr(lecture, "ENOUGH", 0.0)
 
 
 @pytest.fixture
@@ -320,10 +319,11 @@ def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(quick, monkeypa
 
 
 def test_a_long_lecture_run_is_made_twice_after_one_step(monkeypatch):
-    made = []
+    made, slow = [], reference()
+    slow.learn(10, 1.0)
     monkeypatch.setattr(LectureRun, "_run", lambda self, steps=10: made.append(steps))
-    monkeypatch.setattr(lecture, "seconds", lambda run: run() or 2 * lecture.LONGEST_SERIES)
-    LectureRun(reference(), lecture_disk(10)).timing()
+    monkeypatch.setattr(timing, "seconds", lambda run: run() or 2 * ENOUGH)
+    LectureRun(slow, lecture_disk(10)).timing()
     assert made == [1, 10, 10]
 
 
@@ -421,7 +421,7 @@ def test_on_a_terminal_a_notice_takes_one_line(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "20")
     with progress.status_line() as notify:
         notify("N = 4096: checking gpu-tiled")
-    assert capsys.readouterr().err == "\r\033[KN = 4096: checking g\r\033[K"
+    assert capsys.readouterr().err == "\r\033[KN = 4096: checking \r\033[K"
 
 
 def test_a_batch_jobs_log_gets_a_line_every_ten_seconds(monkeypatch, capsys):

@@ -148,6 +148,9 @@ def ratio(numerator: float | None, denominator: float | None, scale: float = 1.0
     return scale * numerator / denominator if numerator and denominator else None
 
 
-def distinct(rows: Iterable[Row], *keys: str) -> list[tuple]:
-    """The distinct combinations of these fields and facts, in the order of the rows."""
-    return list(dict.fromkeys(tuple(row[key] for key in keys) for row in rows))
+def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple, list[Row]]:
+    """The rows by the values of these fields and facts, in their order."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups

@@ -54,6 +54,28 @@ class Sheet:
         return table
 
 
+class Joined:
+    """Rows that share a line of a table, by the value of the ``key`` in which they differ. ``line["name"]`` is the last
+    row's."""
+
+    def __init__(self, rows: Sequence[Row], key: str) -> None:
+        self.by = {row[key]: row for row in rows}
+        self.last = rows[-1]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.last[key]
+
+
+def of(value: Any, heading: str, key: str, show: Callable[[Any], str] = str) -> TableColumn:
+    """A column of joined rows: the ``key`` of the row with this ``value``."""
+    return TableColumn(heading, lambda line: line.by[value][key] if value in line.by else None, show)
+
+
+def named(heading: str, key: str = "name") -> TableColumn:
+    """A column of names as code."""
+    return TableColumn(heading, key, lambda name: f"`{name}`", left=True)
+
+
 def markdown(columns: Sequence[TableColumn], rows: Iterable[Any], about: str = "") -> str:
     """A Markdown table below a paragraph."""
     lines = [

@@ -38,6 +38,11 @@ class Reads(NamedTuple):
         return 1000 * self.from_global + 10 * self.from_shared
 
 
+def every_number(shape: ProductShape) -> Reads:
+    """Reads of a kernel that reads a row of A and a column of B from global memory for each result."""
+    return Reads(2.0 * shape.k, 0.0)
+
+
 def tile_reads(
     block: tuple[int, int], thread: tuple[int, int] = (1, 1), words: int = 1
 ) -> Callable[[ProductShape], Reads]:
@@ -127,6 +132,17 @@ class ProductLaunch:
         return (matrix, matrix, matrix, *extra)
 
 
+def by_tiles(
+    kernel: Callable[[Any], Any], tile: int, block: tuple[int, int]
+) -> Callable[[ProductShape, Any], ProductLaunch]:
+    """How to launch ``kernel(scalar type)``: a block of threads for each tile of ``tile`` x ``tile`` results."""
+
+    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
+        return ProductLaunch(kernel(dtype.type), (-(-shape.n // tile), -(-shape.m // tile)), block)
+
+    return launch
+
+
 @dataclass(frozen=True)
 class Rung:
     """One step of the ladder. ``launch(shape, dtype)`` returns a callable (a, b, c) that computes c = a·b: a
@@ -149,7 +165,7 @@ class Rung:
     idea: str
     limit: str
     launch: Callable[[ProductShape, Any], Callable[[Any, Any, Any], None]]
-    reads: Callable[[ProductShape], Reads]
+    reads: Callable[[ProductShape], Reads] = every_number
     improves: str = ""
     on: str = "gpu"
     dtypes: tuple[str, ...] = ("float32", "float64")

@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.forces.trees import crossings, rounded
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct, facts, ratio
-from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, checked_time, error, markdown, three
+from nbody.bench.row import Row, facts, grouped, ratio
+from nbody.bench.tables import ERRORS, WHO, Joined, Sheet, TableColumn, about, checked_time, error, markdown, of, three
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
 from nbody.units import duration, rate
@@ -107,15 +106,14 @@ def picture(report: Report) -> Picture:
 def speeds(what: str, suite: str, report: Report) -> Picture:
     """The rows of a suite, a panel per precision: a line per competitor with its last speed; dotted ones for bounds."""
     rows = [row for row in report.of(suite) if row.interactions_per_s]
-    of = {precision: [row for row in rows if row.precision == precision] for precision in ROUNDOFF}
-    panels = [_speeds(precision, own) for precision, own in of.items() if own]
+    by = grouped(sorted(rows, key=lambda row: list(ROUNDOFF).index(row.precision)), "precision")
+    panels = [_speeds(precision, own) for (precision,), own in by.items()]
     return Picture(f"{what}: {report.device}", panels, shared=True)
 
 
 def _speeds(precision: str, rows: list[Row]) -> Panel:
     lines, ticks = [], sorted({row.count for row in rows})
-    for (name,) in distinct(rows, "name"):
-        own = [row for row in rows if row.name == name]
+    for (name,), own in grouped(rows, "name").items():
         text, bound = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip(), own[-1]["slot_bound"]
         if bound:
             lines.append(Line(name, [ticks[0], ticks[-1]], [bound, bound], dotted=True))
@@ -139,9 +137,9 @@ def scaling(report: Report) -> Picture:
     rows = [row for suite in ("forces", "trees") for row in report.of(suite) if row.seconds]
     largest = max((row.count for row in rows), default=1)
     times, errors = [], []
-    for precision, name in distinct(rows, "precision", "name"):
-        own, label = [row for row in rows if (row.name, row.precision) == (name, precision)], f"{name}, {precision}"
-        x, last = [row.count for row in own], own[-1]
+    for (precision, name), own in grouped(rows, "precision", "name").items():
+        label, last = f"{name}, {precision}", own[-1]
+        x = [row.count for row in own]
         times.append(Line(label, x, [row["seconds"] for row in own]))
         errors.append(Line(label, x, [row["error_median"] for row in own]))
         errors.append(Line(label, x, [row["error_99"] for row in own], dotted=True))
@@ -159,40 +157,19 @@ def scaling(report: Report) -> Picture:
     return Picture(f"Direct sums and trees, 3-D, softened: {report.device}", panels)
 
 
-class _Line:
-    """A line of a Markdown table: one engine and precision at every N."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self.rows = {row.count: row for row in rows}
-        self.last = rows[-1]
-
-    def __getitem__(self, key: str) -> Any:
-        """What is known of the largest N."""
-        return self.last[key]
-
-    def at(self, count: int, key: str) -> Any:
-        """What is known of another N; None if it was not measured."""
-        return self.rows[count][key] if count in self.rows else None
-
-
-def _lines(report: Report) -> list[_Line]:
+def _lines(report: Report) -> list[Joined]:
     rows = [row for row in report.of("forces") if row.seconds]
-    keys = distinct(rows, "name", "precision")
-    return [_Line([row for row in rows if (row.name, row.precision) == key]) for key in keys]
+    return [Joined(own, "particles") for own in grouped(rows, "name", "precision").values()]
 
 
-LINE_WHO = (
-    TableColumn("engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True),
-    TableColumn("precision", "precision", left=True),
-)
-LARGEST_N = (TableColumn("× one core", "speedup", three), TableColumn("error, median", "error_median", error))
-
-
-def _rates(counts: Iterable[int]) -> list[TableColumn]:
-    """The interactions per second at each N."""
+def _columns(counts: Iterable[int]) -> list[TableColumn]:
+    """The engine, its speed at each N, and what is known of the largest."""
     return [
-        TableColumn(f"N = {n}", lambda line, n=n: line.at(n, "interactions_per_s"), rate)  # type: ignore[misc]
-        for n in counts
+        TableColumn("engine", "name", lambda name: f"`{name}`{ENGINES.mark(name)}", left=True),
+        TableColumn("precision", "precision", left=True),
+        *(of(n, f"N = {n}", "interactions_per_s", rate) for n in counts),
+        TableColumn("× one core", "speedup", three),
+        TableColumn("error, median", "error_median", error),
     ]
 
 
@@ -200,8 +177,8 @@ def full_table(report: Report) -> str:
     """A line per engine and precision, a column per N; empty where the report has no forces."""
     if not (lines := _lines(report)):
         return ""
-    counts = sorted({n for line in lines for n in line.rows})
-    runs = [n for n in counts if any(line.at(n, "lecture_seconds") for line in lines)] or COUNTS
+    counts = sorted({n for line in lines for n in line.by})
+    runs = [row.count for line in lines for row in line.by.values() if row["lecture_seconds"]] or COUNTS
     n = max(COUNTS) if max(COUNTS) in runs else max(runs)
     explained = (
         f"Interactions per second on {report.provenance}. At the largest N that was measured: the speed-up against one core "
@@ -209,11 +186,9 @@ def full_table(report: Report) -> str:
         "disc, copies included, excluding compilation and memory allocation."
     )
     columns = [
-        *LINE_WHO,
-        *_rates(counts),
-        *LARGEST_N,
+        *_columns(counts),
         TableColumn("error, largest", "error", error),
-        TableColumn(f"lecture's run, N = {n}", lambda line: line.at(n, "lecture_seconds"), duration),
+        of(n, f"lecture's run, N = {n}", "lecture_seconds", duration),
     ]
     return markdown(columns, lines, explained)
 
@@ -224,13 +199,13 @@ def speed_table(report: Report) -> str:
     on_cpu = [(ONE_CORE, "float32"), (ALL_CORES, "float32"), (ALL_CORES, "float64")]
     chosen = [lines[key] for key in on_cpu if key in lines]
     on_gpu = [line for line in lines.values() if line.last.backend == "gpu" and not ENGINES.mark(line.last.name)]
-    for (precision,) in distinct((line.last for line in on_gpu), "precision"):
+    for precision in dict.fromkeys(line.last.precision for line in on_gpu):
         own = [line for line in on_gpu if line.last.precision == precision]
         chosen.append(max(own, key=lambda line: line.last.interactions_per_s or 0.0))
     if not chosen:
         return ""
-    counts = sorted({n for line in chosen for n in line.rows})
-    columns = [*LINE_WHO, *_rates(sorted({counts[0], counts[len(counts) // 2], counts[-1]})), *LARGEST_N]
+    counts = sorted({n for line in chosen for n in line.by})
+    columns = _columns(sorted({counts[0], counts[len(counts) // 2], counts[-1]}))
     return markdown(columns, chosen, f"Interactions per second on {report.provenance}.")
 
 

@@ -16,7 +16,7 @@ from nbody import machine
 from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct
+from nbody.bench.row import Row, grouped
 from nbody.law import Gravity
 
 ACCURACIES = (1e-3, 1e-4)
@@ -93,8 +93,7 @@ def crossings(report: Report) -> list[Crossing]:
     trees = [row for row in report.of("trees") if row.seconds and row.particles and row["accuracy"]]
     direct = [row for row in report.of("forces") if row.seconds and row.particles]
     found = []
-    for name, precision in distinct(trees, "name", "precision"):
-        own = [row for row in trees if (row.name, row.precision) == (name, precision)]
+    for (name, precision), own in grouped(trees, "name", "precision").items():
         sums = [row for row in direct if row.device == own[0].device and row.precision == precision]
         ratios = _ratios(own, sums)
         if ratios:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct, facts
-from nbody.bench.tables import Sheet, TableColumn, about, error, markdown
+from nbody.bench.row import Row, facts, grouped
+from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
@@ -71,23 +71,18 @@ def sheets(report: Report) -> Iterator[Sheet]:
 def picture(report: Report) -> Picture:
     """Energy error against seconds, a panel per problem, a line per scheme."""
     panels = []
-    for (problem, count, backend), own in _grouped(report.of("integrators"), "problem", "particles", "backend"):
+    for (problem, count, backend), own in grouped(report.of("integrators"), "problem", "particles", "backend").items():
         lines = [
             Line(name, [row["seconds"] for row in of], [max(row["energy_error"], LEAST) for row in of])
-            for (name,), of in _grouped([row for row in own if row.seconds], "name")
+            for (name,), of in grouped([row for row in own if row.seconds], "name").items()
         ]
         panels.append(Panel(f"{problem}, N = {count}, {backend.upper()}", "seconds", "energy error", lines))
     return Picture(f"Error against time: {report.device}", panels)
 
 
-def _grouped(rows: list[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
-    """The rows by distinct values of these keys, in their order."""
-    return [(key, [row for row in rows if tuple(row[each] for each in keys) == key]) for key in distinct(rows, *keys)]
-
-
 def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
-    lines = [line for _, line in _grouped(report.of("integrators"), "problem", "particles", "backend", "name")]
+    lines = grouped(report.of("integrators"), "problem", "particles", "backend", "name").values()
     columns = [
         TableColumn("problem", lambda line: f"{_system(line[0])}, {line[0].backend.upper()}", left=True),
         TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
@@ -101,25 +96,18 @@ def full_table(report: Report) -> str:
 
 def calls_table(report: Report) -> str:
     """A line per small system and scheme in Markdown, a column per call."""
-    rows = report.of("few")
-    lines = [{row["setting"]: row for row in own} for _, own in _grouped(rows, "problem", "particles", "name")]
+    groups = grouped(report.of("few"), "problem", "particles", "name").values()
     columns = [
-        TableColumn("system", lambda line: _system(_any(line)), left=True),
-        TableColumn("scheme", lambda line: f"`{_any(line).name}`", left=True),
-        *(
-            TableColumn(heading, lambda line, call=call: line[call].seconds if call in line else None, duration)  # type: ignore[misc]
-            for call, heading in CALL_HEADINGS.items()
-        ),
+        TableColumn("system", _system, left=True),
+        named("scheme"),
+        *(of(call, heading, "seconds", duration) for call, heading in CALL_HEADINGS.items()),
     ]
-    return markdown(columns, lines, f"On {report.provenance}. {CALLS_EXPLAINED}") if rows else ""
+    explained = f"On {report.provenance}. {CALLS_EXPLAINED}"
+    return markdown(columns, [Joined(own, "setting") for own in groups], explained) if groups else ""
 
 
-def _any(line: dict[str, Row]) -> Row:
-    return next(iter(line.values()))
-
-
-def _system(row: Row) -> str:
-    return f"{row['problem']}, N = {row.particles}"
+def _system(row: Row | Joined) -> str:
+    return f"{row['problem']}, N = {row['particles']}"
 
 
 def _in_short(row: Row) -> str:

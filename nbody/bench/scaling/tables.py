@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import distinct, facts
+from nbody.bench.row import facts, grouped
 from nbody.bench.tables import WHO, Sheet, TableColumn, about
 from nbody.units import duration, rate
 
@@ -36,8 +36,7 @@ def picture(report: Report) -> Picture:
     rows = [row for row in report.of("scaling") if row.speedup]
     numbers = sorted({row["gpus"] for row in rows})
     lines = [Line("ideal", numbers, numbers, dotted=True)]
-    for key in distinct(rows, "name", "precision", "particles"):
-        of = [row for row in rows if (row.name, row.precision, row.particles) == key]
+    for key, of in grouped(rows, "name", "precision", "particles").items():
         lines.append(Line("{}, {}, N = {}".format(*key), [row["gpus"] for row in of], [row["speedup"] for row in of]))
     panel = Panel("dotted: ideal", "GPUs", "speed-up", lines, ticks=numbers, scale="linear")
     return Picture(f"Whole steps on several GPUs: {report.device}", [panel])

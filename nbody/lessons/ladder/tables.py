@@ -1,12 +1,11 @@
 """The tables of the ladder's report, one for each size and precision, and those of the README; and its picture."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct, facts
-from nbody.bench.tables import Sheet, TableColumn, about, checked_time, error, markdown, three
+from nbody.bench.row import Row, facts, grouped
+from nbody.bench.tables import Joined, Sheet, TableColumn, about, checked_time, error, markdown, named, of, three
 from nbody.lessons.ladder.cublas import CUBLAS
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
@@ -63,10 +62,9 @@ def shown_size(rows: Sequence[Row]) -> int:
 def sheets(report: Report) -> Iterator[Sheet]:
     """A table for each precision and n; the meaning of the columns is below the last one."""
     rows = report.of("matmul")
-    groups = distinct(rows, "precision", "size")
-    for precision, n in groups:
-        own = [row for row in rows if (row.precision, row["size"]) == (precision, n)]
-        explained = EXPLAINED if (precision, n) == groups[-1] else ""
+    groups = grouped(rows, "precision", "size")
+    for (precision, n), own in groups.items():
+        explained = EXPLAINED if (precision, n) == list(groups)[-1] else ""
         yield Sheet(f"{precision}, n = {n}, on {report.device}", about(report, explained, own), COLUMNS, own, "size")
 
 
@@ -74,9 +72,7 @@ def picture(report: Report) -> Picture:
     """The rungs' TFLOP/s at one n, a bar per rung in the order of the course, a panel per precision."""
     n = shown_size(report.of("matmul"))
     rows = [row for row in report.of("matmul") if row["size"] == n]
-    panels = [
-        _bars(precision, [r for r in rows if r.precision == precision]) for (precision,) in distinct(rows, "precision")
-    ]
+    panels = [_bars(precision, own) for (precision,), own in grouped(rows, "precision").items()]
     most = max((len(panel.bars) for panel in panels), default=0)
     return Picture(f"The matrix ladder, n = {n}: {report.device}", panels, height=1.8 + 0.3 * max(4, most))
 
@@ -112,43 +108,30 @@ def full_table(report: Report) -> str:
         return ""
     n, sizes = shown_size(rows), sorted({row["size"] for row in rows})
     lines = []
-    for (name,) in distinct(rows, "name"):
-        own = [row for row in rows if row.name == name]
+    for own in grouped(rows, "name").values():
         timed = [row for row in own if row.seconds] or own
         at = n if any(row["size"] == n for row in timed) else max(row["size"] for row in timed)  # too slow for n
-        lines.append({row.precision: row for row in timed if row["size"] == at})
+        lines.append(Joined([row for row in timed if row["size"] == at], "precision"))
     columns = [
-        TableColumn("rung", lambda line: f"`{_any(line).name}`", left=True),
-        TableColumn(
-            "idea",
-            lambda line: shown(_any(line)) + f", n = {_any(line)['size']}" * (_any(line)["size"] != n),
-            left=True,
-        ),
-        TableColumn("global reads per result", lambda line: _any(line)["reads_global"], three),
-        TableColumn("× by the model", lambda line: _any(line)["predicted_speedup"], three),
+        named("rung"),
+        TableColumn("idea", lambda line: shown(line.last) + f", n = {line['size']}" * (line["size"] != n), left=True),
+        TableColumn("global reads per result", "reads_global", three),
+        TableColumn("× by the model", "predicted_speedup", three),
     ]
-    for (precision,) in distinct(rows, "precision"):
+    for (precision,) in grouped(rows, "precision"):
         columns += [
-            _of(precision, f"{precision}: time", "seconds", duration),
-            TableColumn("FLOP/s", lambda line, p=precision: _speed(line.get(p))),  # type: ignore[misc]
-            _of(precision, "% of peak", "percent_of_peak", three),
-            _of(precision, "% of cuBLAS", "percent_of_cublas", three),
-            _of(precision, "× naive", "speedup", three),
-            _of(precision, "error, largest", "error", error),
+            of(precision, f"{precision}: time", "seconds", duration),
+            TableColumn("FLOP/s", lambda line, p=precision: _speed(line.by.get(p))),  # type: ignore[misc]
+            of(precision, "% of peak", "percent_of_peak", three),
+            of(precision, "% of cuBLAS", "percent_of_cublas", three),
+            of(precision, "× naive", "speedup", three),
+            of(precision, "error, largest", "error", error),
         ]
     explained = f"On {report.provenance}, n = {n}. {EXPLAINED}"
     return "\n\n".join([markdown(columns, lines, explained), *([_by_size(rows, sizes)] if len(sizes) > 1 else [])])
 
 
 PAGES = {"matmul": full_table}
-
-
-def _any(line: dict[str, Row]) -> Row:
-    return next(iter(line.values()))
-
-
-def _of(precision: str, heading: str, key: str, show: Any) -> TableColumn:
-    return TableColumn(heading, lambda line: line[precision][key] if precision in line else None, show)
 
 
 def _speed(row: Row | None) -> str | None:
@@ -160,14 +143,13 @@ def _speed(row: Row | None) -> str | None:
 
 def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> str:
     """FLOP/s at each n, with the percentage of cuBLAS."""
-    keys = distinct([row for row in rows if row.gflops], "precision", "name")
-    lines = [{row["size"]: row for row in rows if (row.precision, row.name) == key and row.gflops} for key in keys]
+    groups = grouped([row for row in rows if row.gflops], "precision", "name").values()
     columns = [
-        TableColumn("FLOP/s", lambda line: f"`{_any(line).name}`", left=True),
-        TableColumn("precision", lambda line: _any(line).precision, left=True),
-        *(TableColumn(f"n = {n}", lambda line, n=n: line.get(n), _with_percentage) for n in sizes),  # type: ignore[misc]
+        named("FLOP/s"),
+        TableColumn("precision", "precision", left=True),
+        *(TableColumn(f"n = {n}", lambda line, n=n: line.by.get(n), _with_percentage) for n in sizes),  # type: ignore[misc]
     ]
-    return markdown(columns, lines)
+    return markdown(columns, [Joined(own, "size") for own in groups])
 
 
 def _with_percentage(row: Row) -> str:
