@@ -6,7 +6,7 @@ import pytest
 from nbody import gpu
 from nbody.errors import DeviceError, InputError
 from nbody.gpu.direct import _array_arguments
-from nbody.linalg import LADDER, device_call, matmul
+from nbody.linalg import LADDER, call, matmul
 from nbody.linalg.rung import ProductLaunch
 
 
@@ -36,8 +36,8 @@ def launched(monkeypatch):
     monkeypatch.setattr(ProductLaunch, "direct", direct)
     monkeypatch.setattr(gpu, "require", lambda what: None)
     monkeypatch.setattr(gpu, "current_device", lambda: 0)
-    monkeypatch.setattr(device_call, "_CALLS", {})
-    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
+    monkeypatch.setattr(call, "_CALLS", {})
+    monkeypatch.setattr(call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
     return addresses, prepared
 
 
@@ -56,10 +56,10 @@ def test_a_product_is_prepared_once_for_matrices_of_a_kind(launched):
 
 
 def test_only_so_many_calls_are_kept(launched, monkeypatch):
-    monkeypatch.setattr(device_call, "MOST_CALLS", 3)
+    monkeypatch.setattr(call, "MOST_CALLS", 3)
     for m in range(1, 9):
         matmul(OnDevice((m, 6)), B)
-    assert len(device_call._CALLS) <= 3
+    assert len(call._CALLS) <= 3
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_memory_that_is_not_there_is_one_line(launched, monkeypatch):
     def make():
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: make)
+    monkeypatch.setattr(call, "_maker", lambda a, shape, dtype: make)
     monkeypatch.setattr("nbody.gpu.device.facts", lambda: gpu.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none"))
     with pytest.raises(
         DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"

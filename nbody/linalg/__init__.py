@@ -74,16 +74,9 @@ def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
             support this product.
         DeviceError: there is no GPU, or too little memory on it.
     """
-    try:
-        at_out = None if out is None else out.__cuda_array_interface__
-        views = a.__cuda_array_interface__, b.__cuda_array_interface__, at_out
-    except AttributeError:
-        from nbody.linalg.operands import multiply_on_host
+    from nbody.linalg.call import multiply
 
-        return multiply_on_host(_rung, rung, a, b, out)
-    from nbody.linalg.device_call import multiply_on_device
-
-    return multiply_on_device(_rung, rung, a, b, out, views)
+    return multiply(_rung, rung, a, b, out)
 
 
 def _rung(name: str, dtype: Any) -> Any:

@@ -20,6 +20,14 @@ class ProductShape(NamedTuple):
     n: int
     k: int
 
+    def __str__(self) -> str:
+        return f"{self.m}x{self.k} by {self.k}x{self.n}"
+
+    @property
+    def matrices(self) -> tuple[tuple[int, int], ...]:
+        """The shapes of A, B and C."""
+        return (self.m, self.k), (self.k, self.n), (self.m, self.n)
+
     @property
     def flops(self) -> float:
         """Operations of the product, a multiply-add counted as two."""
@@ -112,7 +120,7 @@ class ProductLaunch:
         about a hundred."""
         from nbody.gpu import DirectLaunch
 
-        shapes = [(shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n), *(s.shape for s in self.scratch)]
+        shapes = [*shape.matrices, *(s.shape for s in self.scratch)]
         extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
         launch = DirectLaunch(self.kernel, self.signature(dtype), shapes, self.grid, self.block, self.dynamic_shared)
         launch.fix(3, extra)

@@ -49,8 +49,7 @@ class ProductProblem:
     @property
     def bytes(self) -> float:
         """The size of the three matrices."""
-        m, n, k = self.shape
-        return (m * k + k * n + m * n) * self.dtype.itemsize
+        return sum(rows * columns for rows, columns in self.shape.matrices) * self.dtype.itemsize
 
     @cached_property
     def on_device(self) -> list[Any]:
