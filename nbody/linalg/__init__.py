@@ -1,8 +1,9 @@
 """Matrix products on a GPU, from the first kernel to one as fast as cuBLAS: a ladder of rungs, one idea per file.
 
 Read the rungs in the order of :data:`LADDER`; the head of each file explains its idea and what it gains. :func:`matmul`
-uses the fastest. Files that several rungs share, with the first rung that uses each: staging (k09), intrinsics (k10),
-register_tile (k14), partial_sums (k17), tensor_tile (k19), double_tile (k21).
+uses the fastest. Every rung needs ``rung.py`` (what a rung is, and how it is launched) and NumPy; files that several rungs
+share, with the first rung that uses each: staging (k09), intrinsics (k10), register_tile (k14), partial_sums (k17),
+tensor_tile (k19), double_tile (k21).
 """
 
 from typing import Any
