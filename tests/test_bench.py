@@ -19,7 +19,6 @@ from nbody.bench.forces.competitor import (
     ONE_CORE,
     PILOT,
     Competitor,
-    EngineCompetitor,
 )
 from nbody.bench.forces.lecture import K40C, LectureRun
 from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
@@ -62,8 +61,8 @@ class KnownRate(Competitor):
     """Right forces, at so many interactions per second by its own account; remembers the N that it has computed."""
 
     def __init__(self, rate=1e9, backend="cpu"):
-        super().__init__("stand-in", "float64")
-        self.speed, self.backend, self.counts = rate, backend, []
+        super().__init__("stand-in", ReferenceEngine, "float64")
+        self.speed, self.backend, self.counts, self.foreign = rate, backend, [], True
 
     def load(self, problem):
         self.problem = problem
@@ -114,7 +113,7 @@ def found():
 
 
 def reference():
-    return EngineCompetitor("reference", "float64")
+    return Competitor.of("reference", "float64")
 
 
 # --- What is wrong gets no time ---------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def reference():
 @pytest.mark.parametrize("kind", [ForgetsTheLast, MakesNaN])
 def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
     add_engine("wrong", kind)
-    (row,) = suite.measure([EngineCompetitor("wrong", "float64")], [200])
+    (row,) = suite.measure([Competitor.of("wrong", "float64")], [200])
     assert row.wrong and "wrong" in row.note and row.error > row["error_bound"]
     assert row.seconds is None and row.interactions_per_s is None and row["lecture_seconds"] is None
 
@@ -131,7 +130,7 @@ def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
 def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(quick, add_engine, monkeypatch):
     monkeypatch.setattr(lecture, "COUNTS", (200,))
     add_engine("flat", RightIn3DOnly)
-    row, run = suite.measure([EngineCompetitor("flat", "float64")], [200])
+    row, run = suite.measure([Competitor.of("flat", "float64")], [200])
     assert row.wrong and row.seconds and row["lecture_seconds"] is None
     assert run.suite == "lecture" and run.wrong and run.seconds is None and "disc are wrong" in run.note
 
@@ -375,10 +374,10 @@ def test_one_core_is_one_thread_and_the_threads_come_back():
     import numba
 
     before = numba.get_num_threads()
-    one = EngineCompetitor(ALL_CORES, "float32", one_core=True)
+    one = Competitor.of(ALL_CORES, "float32", one_core=True)
     with one.running():
         assert numba.get_num_threads() == one.threads == 1
-    assert numba.get_num_threads() == before == EngineCompetitor(ALL_CORES, "float32").threads
+    assert numba.get_num_threads() == before == Competitor.of(ALL_CORES, "float32").threads
 
 
 def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(timed_by_rate, monkeypatch):

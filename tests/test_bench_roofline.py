@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nbody import gpu
-from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.row import Row
 from nbody.bench.timing import seconds
 from nbody.cli import main
@@ -295,7 +295,7 @@ def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_p
 
 def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
-    (row,) = roofline.measure([EngineCompetitor("gpu-here", "float64")], [300])
+    (row,) = roofline.measure([Competitor.of("gpu-here", "float64")], [300])
     roofline.pairs_loop.cache_clear()
     assert row.seconds and row["slots"] is None and row["slot_bound"] is None and "no loop" in row.note
 

@@ -12,7 +12,7 @@ import pytest
 import nbody
 from nbody import Scenario, Simulation, Trajectory, cache
 from nbody.bench.forces import selection
-from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.suite import measure
 from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
@@ -311,7 +311,7 @@ def test_wrong_arguments_of_a_tree_are_one_line(given, line):
 
 
 def test_a_tree_is_measured_in_particles_per_second_beside_its_error():
-    (row,) = measure([EngineCompetitor("cpu-tree", "float32", accuracy=1e-3)], [2048])
+    (row,) = measure([Competitor.of("cpu-tree", "float32", accuracy=1e-3)], [2048])
     assert row.suite == "trees" and row.name == "cpu-tree, 0.001" and not row.wrong
     assert row["particles_per_s"] == pytest.approx(2048 / row.seconds)
     assert 0 < row["interactions"] < 2048**2 and row["error_median"] < 2e-3 < row["error_bound"]

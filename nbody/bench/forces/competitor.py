@@ -1,21 +1,21 @@
-"""The competitors of the force suite: an engine in one precision on a number of threads, with the interface for timing."""
+"""A competitor of the force suite: an engine in one precision on a number of threads, with what timing needs."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine, rounding_bound
+from nbody.forces.engine import Engine
 from nbody.forces.memory import fits
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
+from nbody.scenario.fields import Group
 from nbody.state import Outputs, State
 
 PILOT = 4096
@@ -36,77 +36,136 @@ ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
 """The engine to which speed-ups refer, with all threads and with one."""
 
 
-class Competitor(ABC):
-    """Anything that computes gravity.
+class Competitor:
+    """An engine that is timed.
 
     Attributes:
         name: its name in the table.
+        kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
         threads: CPU threads that it uses; 0 on a GPU.
-        suite: the kind of its rows.
-        growth: the power of N with which its time grows.
+        foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
         rate: the best N**growth per second so far, to estimate the time of a larger N.
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
     """
 
-    backend, threads = "cpu", 0
-    suite, growth = "forces", 2
     rate = took = compile_s = 0.0
-    measured = False
+    measured = one_core = foreign = False
 
-    def __init__(self, name: str, precision: str) -> None:
-        self.name, self.precision = name, precision
-        self.device = machine.cpu_name()
+    def __init__(
+        self, name: str, kind: type[Engine], precision: str, options: Group | None = None, threads: int = 1,
+        gravity: Gravity = CLUSTER,
+    ) -> None:  # fmt: skip
+        self.name, self.kind, self.precision, self._options = name, kind, precision, options
+        self._engine = self.engine(gravity)
+        self.backend, self.device = kind.can.device, self._engine.identity().device
+        self.threads = 0 if self.backend == "gpu" else threads
+        self._state: State | None = None
 
-    @abstractmethod
+    @classmethod
+    def of(cls, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> "Competitor":
+        """An engine of ``ENGINES``. ``one_core``: the ``cpu`` engine on one thread, not on all; ``accuracy``: a tree's."""
+        kind: type[Engine] = ENGINES.load(engine)
+        name, options, threads = engine, None, 1
+        if accuracy is not None:
+            name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
+        if one_core:
+            name = ONE_CORE
+        elif engine == ALL_CORES or (kind.can.is_tree and kind.can.device == "cpu"):
+            import numba
+
+            threads = numba.get_num_threads()
+        made = cls(name, kind, precision, options, threads)
+        made.one_core = one_core
+        return made
+
+    @property
+    def suite(self) -> str:
+        """The kind of its rows."""
+        return "trees" if self.kind.can.is_tree else "forces"
+
+    def engine(self, gravity: Gravity) -> Engine:
+        """The engine for a law."""
+        return self.kind(gravity, self.precision, self._options)
+
+    def problem(self, problem: ForceProblem) -> ForceProblem:
+        """The problem with the law that it computes."""
+        return replace(problem, gravity=self._engine.gravity)
+
     def load(self, problem: ForceProblem) -> None:
         """Load a problem's bodies, and release those of the problem before."""
+        self._state = None  # free its memory before the next state is allocated
+        self._state = self._engine.load(problem.particles)
+        if self.suite == "trees":
+            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
+            self.wait()
 
-    @abstractmethod
     def evaluate(self) -> None:
         """Compute the accelerations; on a GPU, only enqueue that."""
+        assert self._state is not None, "load a problem first"
+        self._state.invalidate()
+        self._engine.evaluate(self._state)
 
-    @abstractmethod
     def acceleration(self) -> np.ndarray:
         """The last accelerations, (N, D)."""
+        assert self._state is not None, "load a problem first"
+        return self._state.values("acceleration")[0]
 
-    @abstractmethod
-    def release(self) -> None:
-        """Release the bodies."""
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
+    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray:
         """The largest error of the forces on some bodies that is not a mistake."""
-        return rounding_bound(self.precision, problem.particles.count)
+        engine = self.engine(problem.gravity)
+
+        def of(some: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(engine.error(problem.particles, some).bound, some.shape)
+
+        return on_all_cores(of, rows)
 
     def facts(self) -> dict[str, Any]:
-        """What else its row says about the last evaluation."""
-        return {}
+        """What else a tree's row says about the last evaluation."""
+        if self.suite != "trees" or self.foreign:
+            return {}
+        assert self._state is not None
+        computed = self._engine.work(self._state, Outputs.ACCELERATION)
+        accuracy = getattr(self._options, "accuracy", None)
+        return {"accuracy": accuracy, "interactions": computed if computed < self._state.count**2 else None}
 
-    def law(self, problem: ForceProblem) -> ForceProblem:
-        """The problem with the law that it computes."""
-        return problem
+    def release(self) -> None:
+        """Release the bodies."""
+        self._state = None
 
     def fits(self, count: int) -> bool:
         """True if there is memory for ``count`` particles."""
-        return True
+        return fits(self.kind, Problem(CLUSTER, self.precision, count))
 
-    def wait(self) -> None:  # noqa: B027  (a CPU is done when its call returns)
+    def wait(self) -> None:
         """Wait until the enqueued work is done."""
+        if self._state is not None:
+            self._state.progress.wait(soon=True)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """A context manager in which it runs; it sets the number of threads."""
-        yield
+        if not self.one_core:
+            yield
+            return
+        import numba
+
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
     def learn(self, count: int, seconds: float) -> None:
         """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, count**self.growth / seconds)
+        self.rate = max(self.rate, count**self.kind.can.growth / seconds)
 
     def expected(self, count: int) -> float:
         """The expected time of an evaluation of ``count`` particles in seconds."""
-        return count**self.growth / self.rate
+        return count**self.kind.can.growth / self.rate
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
@@ -135,91 +194,3 @@ class Competitor(ABC):
             others.append(self.timed())
         self.learn(count, min(others))
         return first, min(others)
-
-
-class EngineCompetitor(Competitor):
-    """An engine of ``ENGINES``.
-
-    Args:
-        engine: its name there.
-        precision: one that it offers.
-        one_core: run the ``cpu`` engine on one thread, not on all.
-        accuracy: of a tree; None for direct sums.
-    """
-
-    def __init__(self, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> None:
-        super().__init__(engine, precision)
-        self.kind: type[Engine] = ENGINES.load(engine)
-        self._options = self.kind.Options.model_validate({} if accuracy is None else {"accuracy": accuracy})
-        self._engine, self._accuracy = self.engine(CLUSTER), accuracy
-        self._state: State | None = None
-        self.backend, self.device = self.kind.can.device, self._engine.identity().device
-        self.growth = self.kind.can.growth
-        if accuracy is not None:
-            self.suite, self.name = "trees", f"{engine}, {accuracy:g}"
-        if self.backend == "cpu":
-            import numba
-
-            several = engine == ALL_CORES or self.kind.can.is_tree
-            self.threads = numba.get_num_threads() if several and not one_core else 1
-            self.name = ONE_CORE if one_core else self.name
-        self._sets_threads = engine == ALL_CORES
-
-    def engine(self, gravity: Gravity) -> Engine:
-        """The engine for another law."""
-        return self.kind(gravity, self.precision, self._options)
-
-    def load(self, problem: ForceProblem) -> None:
-        self._state = None  # free its memory before the next state is allocated
-        self._state = self._engine.load(problem.particles)
-        if self._accuracy is not None:
-            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
-            self.wait()
-
-    def evaluate(self) -> None:
-        assert self._state is not None, "load a problem first"
-        self._state.invalidate()
-        self._engine.evaluate(self._state)
-
-    def acceleration(self) -> np.ndarray:
-        assert self._state is not None, "load a problem first"
-        return self._state.values("acceleration")[0]
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        engine = self.engine(problem.gravity)
-
-        def of(some: np.ndarray) -> np.ndarray:
-            return np.broadcast_to(engine.error(problem.particles, some).bound, some.shape)
-
-        return on_all_cores(of, rows)
-
-    def facts(self) -> dict[str, Any]:
-        if self._accuracy is None:
-            return {}
-        assert self._state is not None
-        computed = self._engine.work(self._state, Outputs.ACCELERATION)
-        return {"accuracy": self._accuracy, "interactions": computed if computed < self._state.count**2 else None}
-
-    def release(self) -> None:
-        self._state = None
-
-    def fits(self, count: int) -> bool:
-        return fits(self.kind, Problem(CLUSTER, self.precision, count))
-
-    def wait(self) -> None:
-        if self._state is not None:
-            self._state.progress.wait(soon=True)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        if not self._sets_threads:
-            yield
-            return
-        import numba
-
-        before = numba.get_num_threads()
-        numba.set_num_threads(self.threads)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
 from nbody.bench.row import Row
 from nbody.bench.timing import TimedCall, Timing, in_turns
@@ -28,7 +28,7 @@ times faster that was than one core of the lecture's Core2, where the lecture sa
 class LectureRun:
     """Ten steps of the disc by one engine."""
 
-    def __init__(self, competitor: EngineCompetitor, disk: ForceProblem) -> None:
+    def __init__(self, competitor: Competitor, disk: ForceProblem) -> None:
         self._competitor = competitor
         self._engine = competitor.engine(disk.gravity)
         self._taylor = INTEGRATORS.load("taylor")(LECTURE_DT)
@@ -58,7 +58,7 @@ class LectureRun:
         self._state.frames.snapshot().wait().release()
 
 
-def lecture_row(c: EngineCompetitor, judge: Judge) -> Row:
+def lecture_row(c: Competitor, judge: Judge) -> Row:
     """One engine's run of the judge's disc, checked, then timed."""
     disk = judge.problem
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))

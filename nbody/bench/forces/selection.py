@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
-from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetitor
+from nbody.bench.forces.competitor import ALL_CORES, Competitor
 from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
@@ -67,7 +67,7 @@ def scaling(
 
 def competitors(
     engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
-) -> list[EngineCompetitor]:
+) -> list[Competitor]:
     """The competitors, in the order of ``ENGINES``.
 
     Args:
@@ -91,7 +91,7 @@ def competitors(
             raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
     problems = [Problem(Gravity(), each, largest) for each in dict.fromkeys(precisions or ROUNDOFF)]
     engines = [_checked(ENGINES.check(name, "--engines: "), problems, on) for name in engines]
-    found: list[EngineCompetitor] = []
+    found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
         by_default = not engines and kind.can.device in on and not kind.can.is_tree
@@ -125,13 +125,11 @@ def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
     return name
 
 
-def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[EngineCompetitor]:
+def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[Competitor]:
     """An engine: a tree with each accuracy, the ``cpu`` engine on one core and on all."""
     if ENGINES.load(name).can.is_tree:
-        return [EngineCompetitor(name, precision, accuracy=each) for each in accuracies]
-    return [
-        EngineCompetitor(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])
-    ]
+        return [Competitor.of(name, precision, accuracy=each) for each in accuracies]
+    return [Competitor.of(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])]
 
 
 def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:
@@ -139,4 +137,8 @@ def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[l
     if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()
-    return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeCompetitor(machine.cores())], [])
+    if reason:
+        return [], [f"{native.NAME} ({reason})"]
+    competitor = Competitor(native.NAME, native.NativeEngine, "float32", threads=machine.cores())
+    competitor.foreign = True
+    return [competitor], []

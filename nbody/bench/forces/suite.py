@@ -7,7 +7,7 @@ from functools import cached_property
 from nbody.bench import KINDS
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor, EngineCompetitor
+from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
 from nbody.bench.forces.problems import LECTURE_STEPS, cluster, lecture_disk
 from nbody.bench.row import Row, ratio
 from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
@@ -71,7 +71,7 @@ class _AtCount:
 
     def _judge(self, competitor: Competitor) -> Judge:
         """The judge of the cluster by a competitor's law."""
-        problem = competitor.law(self._cluster)
+        problem = competitor.problem(self._cluster)
         return self._judges.setdefault(problem.gravity, Judge(problem))
 
     @cached_property
@@ -95,8 +95,8 @@ class _AtCount:
 
     def _with_lecture(self, competitor: Competitor, row: Row) -> list[Row]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        direct = competitor.suite == "forces" and self._count <= max(lecture.COUNTS)
-        if not (row.seconds and direct and isinstance(competitor, EngineCompetitor)):
+        makes_one = competitor.suite == "forces" and not competitor.foreign
+        if not (row.seconds and makes_one and self._count <= max(lecture.COUNTS)):
             return [row]
         expected = LECTURE_STEPS * competitor.expected(self._count)
         if expected > LONGEST_RUN:

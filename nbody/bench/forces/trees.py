@@ -5,7 +5,6 @@ it its competitor, if that is installed.
 """
 
 import math
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,56 +13,56 @@ import numpy as np
 
 from nbody import machine
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import ForceProblem
+from nbody.bench.forces.problems import CLUSTER
 from nbody.bench.report import Report
 from nbody.bench.row import Row, grouped
+from nbody.forces.engine import Engine, ForceError
+from nbody.forces.problem import Abilities
 from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.scenario.fields import Group
+from nbody.state import Outputs
+from nbody.state.host import HostState
 
 ACCURACIES = (1e-3, 1e-4)
 """The median errors that are asked for, if the user names none."""
 
 
-class PytreegravCompetitor(Competitor):
-    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support."""
+class PytreegravEngine(Engine):
+    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support, and it states no error."""
 
-    suite, growth = "trees", 1
-    _bodies: Any
-    _result: Any
+    class Options(Group):
+        """Its opening angle."""
 
-    def __init__(self, theta: float) -> None:
+        theta: float = 0.7
+
+    can = Abilities(precisions=("float64",), outputs=Outputs.ACCELERATION, growth=1)
+    state_type = HostState
+    _options: Options
+
+    def error(self, particles: Particles, targets: Any = None) -> ForceError:
+        return ForceError(math.inf, math.inf)
+
+    def _compute(self, state: Any, outputs: Outputs) -> None:
         import pytreegrav  # type: ignore[import-not-found]
 
-        super().__init__(f"pytreegrav, theta {theta:g}", "float64")
-        self._call, self._theta, self.threads = pytreegrav.Accel, theta, machine.cores()
-        self.release()
-
-    def law(self, problem: ForceProblem) -> ForceProblem:
-        return replace(problem, gravity=Gravity(1.0, 3, "spline", problem.gravity.shortest))
-
-    def load(self, problem: ForceProblem) -> None:
-        self._bodies, self._length = problem.particles, problem.gravity.shortest
-
-    def evaluate(self) -> None:
-        x, m = self._bodies.position, self._bodies.mass
-        support = np.full(len(m), 2.8 * self._length)
-        self._result = self._call(x, m, support, theta=self._theta, parallel=True, method="tree", quadrupole=True)
-
-    def acceleration(self) -> np.ndarray:
-        return np.asarray(self._result)
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        # It states no error.
-        return math.inf
-
-    def release(self) -> None:
-        self._bodies = self._result = None
+        support = np.full(state.count, 2.8 * self.gravity.shortest)
+        more = {"theta": self._options.theta, "parallel": True, "method": "tree", "quadrupole": True}
+        state.acceleration[...] = pytreegrav.Accel(state.position, state.mass, support, **more)
 
 
 def foreign_competitors() -> tuple[list[Competitor], list[str]]:
     """The competitors of trees on the CPU, and for each that is missing its name and why, in one clause."""
     if find_spec("pytreegrav") is None:
         return [], ["pytreegrav (not installed)"]
-    return [PytreegravCompetitor(theta) for theta in (0.7, 0.4)], []
+    law = Gravity(1.0, 3, "spline", CLUSTER.shortest)
+    found = []
+    for theta in (0.7, 0.4):
+        options = PytreegravEngine.Options(theta=theta)
+        name = f"pytreegrav, theta {theta:g}"
+        found.append(Competitor(name, PytreegravEngine, "float64", options, machine.cores(), law))
+        found[-1].foreign = True
+    return found, []
 
 
 class Crossing(NamedTuple):

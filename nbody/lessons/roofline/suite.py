@@ -10,7 +10,7 @@ from typing import Any
 
 from nbody import gpu
 from nbody.bench.forces.accuracy import Judge
-from nbody.bench.forces.competitor import PILOT, EngineCompetitor
+from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
 from nbody.bench.forces.suite import Notify, checked
 from nbody.bench.row import Row
@@ -34,15 +34,13 @@ LONGEST = 5.0
 """If a row's measurements take longer than this (in seconds), it gets fewer than the minimum."""
 
 
-def measure(
-    competitors: Sequence[EngineCompetitor], counts: Sequence[int], notify: Notify = lambda _: None
-) -> list[Row]:
+def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
     """Rows of every competitor, all on the current GPU, at every N. ``notify`` gets a line before each measurement."""
     judges = (Judge(cluster(count)) for count in counts)
     return [_row(competitor, judge, notify) for judge in judges for competitor in competitors]
 
 
-def _row(competitor: EngineCompetitor, judge: Judge, notify: Notify) -> Row:
+def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
     """Compile, check and time a competitor, and add its bounds."""
     if not competitor.rate:
         notify(f"compiling {competitor.name} {competitor.precision}")
