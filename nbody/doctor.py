@@ -79,12 +79,12 @@ def examine() -> Iterator[Finding]:
 
 def examine_ranks() -> Iterator[Finding]:
     """A finding about each rank of a launcher, and the speed of their exchange. All ranks call this together."""
-    from nbody import gpu
+    from nbody import compute
 
     ranks = team()
     if ranks.size == 1:
         return
-    card, uuid = ("no GPU", "") if gpu.why_unavailable() else (gpu.facts().name, gpu.uuid())
+    card, uuid = ("no GPU", "") if compute.why_unavailable() else (compute.facts().name, compute.uuid())
     own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card, "uuid": uuid}
     everyone = ranks.all(own)
     for rank, facts in enumerate(everyone):
@@ -99,18 +99,18 @@ def examine_ranks() -> Iterator[Finding]:
 
 def _exchange_of_gpus(ranks: Team) -> Finding:
     """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
-    from nbody import gpu
+    from nbody import compute
     from nbody.forces.transports.ranks import Ranks
 
-    dividing, stream = Ranks(ranks), gpu.cuda.stream()
+    dividing, stream = Ranks(ranks), compute.cuda.stream()
 
     def prepared(rows: np.ndarray) -> Callable[[], None]:
-        array, bounds = gpu.cuda.to_device(rows), ranks.bounds(len(rows))
+        array, bounds = compute.cuda.to_device(rows), ranks.bounds(len(rows))
 
         def exchange() -> None:
             dividing.complete(array, bounds, stream)
             dividing.wait()
-            gpu.wait_for(gpu.mark(stream))
+            compute.wait_for(compute.mark(stream))
 
         return exchange
 
@@ -139,14 +139,14 @@ def _processor() -> Finding:
 
 def _card() -> Finding:
     """The GPU; or why none can be used, and whether a driver or a library is missing."""
-    from nbody import gpu
+    from nbody import compute
 
-    if reason := gpu.why_unavailable():
+    if reason := compute.why_unavailable():
         has_driver = Path("/proc/driver/nvidia/version").exists()
         libraries = f"{machine.install_extra('cu13')} (cu12 for a driver older than 580)"
         remedy = libraries if has_driver else f"with an NVIDIA card: install its driver, and {libraries}"
         return missing("gpu", f"none can be used ({reason})", remedy, gpu=None, reason=reason)
-    card = gpu.facts()
+    card = compute.facts()
     text = (
         f"{card.name}, compute capability {'.'.join(map(str, card.compute_capability))}, "
         f"{card.multiprocessors} multiprocessors, {size(card.memory_free)} of {size(card.memory_total)} free, "
@@ -157,15 +157,15 @@ def _card() -> Finding:
 
 def _several() -> Iterator[Finding]:
     """The GPUs beside the first, and the speed of copies between them, measured. Nothing if there is one."""
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.why_unavailable() or (count := gpu.device_count()) == 1:
+    if compute.why_unavailable() or (count := compute.device_count()) == 1:
         return
     try:
-        gpu.devices_for("all")
-        access = gpu.connect(range(count))
-        speeds = [gpu.bandwidth(0, other) for other in range(1, count)]
-    except (DeviceError, InputError, gpu.GpuFailed) as error:
+        compute.devices_for("all")
+        access = compute.connect(range(count))
+        speeds = [compute.bandwidth(0, other) for other in range(1, count)]
+    except (DeviceError, InputError, compute.GpuFailed) as error:
         yield missing("gpus", f"{count} GPUs, not used together: {error}", gpus=count)
         return
     way = "directly" if access else "through the host's memory"
@@ -257,10 +257,10 @@ print("answer:", shared_buffers()[1])
 
 def _interop() -> Finding:
     """Whether positions go from the GPU's memory to pictures directly. Asked in a child process, as for OpenGL."""
-    from nbody import gpu
+    from nbody import compute
 
     topic, begin = "interop", "positions of a live run on the GPU"
-    if gpu.why_unavailable():
+    if compute.why_unavailable():
         return missing(
             topic, "no GPU computes, so a live run is drawn from host memory", interop=False, reason="no GPU"
         )
@@ -361,9 +361,9 @@ def _last_line(child: subprocess.CompletedProcess, otherwise: str) -> str:
 
 def _nccl() -> Iterator[Finding]:
     """How ranks with a GPU each exchange rows; nothing without a GPU."""
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.why_unavailable():
+    if compute.why_unavailable():
         return
     found, problem = nccl.version()
     if found:

@@ -13,6 +13,14 @@ from nbody.errors import InputError
 T = TypeVar("T", int, float)
 
 
+class KeyProblem(ValueError):
+    """An error about one key of a group (``"length"``, or ``"gravity.length"``); empty: about the group."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.keys = tuple(key.split(".")) if key else ()
+
+
 def shown(value: object) -> str:
     """Format a value for an error message: short, on one line."""
     if value is None:

@@ -2,10 +2,12 @@
 
 import contextlib
 import ctypes
+import datetime
 import json
 import os
 import platform
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,9 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+from nbody.errors import printable
 
 ROOT = Path(__file__).resolve().parents[1]
 """The folder that contains the package: a checkout, or site-packages."""
@@ -194,3 +199,20 @@ def _left_in_groups(root: Path) -> Iterator[int]:
                 most, used = int((folder / limit).read_text()), int((folder / usage).read_text())
                 fields = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
                 yield most - used + int(fields.get(cache, 0))
+
+
+def provenance(**known: Any) -> dict[str, Any]:
+    """What a recording or a measurement says of its origin: program version and git state, packages, machine, command line
+    and start time, and the caller's facts ``known`` (``engine``, ``device``, ``driver``, ``precision``, ``seed`` …)."""
+    return {
+        "version": version(),
+        "git": git_state(),
+        "packages": package_versions(),
+        "platform": platform.platform(),
+        "cpu": cpu_name(),
+        "simd": simd_level(),
+        "cores": cores(),
+        "command": printable(shlex.join(sys.argv))[:8192],  # an attribute of HDF5 holds 64 kB of UTF-8 at most
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **known,
+    }

@@ -1,6 +1,7 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -99,6 +100,29 @@ class Particles:
                 names the first row), a negative mass or radius, only zero masses, repeated ids, a species
                 without a name, or two species with one name.
         """
+        self._check_shapes(where)
+        for name in ("mass", "position", "velocity"):
+            finite = np.isfinite(getattr(self, name)).reshape(self.count, -1).all(axis=1)
+            _refuse(f"{where}{name}", ~finite, lambda row: "not a finite number; correct or remove that row")
+        if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
+            raise InputError(
+                f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
+            )
+        _refuse(f"{where}mass", self.mass < 0, lambda row: f"negative ({self.mass[row]:g}); masses are zero or more")
+        if len(self.radius):
+            wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
+            _refuse(f"{where}radius", wrong, lambda row: f"{self.radius[row]:g}; radii are zero or more")
+        if not self.mass.any():
+            raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
+        ids = self.id
+        if not (ids[1:] > ids[:-1]).all():
+            ids = np.sort(ids)  # np.unique() would import another 10 ms of NumPy
+        if (ids[1:] == ids[:-1]).any():
+            raise InputError(f"{where}ids repeat; every particle needs its own")
+        self._check_species(where)
+        return self
+
+    def _check_shapes(self, where: str) -> None:
         n = len(self.mass)
         if self.mass.ndim != 1 or self.position.ndim != 2 or self.velocity.ndim != 2:
             raise InputError(
@@ -118,47 +142,8 @@ class Particles:
                 f"{where}position {self.position.shape} and velocity {self.velocity.shape} "
                 "must both be (N, 2) or both (N, 3)"
             )
-        for name in ("mass", "position", "velocity"):
-            finite = np.isfinite(getattr(self, name)).reshape(n, -1)
-            if not finite.all():
-                raise InputError(
-                    f"{where}{name} of particle {int(np.argmin(finite.all(axis=1)))} (counted from 0) "
-                    "is not a finite number; correct or remove that row"
-                )
-        if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
-            raise InputError(
-                f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
-            )
-        if (self.mass < 0).any():
-            row = int(np.argmax(self.mass < 0))
-            raise InputError(
-                f"{where}mass of particle {row} (counted from 0) is negative ({self.mass[row]:g}); "
-                "masses are zero or more"
-            )
-        self._check_radius(where)
-        if not self.mass.any():
-            raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
-        ids = self.id
-        if not (ids[1:] > ids[:-1]).all():
-            ids = np.sort(ids)  # np.unique() would import another 10 ms of NumPy
-        if (ids[1:] == ids[:-1]).any():
-            raise InputError(f"{where}ids repeat; every particle needs its own")
-        self._check_species(where)
-        return self
-
-    def _check_radius(self, where: str) -> None:
-        if not len(self.radius):
-            return
-        if self.radius.shape != self.mass.shape:
-            raise InputError(
-                f"{where}radius must have one number per particle, ({self.count},); got {self.radius.shape}"
-            )
-        wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InputError(
-                f"{where}radius of particle {row} (counted from 0) is {self.radius[row]:g}; radii are zero or more"
-            )
+        if len(self.radius) and self.radius.shape != self.mass.shape:
+            raise InputError(f"{where}radius must have one number per particle, ({n},); got {self.radius.shape}")
 
     def _check_species(self, where: str) -> None:
         names, species = self.species_names, self.species
@@ -169,10 +154,12 @@ class Particles:
                 raise InputError(f"{where}species_names: {name[:40]!a}: a name has at most 40 characters, on one line")
         if len(names) > MOST_SPECIES:
             raise InputError(f"{where}there are {len(names)} species; use at most {MOST_SPECIES}")
-        wrong = (species < 0) | (species >= len(names))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InputError(
-                f"{where}species of particle {row} (counted from 0) is {species[row]}, and there are {len(names)} "
-                f"species_names; a species is a number from 0 to {len(names) - 1}"
-            )
+        known = f"and there are {len(names)} species_names; a species is a number from 0 to {len(names) - 1}"
+        _refuse(f"{where}species", (species < 0) | (species >= len(names)), lambda row: f"{species[row]}, {known}")
+
+
+def _refuse(name: str, wrong: Array, what: Callable[[int], str]) -> None:
+    """Raise an InputError that names the first of the ``wrong`` rows (N,), and says what it is."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"{name} of particle {row} (counted from 0) is {what(row)}")

@@ -42,12 +42,12 @@ def compiled(
 def for_h200(kernel, signature):
     """PTX and resources of a kernel for Numba types of its arguments. Skips the test where there is no compiler."""
     pytest.importorskip("cuda.core")
-    from nbody import gpu
+    from nbody import compute
 
     try:
-        code = gpu.ptx(kernel, signature)
+        code = compute.ptx(kernel, signature)
     except Exception as error:
         if "nvvm" in str(error).lower():
             pytest.skip(f"no NVVM here: {error}")
         raise
-    return code, gpu.resources(code)
+    return code, compute.resources(code)

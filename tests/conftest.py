@@ -5,14 +5,18 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from recordings import record
 
 from nbody.particles import Particles
+
+ROOT = Path(__file__).resolve().parents[1]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, which runs are right to respect
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,10 +28,7 @@ os.environ["XDG_CACHE_HOME"] = str(
 )
 
 ONE_WORKER = {
-    "kernels of forces": (
-        "test_forces_gpu",
-        "test_forces_gpu_ladder",
-    ),
+    "kernels of forces": ("test_forces_gpu", "test_forces_gpu_ladder"),
     "kernels of products": ("test_linalg_compiled",),
     "the tree on the CPU": ("test_tree",),
 }
@@ -36,23 +37,23 @@ ONE_WORKER = {
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    """Leave out ``campaign`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device; begin with
-    ``slow`` tests, so that no worker waits for one at the end; give all tests of ``ONE_WORKER`` to one worker."""
+    """Leave out ``campaign`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device;
+    begin with ``slow`` tests, so that no worker waits for one at the end; give each group of ``ONE_WORKER`` one worker."""
     items.sort(key=lambda item: "slow" not in item.keywords)
     for item in items:
         for name, files in ONE_WORKER.items():
             if item.path.stem in files and "gpu" not in item.keywords:
                 item.add_marker(pytest.mark.xdist_group(name))
-    if "campaign" not in config.option.markexpr:
-        campaigns = [item for item in items if "campaign" in item.keywords]
-        items[:] = [item for item in items if "campaign" not in item.keywords]
-        config.hook.pytest_deselected(items=campaigns)
+    for mark in ("campaign", "simulated"):
+        if mark not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if mark in item.keywords])
+            items[:] = [item for item in items if mark not in item.keywords]
     marked = [item for item in items if "gpu" in item.keywords]
     if not marked:
         return
-    from nbody import gpu
+    from nbody import compute
 
-    reason = gpu.why_unavailable()
+    reason = compute.why_unavailable()
     if reason:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"no GPU: {reason}"))
@@ -66,6 +67,87 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
         position=rng.standard_normal((count, dimensions)),
         velocity=rng.standard_normal((count, dimensions)) * 0.5,
     )
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+"""That of a child process."""
+
+
+def child(*command, cwd=None, env=None, **options):
+    """Python with these arguments in a process of its own; its output as text. ``env`` is added to the environment."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | (env or {})
+    command = [sys.executable, *map(str, command)]
+    options = {"capture_output": True, "text": True, "timeout": 600, **options}
+    return subprocess.run(command, cwd=cwd, env=environment, **options)
+
+
+def program(name, *arguments, env=None, **options):
+    """A program of tests/programs in a process of its own; it can import the modules of tests."""
+    env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), **(env or {})}
+    return child(ROOT / "tests" / "programs" / f"{name}.py", *arguments, env=env, **options)
+
+
+@pytest.fixture
+def typed(capsys):
+    """A function that runs a command in this process: its exit code, standard output and standard error."""
+    from nbody.cli import main
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = main([str(each) for each in arguments])
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def refused(typed):
+    """A function that gives the error of a command: one printable line, and nothing on standard output."""
+    from nbody.cli.streams import LONGEST_MESSAGE
+
+    def error(*arguments, code=2):
+        done = typed(*arguments)
+        line = done.stderr.removeprefix("error: ").removesuffix("\n")
+        assert done.stderr == f"error: {line}\n" and line.isprintable() and len(line) <= LONGEST_MESSAGE, done
+        assert (done.returncode, done.stdout) == (code, ""), done
+        return line
+
+    return error
+
+
+@pytest.fixture(scope="session")
+def egl():
+    """Skips if there is no OpenGL without a screen."""
+    from nbody import opengl
+    from nbody.viewer import backends
+
+    found = opengl.screenless()
+    if not found.renderer:
+        pytest.skip(f"no OpenGL without a screen: {found.problem}")
+    backends.use_screenless()
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A function that makes recordings of frames (position, velocity), as sources of pictures."""
+    from nbody.trajectory import Trajectory
+    from nbody.viewer.sources.recording import RecordedSource
+
+    opened = []
+
+    def make(*frames, **options):
+        opened.append(RecordedSource(Trajectory(record(tmp_path / f"{len(opened)}.h5", frames, **options))))
+        return opened[-1]
+
+    yield make
+    for source in opened:
+        source.close()
+        source.run.close()
+
+
+def on_screen(name):
+    """The variables of a process that opens windows on a virtual screen."""
+    return {"DISPLAY": name, "QT_QPA_PLATFORM": "xcb", "WAYLAND_DISPLAY": ""}
 
 
 @pytest.fixture

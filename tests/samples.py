@@ -19,21 +19,10 @@ N = 20_000
 
 
 def made(generator: str, particles: int = N, seed: int = 1, dimensions: int = 3, G: float = 1.0, **own) -> Particles:
-    return make_particles(
-        Scenario.from_dict(
-            {
-                "initial": {
-                    "generator": generator,
-                    "particles": particles,
-                    "seed": seed,
-                    **NEEDS.get(generator, {}),
-                    **own,
-                },
-                "gravity": {"dimensions": dimensions, "G": G},
-                "integrator": {"dt": 0.01, "steps": 1},
-            }
-        )
-    )
+    initial = {"generator": generator, "particles": particles, "seed": seed, **NEEDS.get(generator, {}), **own}
+    gravity = {"dimensions": dimensions, "G": G}
+    values = {"initial": initial, "gravity": gravity, "integrator": {"dt": 0.01, "steps": 1}}
+    return make_particles(Scenario.from_dict(values))
 
 
 def largest_gap(sample: np.ndarray, distribution) -> float:

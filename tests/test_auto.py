@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from nbody import cache, gpu
+from nbody import compute
+from nbody.compute import cache
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
@@ -20,8 +21,8 @@ def card(tmp_path, monkeypatch):
     """A folder for the cache, and a card by name only, on which gpu-split is the fastest up to 8192 particles. Returns what
     was timed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
     monkeypatch.setattr("nbody.forces.choose.fits", lambda *_: True)
     calls = []
 

@@ -117,12 +117,7 @@ VALUES = [
         "1e+308 leads to numbers beyond 1.8e308",
     ),
     ("seed: 1, mass: 1e308", "seed: 1", "2: initial.mass: ", "1e+308 leads to numbers beyond 1.8e308"),
-    (
-        "masses: {function: salpeter, low: 1e-300, high: 1e300}",
-        "seed: 1",
-        "2: initial.masses.low: ",
-        "1e-300 leads to",
-    ),
+    ("masses: {function: salpeter, low: 1e-300, high: 1e300}", "seed: 1", "2: initial.masses.low: ", "1e-300 leads to"),
     ("{generator: ring, particles: 10, slope: 1e300}", PLUMMER, "2: initial.slope: ", "use a number nearer to 1"),
     ("{generator: galaxy_collision, particles: 10, Q: 11}", PLUMMER, "2: initial.Q: ", "must be at most 10, got 11"),
     (

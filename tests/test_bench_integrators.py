@@ -81,9 +81,3 @@ def test_small_systems_are_timed_call_by_call_beside_a_competitor_that_is_instal
     assert found.suites == ["integrators"]
     (sheet,) = tables.sheets(found)
     assert [column.cell(rows[0]) for column in sheet.columns][:3] == ["figure eight", "3", "leapfrog"]
-
-
-def test_without_a_gpu_the_gpu_is_refused_in_one_line(monkeypatch, capsys):
-    monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "it was taken out")
-    assert main(["bench", "integrators", "--gpu"]) == 2
-    assert "there is no NVIDIA GPU" in capsys.readouterr().err

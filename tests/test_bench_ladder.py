@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench import card, report
 from nbody.bench.plot import plot
 from nbody.bench.row import Row
@@ -77,22 +77,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD)
-def test_bad_input_is_one_line_before_anything_is_measured(arguments, capsys, tmp_path, monkeypatch):
+def test_invalid_options_are_refused_before_anything_is_measured(arguments, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["bench", "matmul", *arguments.split()]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("error: ") and BAD[arguments] in err and err.count("\n") == 1
-    assert out == "" and list(tmp_path.iterdir()) == []
-
-
-def test_without_a_gpu_one_line_says_what_works_all_the_same(no_card, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for options in ([], ["--rungs", "numpy", "k06"]):
-        assert main(["bench", "matmul", *options]) == 2
-        err = capsys.readouterr().err
-        assert err.startswith("error: nbody bench matmul: there is no NVIDIA GPU to measure here (it was taken out)")
-        assert "--rungs k00 numpy and --explain RUNG need none" in err and err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert BAD[arguments] in refused("bench", "matmul", *arguments.split()) and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.filterwarnings("error")
@@ -114,18 +101,11 @@ def test_the_processors_rungs_are_measured_without_a_gpu_and_slow_ones_left_out(
     assert "not measured: cuBLAS (it was taken out)" in err and (tmp_path / "matmul.png").exists()
 
 
-def test_a_pilot_tells_the_rate_of_a_rung_on_the_processor():
-    assert 1e6 < suite._pilot(LADDER.load("numpy"), "float32") < 1e15
-
-
-# --- Explanations -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def not_compiled(monkeypatch):
     """Kernels have resources without being compiled (the compiled ones are tested in test_linalg_compiled.py)."""
-    monkeypatch.setattr(gpu, "ptx", lambda kernel, signature, version: version)
-    monkeypatch.setattr(gpu, "resources", lambda code, version: gpu.Resources(40, 9216, 0))
+    monkeypatch.setattr(compute, "ptx", lambda kernel, signature, version: version)
+    monkeypatch.setattr(compute, "resources", lambda code, version: compute.Resources(40, 9216, 0))
 
 
 @pytest.mark.parametrize("rung", [*LADDER, *ELEMENTWISE])
@@ -147,9 +127,9 @@ def test_an_explanation_says_what_it_lacks(monkeypatch):
     def missing(*arguments):
         raise RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file')
 
-    monkeypatch.setattr(gpu, "ptx", missing)
+    monkeypatch.setattr(compute, "ptx", missing)
     last = explain.explain("k06").splitlines()[-1]
-    assert gpu.SIMULATED or (last.startswith("To see what the kernel takes of a card") and "[cu13]" in last)
+    assert compute.SIMULATED or (last.startswith("To see what the kernel takes of a card") and "[cu13]" in last)
 
 
 @pytest.mark.parametrize("words", [["k01", "k06"], ["k01,k06"]])
@@ -161,30 +141,30 @@ def test_several_rungs_are_explained_with_what_their_kernels_take(words, capsys)
 
 
 def test_the_explanation_is_of_the_readers_own_card(not_compiled, monkeypatch):
-    if gpu.SIMULATED:
+    if compute.SIMULATED:
         pytest.skip("kernels are simulated")
-    turing = gpu.Facts("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
-    monkeypatch.setattr(gpu, "available", lambda: True)
-    monkeypatch.setattr(gpu, "facts", lambda: turing)
-    monkeypatch.setattr(gpu, "multiprocessor_limits", lambda: (65536, 65536, 1024, 16))
+    turing = compute.Facts("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
+    monkeypatch.setattr(compute, "available", lambda: True)
+    monkeypatch.setattr(compute, "facts", lambda: turing)
+    monkeypatch.setattr(compute, "multiprocessor_limits", lambda: (65536, 65536, 1024, 16))
     text = explain.explain("k01")
     assert "Compiled for a T4 (compute capability 7.5):" in text
     assert "9216 bytes of shared memory; 1 block per multiprocessor, all of its threads" in text
-    monkeypatch.setattr(gpu, "available", lambda: False)
+    monkeypatch.setattr(compute, "available", lambda: False)
     assert "Compiled for an H200, for there is no card here (compute capability 9.0):" in explain.explain("k01")
 
 
 @pytest.mark.parametrize("error", [ImportError("No module named 'cuda.core'"), RuntimeError("libNVVM cannot be found")])
 def test_without_the_cuda_extra_the_command_that_installs_it_is_named(error, monkeypatch):
-    if gpu.SIMULATED:
+    if compute.SIMULATED:
         pytest.skip("kernels are simulated")
 
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(gpu, "ptx", fails)
+    monkeypatch.setattr(compute, "ptx", fails)
     assert re.search(r"also without one: .*pip install .*\[cu13\]", explain.explain("k06"))
-    monkeypatch.setattr(gpu, "ptx", lambda *_: 1 / 0)
+    monkeypatch.setattr(compute, "ptx", lambda *_: 1 / 0)
     assert "float32: does not compile for it (ZeroDivisionError" in explain.explain("k06")
 
 
@@ -224,7 +204,7 @@ def test_a_rung_that_a_card_cannot_run_leaves_the_others_alone(monkeypatch):
         raise RuntimeError("ptxas: cp.async needs sm_80\nor newer")
 
     monkeypatch.setattr(suite, "_measure", broken)
-    monkeypatch.setattr(gpu, "facts", lambda: SimpleNamespace(name="an old card"))
+    monkeypatch.setattr(compute, "facts", lambda: SimpleNamespace(name="an old card"))
     monkeypatch.setattr(cublas, "load", lambda: (None, ""))
     (row,) = suite.measure([8], ["float32"], ["k06"])
     assert row.seconds is None and not row.wrong and row.device == "an old card"
@@ -239,8 +219,8 @@ def test_a_wrong_product_gets_no_time(no_card, monkeypatch):
     assert row.wrong and row.seconds is None and row.note == "the result is wrong; it was not timed"
 
 
-def test_what_does_not_fit_is_one_line(monkeypatch):
-    monkeypatch.setattr("nbody.gpu.facts", lambda: SimpleNamespace(memory_free=1 << 30))
+def test_sizes_beyond_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("nbody.compute.facts", lambda: SimpleNamespace(memory_free=1 << 30))
     with pytest.raises(InputError, match=r"--sizes: products of 10000000x10000000 matrices in float64 need .* memory"):
         products.check_fits(10_000_000, "float64", on_gpu=True)
 
@@ -284,7 +264,7 @@ def test_cublas_multiplies_row_major_matrices():
     rng = np.random.default_rng(2)
     for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-13)):
         a, b = rng.random((33, 70)).astype(dtype), rng.random((70, 9)).astype(dtype)
-        c = gpu.cuda.to_device(np.full((33, 9), np.nan, dtype))
-        library.multiply(gpu.cuda.to_device(a), gpu.cuda.to_device(b), c)
+        c = compute.cuda.to_device(np.full((33, 9), np.nan, dtype))
+        library.multiply(compute.cuda.to_device(a), compute.cuda.to_device(b), c)
         np.testing.assert_allclose(c.copy_to_host(), a @ b, rtol=tolerance)
     assert library.version.split(".")[0] in ("11", "12", "13")

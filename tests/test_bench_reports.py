@@ -67,13 +67,11 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("command", ["show", "compare"])
-def test_a_damaged_row_is_one_line_that_names_it(command, damage, tmp_path, capsys):
+def test_a_damaged_row_is_refused_by_its_name(command, damage, tmp_path, refused):
     rows, expected = DAMAGED[damage]
     path = written(tmp_path / "old.json", *rows)
-    assert main(["bench", command, str(path)]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith(f"error: {path}: not a benchmark's report ({expected}") and err.count("\n") == 1
-    assert out == "" and len(err) < 400
+    line = refused("bench", command, path)
+    assert line.startswith(f"{path}: not a benchmark's report ({expected}") and len(line) < 400
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ def test_a_damaged_row_is_one_line_that_names_it(command, damage, tmp_path, caps
         (json.dumps({"machine": MACHINE, "rows": {}}), "rows: Input should be a valid array"),
     ],
 )
-def test_a_file_that_is_no_report_is_one_line(text, expected, tmp_path):
+def test_files_that_are_no_reports_are_refused(text, expected, tmp_path):
     path = tmp_path / "old.json"
     path.write_text(text)
     with pytest.raises(InputError) as error:
@@ -97,12 +95,10 @@ def test_a_file_that_is_no_report_is_one_line(text, expected, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["show", "compare"])
-def test_only_ordinary_files_are_read(command, tmp_path, capsys):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for path in (pipe, Path("/dev/zero")):
-        assert main(["bench", command, str(path)]) == 2
-        assert f"{path}: this is a pipe or a device; name an ordinary file\n" in capsys.readouterr().err
+def test_only_ordinary_files_are_read(command, tmp_path, refused):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        assert refused("bench", command, path) == f"{path}: this is a pipe or a device; name an ordinary file"
 
 
 def test_reports_of_other_versions_are_shown(tmp_path):
@@ -207,12 +203,8 @@ def test_without_a_new_report_the_same_is_measured_again_and_the_old_one_is_kept
 
 
 def test_measuring_again_takes_the_options_of_the_old_report(tmp_path):
-    rows = [
-        row(name="cpu (1 core)"),
-        row(),
-        row(name="gpu-tiled", backend="gpu", particles=200),
-        row(name="C, AVX-512"),
-    ]
+    on_gpu = row(name="gpu-tiled", backend="gpu", particles=200)
+    rows = [row(name="cpu (1 core)"), row(), on_gpu, row(name="C, AVX-512")]
     suite, wanted = again(loaded(tmp_path / "a", *rows), "a")
     assert suite == "forces" and set(wanted["particles"]) == {100, 200} and set(wanted["precision"]) == {"float32"}
     assert wanted["cpu"] and wanted["gpu"] and wanted["engines"] == ["cpu", "gpu-tiled"]
@@ -223,11 +215,9 @@ def test_measuring_again_takes_the_options_of_the_old_report(tmp_path):
 
 
 @pytest.mark.parametrize("old", [product(), row(suite="roofline")], ids=lambda old: old["suite"])
-def test_reports_of_different_suites_are_refused(old, tmp_path, capsys):
+def test_reports_of_different_suites_are_refused(old, tmp_path, refused):
     path, new = written(tmp_path / "old.json", old), written(tmp_path / "new.json", row())
-    assert main(["bench", "compare", str(path), str(new)]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith(f"error: nothing to compare: {path} has ") and err.count("\n") == 1 and out == ""
+    assert refused("bench", "compare", path, new).startswith(f"nothing to compare: {path} has ")
 
 
 # --- Writing ------------------------------------------------------------------------------------------------------------
@@ -292,15 +282,14 @@ def test_no_file_is_lost_whatever_it_is(measured, tmp_path, capsys):
     ],
     ids=lambda value: value[:20],
 )
-def test_a_place_that_is_none_is_one_line_before_anything_is_measured(
-    place, expected, measured, tmp_path, monkeypatch, capsys
+def test_an_impossible_output_path_is_refused_before_anything_is_measured(
+    place, expected, measured, tmp_path, monkeypatch, refused
 ):
     monkeypatch.chdir(tmp_path)
     Path("README.md").write_text("mine")
     Path("folder.json").mkdir()
-    assert main(["bench", "--cpu", "-o", place]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("error: --output: ") and expected in err and err.count("\n") == 1 and out == ""
+    line = refused("bench", "--cpu", "-o", place)
+    assert line.startswith("--output: ") and expected in line
     assert sorted(os.listdir()) == ["README.md", "folder.json"] and not measured
 
 
@@ -403,15 +392,14 @@ def reported():
 
 
 @pytest.mark.parametrize("text", ["no markers", "<!-- bench:end -->\n<!-- bench:begin -->\n", "<!-- bench:begin -->\n"])
-def test_a_checkout_without_a_place_for_a_table_is_told_before_anything_is_measured(
-    reported, page, text, measured, tmp_path, capsys
+def test_a_checkout_without_a_place_for_a_table_is_refused_before_anything_is_measured(
+    reported, page, text, measured, tmp_path, refused, typed
 ):
     page.write_text(text)
-    for options in (["--cpu", "-o", str(tmp_path / "new")], ["show", str(reported)]):
-        assert main(["bench", *options, "--readme"]) == 2
-        err = capsys.readouterr().err
-        assert "<!-- bench:begin -->" in err and err.count("\n") == 1 and page.read_text() == text
-    assert not measured
+    assert "<!-- bench:begin -->" in refused("bench", "--cpu", "-o", tmp_path / "new", "--readme")
+    shown = typed("bench", "show", reported, "--readme")
+    assert shown.returncode == 2 and "<!-- bench:begin -->" in shown.stderr
+    assert page.read_text() == text and not measured
 
 
 def test_a_readme_that_does_not_fit_is_as_it_was(page, monkeypatch, tmp_path, capsys):

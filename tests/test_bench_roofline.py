@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench.forces.competitor import Competitor
 from nbody.bench.row import Row
 from nbody.bench.timing import seconds
@@ -19,7 +19,7 @@ from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
 from nbody.state import Outputs
 
-H200 = gpu.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
+H200 = compute.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
 
 
 def a_row(**more):
@@ -51,13 +51,13 @@ class Compiled:
             kernel = compiled(ENGINES.load(name)._build, shape)
             arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
         try:
-            self.code = gpu.ptx(kernel, arguments)
+            self.code = compute.ptx(kernel, arguments)
         except Exception as error:
             if "nvvm" in str(error).lower():
                 pytest.skip(f"no NVVM here: {error}")
             raise
-        self.machine_code, _ = gpu.assembled(self.code)
-        used = gpu.resources(self.code)
+        self.machine_code, _ = compute.assembled(self.code)
+        used = compute.resources(self.code)
         self.regs_per_thread, self.shared_mem_per_block, self.local_mem_per_thread = (
             used.registers, used.shared, used.local,
         )  # fmt: skip
@@ -180,7 +180,7 @@ def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
 def test_the_lanes_are_those_of_the_programming_guide_and_the_only_source_of_a_cards_peaks(version, lanes):
     """CUDA C++ Programming Guide, throughput of native arithmetic instructions; an unknown version is like the last one
     before it."""
-    card = gpu.Facts("a card", version, 10, 1e9, 0, 0, "none")
+    card = compute.Facts("a card", version, 10, 1e9, 0, 0, "none")
     assert (card.lanes_float32, card.lanes_float64) == lanes
     assert card.peak("float32") == card.peak("mixed") == card.peak_float32 == 2 * lanes[0] * 10e9
     assert card.peak("float64") == card.peak_float64 == 2 * lanes[1] * 10e9
@@ -195,11 +195,11 @@ def test_the_lanes_are_those_of_the_programming_guide_and_the_only_source_of_a_c
     ],
 )
 def test_the_drivers_version_is_read_from_either_kind_of_driver(line):
-    assert gpu.version_in(line) == "580.159.04"
+    assert compute.version_in(line) == "580.159.04"
 
 
 def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
-    a100 = gpu.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
+    a100 = compute.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
     assert bounds.slot_bound(InteractionCost(14, 12, 0, 1), a100, 1e9) == pytest.approx(108e9 * 64 / 12)
 
 
@@ -235,11 +235,11 @@ def card(monkeypatch, compiled):
     monkeypatch.setitem(ENGINES._entries, "gpu-here", Entry(f"{__name__}:OnThisProcessor", "here"))
     monkeypatch.setattr(dispatcher._Kernel, "launch", lambda *_: None)
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "")
-    monkeypatch.setattr(gpu, "require", lambda *_: None)
-    monkeypatch.setattr(gpu, "facts", lambda: H200)
-    monkeypatch.setattr(gpu.compiled, "facts", lambda: H200)
+    monkeypatch.setattr(compute, "require", lambda *_: None)
+    monkeypatch.setattr(compute, "facts", lambda: H200)
+    monkeypatch.setattr(compute.compiled, "facts", lambda: H200)
     roofline.pairs_loop.cache_clear()
-    monkeypatch.setattr(gpu, "threads_per_multiprocessor", lambda: 2048)
+    monkeypatch.setattr(compute, "threads_per_multiprocessor", lambda: 2048)
     monkeypatch.setattr(roofline, "device_times", lambda work, repeats: [seconds(work) for _ in range(repeats)])
 
 
@@ -300,15 +300,11 @@ def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     assert row.seconds and row["slots"] is None and row["slot_bound"] is None and "no loop" in row.note
 
 
-def test_slow_kernels_are_timed_less_often():
-    assert [roofline._repeats(seconds) for seconds in (1e-6, 0.02, 0.2, 1.8, 9.0)] == [100, 25, 5, 2, 1]
-
-
 @pytest.mark.gpu
 def test_no_engine_passes_its_bound_on_a_card(tmp_path, capsys):
     who = ["--engines", "gpu-split", "gpu-symmetric", "--precision", "float32", "--particles", "4097", "20480"]
     assert main(["bench", "roofline", *who, "--json", "-o", str(tmp_path)]) == 0
     rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["suite"] == "roofline"]
-    assert {row["device"] for row in rows} == {gpu.facts().name}
+    assert {row["device"] for row in rows} == {compute.facts().name}
     assert all(0 < row["percent_of_slots"] <= 100 and 0 < row["percent_of_roots"] <= 100 for row in rows)
     assert all(row["registers"] and row["blocks"] and 0 < row["occupancy"] <= 1 for row in rows)

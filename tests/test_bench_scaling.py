@@ -2,7 +2,7 @@
 
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench import card, report
 from nbody.bench.output import write
 from nbody.bench.plot import plot
@@ -39,7 +39,7 @@ def test_the_report_of_several_gpus_has_a_table_and_a_picture(tmp_path, capsys):
 def two_gpus(monkeypatch):
     """Pretend that there are two."""
     monkeypatch.setattr(card, "require_gpu", lambda what: None)
-    monkeypatch.setattr(gpu, "device_count", lambda: 2)
+    monkeypatch.setattr(compute, "device_count", lambda: 2)
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -52,6 +52,5 @@ def test_the_engines_that_divide_their_work_are_measured_if_named(monkeypatch):
 
 @pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
-def test_other_engines_are_refused_in_one_line(capsys, engine):
-    assert main(["bench", "scaling", "--engines", engine]) == 2
-    assert f"--engines: '{engine}': it computes" in capsys.readouterr().err
+def test_engines_that_ranks_do_not_divide_are_refused(refused, engine):
+    assert f"--engines: '{engine}': it computes" in refused("bench", "scaling", "--engines", engine)

@@ -1,18 +1,13 @@
 """Block steps on a GPU: the same motion as on the CPU, in the simulator at small N and on a card."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from conftest import random_bodies
 from test_pairs import cluster as with_a_pair
 from test_pairs import passing
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces import ENGINES
-from nbody.gpu import SIMULATED
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.blocks import gpu as gpu_blocks
@@ -22,7 +17,6 @@ from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.state import Outputs
 
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 SOFTENED = Gravity(softening="plummer", length=1e-3)
 BOTH = ("hermite4_block", "hermite6_block")
 
@@ -56,7 +50,7 @@ def cluster(count):
     return PlummerSphere().generate(count, SOFTENED, np.random.default_rng(5))
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "name,count,law,shared",
     [
@@ -79,7 +73,7 @@ def test_the_simulator_makes_the_blocks_of_the_cpu(name, count, law, shared):
     np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
 
 
-@simulated
+@pytest.mark.simulated
 def test_the_simulator_reaches_an_earlier_end_as_the_cpu_does():
     ends = []
     for engine in ("cpu", "gpu-tiled"):
@@ -93,7 +87,7 @@ def test_the_simulator_reaches_an_earlier_end_as_the_cpu_does():
     np.testing.assert_allclose(gv, v, atol=1e-12)
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_restored_run_goes_on_with_the_same_bits():
     whole, at_once = moving("hermite6_block", cluster(4), "gpu-tiled")
     whole.advance(at_once, 5, 0.05)
@@ -109,7 +103,7 @@ def test_a_restored_run_goes_on_with_the_same_bits():
         np.testing.assert_array_equal(a, b)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("name", BOTH[1:])
 def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
     """Two blocks with the pair joined, one in which another body comes too near, and one with both bodies back; the last two
@@ -142,7 +136,7 @@ def divided(monkeypatch):
         monkeypatch.setattr(module, "parts_for", lambda count, mixed: 8)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "name,precision,bodies,gravity,eta,sizes",
     [
@@ -184,23 +178,13 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
     assert tuple(seconds[0][1]["pairs"]) == ((0, 0) if gravity is SOFTENED else (1, 1))
 
 
-@simulated
+@pytest.mark.simulated
 def test_the_simulator_says_that_one_of_two_devices_makes_the_steps():
     scheme, engine = INTEGRATORS.load("hermite4_block")(0.125), ENGINES.load("gpu-symmetric")(SOFTENED, "mixed")
     engine._devices = (0, 0)
     motion = Motion(engine, engine.load(random_bodies(memory.PARTS_FROM[False])))
     scheme.prepare(motion)
     assert scheme.report(motion).message.startswith("gpus: one of 2 GPUs made the steps; in mixed precision")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")
-def test_in_the_simulator():
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulator or restored", __file__]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert found.returncode == 0, found.stdout
-    assert found.stdout.partition("\n")[0].count(".") >= 6, found.stdout
 
 
 @pytest.mark.gpu
@@ -281,7 +265,7 @@ def test_a_card_parts_a_pair_as_the_cpu_does():
 @pytest.mark.parametrize("devices", [(0, 0, 0), (0, 1)], ids=["one card thrice", "two cards"])
 def test_several_cards_make_the_same_bits_as_one(name, precision, devices, divided):
     """With a hard pair, and however the run is cut."""
-    if max(devices) >= gpu.device_count():
+    if max(devices) >= compute.device_count():
         pytest.skip("needs two GPUs")
     ends = []
     for used, cuts in (((0,), [10**6]), (devices, [1, 25, 100, 10**6])):

@@ -44,7 +44,7 @@ def test_the_potential_of_the_bodies_leaves_each_out_of_its_own():
         ({"at": [[np.nan, 0, 0]]}, "point 0 of at .* is not finite"),
     ],
 )
-def test_wrong_arguments_are_one_line(given, message):
+def test_wrong_arguments_are_refused(given, message):
     with pytest.raises(InputError, match=message) as error:
         nbody.accelerations(BODIES.position, BODIES.mass, **{"engine": "cpu", **given})
     assert "\n" not in str(error.value)

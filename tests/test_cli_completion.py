@@ -1,40 +1,41 @@
 """What the shell offers after Tab: names from the registries and files of the right kind, without a wait."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import child
 
 from nbody.analysis import PLOTS
+from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.scenario import packaged
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = "import sys; from nbody.cli import main; sys.argv[0] = 'nbody'; main()"
 
 
 @pytest.fixture
-def offered(tmp_path):
+def offered(tmp_path, monkeypatch, capsys):
     """A function: the words that bash is offered for a line that ends with a word begun, or with a blank."""
     (tmp_path / "scenarios").mkdir()
     for name in ("disk.yaml", "run.h5", "notes.txt", "two words.yaml", "scenarios/plummer.yml"):
         (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["nbody"])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None, raising=False)  # as of the installed script
+    monkeypatch.setenv("_NBODY_COMPLETE", "complete_bash")
 
     def ask(line: str) -> list[str]:
         words = line.split(" ")
-        environment = os.environ | {
-            "PYTHONPATH": str(ROOT), "_NBODY_COMPLETE": "complete_bash",
-            "COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1),
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert done.stderr == ""
-        return [word for word in done.stdout.splitlines() if word]
+        monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+        monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        with pytest.raises(SystemExit):
+            main([])
+        out, err = capsys.readouterr()
+        assert err == ""
+        return [word for word in out.splitlines() if word]
 
     return ask
 
@@ -77,5 +78,5 @@ def test_nothing_heavy_is_imported_for_it():
         "for offer in (c.engines, c.precisions, c.rungs, c.files('.h5')): offer('')\n"
         "print([name for name in ('numba', 'h5py', 'vispy', 'matplotlib') if name in sys.modules])"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = child("-c", code, check=True)
     assert run.stdout.strip() == "[]"

@@ -9,8 +9,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from conftest import child
 
 from nbody.cli import main
+from nbody.trajectory import Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,52 +51,37 @@ def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys
     assert capsys.readouterr().err == "interrupted at step 5; continue with: nbody resume run.h5\n"
 
 
-MEASURING = """
-import sys, time
-from nbody.forces import choose
-from nbody.__main__ import main
-choose.seconds = lambda *arguments: time.sleep(60)
-sys.argv = ["nbody", "run", "plummer", "--particles", "20000", "--accuracy", "1e-3"]
-sys.exit(main())
-"""
-
-
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_while_auto_measures_ends_with_a_line(tmp_path, name):
     """A job's end or a lost terminal, before there is a run."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    child = subprocess.Popen(
-        [sys.executable, "-c", MEASURING], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
-    for line in child.stderr:
+    command = [sys.executable, ROOT / "tests/programs/measuring_run.py"]
+    run = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
         if "measuring once" in line:
-            child.send_signal(getattr(signal, name))
+            run.send_signal(getattr(signal, name))
             break
-    _, error = child.communicate(timeout=60)
-    assert (child.returncode, error) == (130, "interrupted\n")
+    _, error = run.communicate(timeout=60)
+    assert (run.returncode, error) == (130, "interrupted\n")
     assert not (tmp_path / "output").exists() or not list((tmp_path / "output").iterdir())
 
 
 def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    done = subprocess.run([sys.executable, "-m", "nbody"], env=environment, capture_output=True, text=True, timeout=60)
+    done = child("-m", "nbody", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_an_interrupt_during_an_import_that_can_not_be_repeated_is_silent(tmp_path):
     once = "import builtins as b\nif hasattr(b, 'begun'): raise ImportError('once per process')\nb.begun = 1\n"
     (tmp_path / "numpy.py").write_text(f"{once}raise KeyboardInterrupt\n")
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
-    words = [sys.executable, "-m", "nbody", "run", "plummer"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    done = child("-m", "nbody", "run", "plummer", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert done.returncode in (130, -signal.SIGINT) and done.stdout == done.stderr == ""
 
 
-def test_an_option_without_its_value_names_the_help_of_its_command(capsys):
+def test_an_option_without_its_value_names_the_help_of_its_command(refused):
     for suite, option in (("matmul", "--sizes"), ("forces", "--output")):
-        assert main(["bench", suite, option]) == 2
-        assert f" bench {suite} --help')\n" in capsys.readouterr().err
+        assert refused("bench", suite, option).endswith(f" bench {suite} --help')")
 
 
 SCENARIO = """
@@ -124,13 +111,11 @@ def broken_pipe():
     os.close(write)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["doctor"]])
-def test_a_closed_pipe_behind_the_output_is_no_error(arguments, broken_pipe, tmp_path, monkeypatch):
-    for unbuffered in ("", "1"):
-        options = {"stdout": broken_pipe, "stderr": subprocess.PIPE, "text": True}
-        monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-        run = nbody(*arguments, folder=tmp_path, **options)
-        assert (run.communicate(timeout=60)[1], run.returncode) == ("", 0)
+@pytest.mark.parametrize("arguments,unbuffered", [("--help", "1"), ("bench --help", ""), ("doctor", "")])
+def test_a_closed_pipe_behind_the_output_is_no_error(arguments, unbuffered, broken_pipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    run = nbody(*arguments.split(), folder=tmp_path, stdout=broken_pipe, stderr=subprocess.PIPE, text=True)
+    assert (run.communicate(timeout=60)[1], run.returncode) == ("", 0)
 
 
 def test_wrong_input_is_wrong_input_also_where_nobody_reads_the_error(broken_pipe, tmp_path):
@@ -156,13 +141,15 @@ def wait_for(path, run):
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.001, 0.02])
-def test_two_interrupts_in_a_row_end_with_130_and_no_traceback(pause, tmp_path):
+def test_two_interrupts_in_a_row_end_with_130_and_a_whole_file(pause, tmp_path):
     run = started(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     run.send_signal(signal.SIGINT)
     time.sleep(pause)
     run.send_signal(signal.SIGINT)
     _, error = run.communicate(timeout=60)
     assert run.returncode == 130 and "Traceback" not in error
+    with Trajectory(tmp_path / "run.h5") as recorded:
+        assert len(recorded) >= 1 and recorded.verify() == []
 
 
 def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):
@@ -181,8 +168,8 @@ def test_a_lost_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
     import pty
 
     (tmp_path / "long.yaml").write_text(SCENARIO)
-    child, terminal = pty.fork()
-    if child == 0:
+    process, terminal = pty.fork()
+    if process == 0:
         os.chdir(tmp_path)
         os.execve(
             sys.executable,
@@ -193,7 +180,7 @@ def test_a_lost_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
     while b"steps/s" not in seen:
         seen += os.read(terminal, 4096)
     os.close(terminal)
-    _, status = os.waitpid(child, 0)
+    _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 130
     assert main(["info", str(tmp_path / "run.h5")]) == 0
 
@@ -203,5 +190,5 @@ def test_the_installed_script_begins_where_interrupts_are_answered():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["scripts"] == {"nbody": "nbody.__main__:main"}
     code = "import sys; before = set(sys.modules); import nbody.__main__; print(*sorted(set(sys.modules) - before))"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = child("-c", code, check=True)
     assert {name.split(".")[0] for name in run.stdout.split()} <= {"nbody", "importlib", "signal", "typing", "warnings"}

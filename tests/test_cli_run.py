@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import child
 
 from nbody import Trajectory
-from nbody.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,22 +23,16 @@ engine: cpu
 """
 
 
-def nbody(*arguments, cwd, **options):
-    """Run the command in a process of its own."""
-    command = [sys.executable, "-m", "nbody", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env=environment, **options)
-
-
 @pytest.fixture
-def folder(tmp_path):
-    """A folder with a scenario in it."""
+def folder(tmp_path, monkeypatch):
+    """The current folder, with a scenario in it."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "small.yaml").write_text(SCENARIO)
     return tmp_path
 
 
-def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
-    done = nbody("run", "small.yaml", cwd=folder)
+def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder, typed):
+    done = typed("run", "small.yaml")
     assert done.returncode == 0, done.stderr
     assert "20 steps" in done.stdout and "output/run.h5" in done.stdout
     assert " steps/s, " in done.stdout and "interactions/s, excluding compilation" in done.stdout
@@ -46,19 +40,19 @@ def test_a_run_is_recorded_to_output_run_h5_and_summed_up(folder):
         assert len(run) == 21
 
 
-def test_a_whole_number_may_be_written_as_in_a_scenario(folder):
-    done = nbody("run", "small.yaml", "--particles", "1e1", "--steps", "1_0", cwd=folder)
+def test_a_whole_number_may_be_written_as_in_a_scenario(folder, typed):
+    done = typed("run", "small.yaml", "--particles", "1e1", "--steps", "1_0")
     assert done.returncode == 0, done.stderr
     assert "10 particles, 10 steps" in done.stdout
 
 
 def test_no_command_at_all_gets_the_help(folder):
-    done = nbody(cwd=folder)
+    done = child("-m", "nbody")
     assert done.returncode == 2 and "Usage" in done.stdout and done.stderr == ""
 
 
-def test_json_is_one_object_on_standard_output(folder):
-    done = nbody("run", "small.yaml", "--json", "--steps", 4, "--every", 2, "--precision", "float64", cwd=folder)
+def test_json_is_one_object_on_standard_output(folder, typed):
+    done = typed("run", "small.yaml", "--json", "--steps", 4, "--every", 2, "--precision", "float64")
     summary = json.loads(done.stdout)
     assert {
         "output", "engine", "device", "precision", "integrator", "particles", "steps", "time", "wall_s", "steps_per_s",
@@ -67,13 +61,13 @@ def test_json_is_one_object_on_standard_output(folder):
     assert (summary["steps"], summary["frames"], summary["precision"]) == (4, 3, "float64")
 
 
-def test_a_speed_that_was_not_measured_is_not_told(folder):
+def test_a_speed_that_was_not_measured_is_not_told(folder, typed):
     """The first step compiles, so a run of one has no speed; and none that was done already."""
     for arguments in (["run", "small.yaml", "--steps", 1], ["resume", "output/run.h5"]):
-        done = nbody(*arguments, cwd=folder)
+        done = typed(*arguments)
         assert done.returncode == 0 and "/s" not in done.stdout, done.stdout
         assert "1 step to" in done.stdout or "0 steps to" in done.stdout
-    summary = json.loads(nbody("resume", "output/run.h5", "--json", cwd=folder).stdout)
+    summary = json.loads(typed("resume", "output/run.h5", "--json").stdout)
     assert summary["steps_per_s"] is None and summary["interactions_per_s"] is None
 
 
@@ -94,15 +88,11 @@ def test_a_run_that_mostly_compiled_says_so():
     assert "compilation," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))
 
 
-def test_quiet_says_nothing_on_standard_error(folder):
-    assert nbody("run", "small.yaml", "--quiet", cwd=folder).stderr == ""
-
-
-def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder):
-    nbody("run", "small.yaml", "--steps", 1, cwd=folder)
-    second = nbody("run", "small.yaml", "--steps", 2, cwd=folder)
+def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder, typed):
+    typed("run", "small.yaml", "--steps", 1)
+    second = typed("run", "small.yaml", "--steps", 2)
     assert "run.1.h5" in second.stderr
-    nbody("run", "small.yaml", "--steps", 3, "--overwrite", cwd=folder)
+    typed("run", "small.yaml", "--steps", 3, "--overwrite")
     steps = {path.name: Trajectory(path).step[-1] for path in (folder / "output").glob("*.h5")}
     assert steps == {"run.h5": 3, "run.1.h5": 1}
 
@@ -132,11 +122,10 @@ def test_a_run_goes_on_when_nobody_reads_its_messages_any_more(folder):
     (folder / "small.yaml").write_text(SCENARIO + "on_energy_error: {limit: 1e-300, action: warn}\n")
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "nbody", "run", "small.yaml"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=writing, timeout=300)
+    options = {"capture_output": False, "stdout": subprocess.PIPE, "stderr": writing}
+    done = child("-m", "nbody", "run", "small.yaml", cwd=folder, **options)
     os.close(writing)
-    assert done.returncode == 0 and b"20 steps" in done.stdout
+    assert done.returncode == 0 and "20 steps" in done.stdout
     with Trajectory(folder / "output/run.h5") as run:
         assert run.complete
 
@@ -185,27 +174,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize("arguments,expected", WRONG, ids=lambda value: " ".join(map(str, value))[:60])
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_created(folder, monkeypatch, capsys, arguments, expected):
+def test_invalid_commands_are_refused_and_create_nothing(folder, refused, arguments, expected):
     before = sorted(folder.rglob("*"))
-    monkeypatch.chdir(folder)
-    code = main([*map(str, arguments), *(["--quiet"] if len(arguments) > 1 else [])])
-    said = capsys.readouterr()
-    lines = said.err.strip().splitlines()
-    assert code == 2 and len(lines) == 1 and lines[0].startswith("error: "), said.err
-    assert expected in lines[0]
-    assert said.out == ""
+    assert expected in refused(*arguments, *(["--quiet"] if len(arguments) > 1 else []))
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_gpu_engine_without_a_gpu_is_one_clear_line(folder):
-    from nbody import gpu
+def test_an_engine_of_a_gpu_without_a_gpu_is_refused(folder, refused):
+    from nbody import compute
 
-    if gpu.available():
+    if compute.available():
         pytest.skip("there is a GPU here")
-    done = nbody("run", "small.yaml", "--engine", "gpu-tiled", cwd=folder)
-    assert done.returncode == 2
-    assert "engine 'gpu-tiled' needs an NVIDIA GPU" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert "engine 'gpu-tiled' needs an NVIDIA GPU" in refused("run", "small.yaml", "--engine", "gpu-tiled")
 
 
 def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
@@ -213,26 +193,6 @@ def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
     code = (
         "import nbody.run.simulation as s; s.Simulation.run = lambda *a, **k: 1 / 0; from nbody.cli import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "small.yaml"],
-        cwd=folder, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = child("-c", code, "run", "small.yaml", cwd=folder)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
-
-
-def test_a_second_ctrl_c_stops_at_once_with_the_file_still_whole(folder):
-    command = [sys.executable, "-m", "nbody", "run", "small.yaml", "--steps", "100000000", "--every", "100"]
-    run = subprocess.Popen(
-        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while not (folder / "output/run.h5").exists():
-        time.sleep(0.05)
-    time.sleep(0.3)
-    run.send_signal(signal.SIGINT)
-    run.send_signal(signal.SIGINT)
-    run.communicate(timeout=60)
-    assert run.returncode == 130
-    with Trajectory(folder / "output/run.h5") as recorded:
-        assert len(recorded) >= 1
-        assert recorded.verify() == []

@@ -7,7 +7,7 @@ from nbody.errors import InputError
 from nbody.initial import make_particles, number_of_bodies, resolved_initial
 from nbody.initial.combine import apportioned, rotation
 from nbody.scenario import Scenario
-from nbody.scenario.groups import Rotation
+from nbody.scenario.bodies import Rotation
 
 REST = "\ngravity: {dimensions: 3}\nintegrator: {dt: 0.01, steps: 1}\n"
 TWO = """initial:
@@ -117,7 +117,7 @@ def test_the_resolved_scenario_makes_the_same_bodies():
         ("combine:", "combin:", "run.yaml:2: initial.combin: unknown key (did you mean 'combine'?)"),
     ],
 )  # fmt: skip
-def test_mistakes_in_a_part_are_one_line(old, new, says):
+def test_mistakes_in_a_part_are_refused(old, new, says):
     assert says in said(TWO.replace(old, new))
 
 

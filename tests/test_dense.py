@@ -62,7 +62,7 @@ def test_within_the_last_step_an_adaptive_scheme_shows_what_a_frame_there_shows(
         run.at(0.5 * begin)
 
 
-def test_a_time_before_the_last_step_is_one_line():
+def test_a_time_before_the_last_step_is_refused():
     run = simulated("leapfrog", 0.01)
     with pytest.raises(InputError, match=r"at: -0\.001 is before t = 0, the earliest time"):
         run.at(-0.001)
@@ -95,7 +95,7 @@ def test_between_frames_the_error_of_the_cubic_is_as_estimated_and_of_order_four
     assert errors[0] / errors[1] > 2**3.7
 
 
-def test_a_time_outside_a_recording_is_one_line(tmp_path):
+def test_a_time_outside_a_recording_is_refused(tmp_path):
     recorded = nbody.Simulation(planets(), tmp_path / "run.h5", integrator="ias15", engine="cpu", precision="float64")
     recorded.integrate(0.1)
     with Trajectory(tmp_path / "run.h5") as run:

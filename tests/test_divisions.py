@@ -10,9 +10,9 @@ from conftest import random_bodies
 from test_ensemble import pairs_of_planets
 
 import nbody
+from nbody.compute import SIMULATED
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
-from nbody.gpu import SIMULATED
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.blocks import gpu_workers
 from nbody.integrators.integrator import unsupported

@@ -1,20 +1,13 @@
 """The map of ensembles on a GPU is that of the CPU: on a card, and in Numba's simulator at small N."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from test_ensemble import G, pairs_of_planets
 
 import nbody
 from nbody.errors import InputError
-from nbody.gpu import SIMULATED
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
-
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
 
 def nine(systems, steps, engine):
@@ -73,24 +66,24 @@ def meeting(systems, steps):
     return scenario | {"record": {"every": steps}}
 
 
-@simulated
+@pytest.mark.simulated
 def test_the_simulated_map_of_nine_bodies_is_the_cpus(tmp_path):
     check_against_the_cpu(nine(2, 2, "gpu"), tmp_path)
 
 
-@simulated
+@pytest.mark.simulated
 def test_simulated_systems_whose_planets_meet_end_as_on_the_cpu(tmp_path):
     _, made = check_against_the_cpu(meeting(3, 6), tmp_path)
     assert 0 < np.count_nonzero(made.integrator._status) < 3
     assert made.integrator._status.max() == 1 and made.integrator._steps.min() < 6
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_simulated_run_is_resumed_with_the_same_bits(tmp_path):
     check_a_resumed_run(meeting(3, 4) | {"engine": "gpu"}, tmp_path / "run.h5")
 
 
-@simulated
+@pytest.mark.simulated
 def test_what_a_gpu_refuses():
     with pytest.raises(InputError, match=r"adaptive steps on the CPU; choose engine cpu"):
         nbody.Simulation(Scenario.from_dict(pairs_of_planets("ias15") | {"engine": "gpu"}))
@@ -98,15 +91,6 @@ def test_what_a_gpu_refuses():
     many["initial"]["bodies"] = [{"m": 1}, *({"m": 1e-9, "a": 1 + k} for k in range(33))]
     with pytest.raises(InputError, match=r"at most 33 bodies, not 34; choose engine cpu"):
         nbody.Simulation(Scenario.from_dict(many))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_the_map_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "-m", "not gpu", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout
 
 
 @pytest.mark.gpu
@@ -134,12 +118,11 @@ def test_a_run_is_resumed_with_the_same_bits(tmp_path):
     check_a_resumed_run(nine(40, 500, "gpu"), tmp_path / "run.h5")
 
 
-@pytest.mark.skipif(SIMULATED, reason="the simulator compiles nothing")
 def test_the_map_needs_no_local_memory_for_arrays():
     """All coordinates are in registers; what is left in local memory are spills, which the assembler makes."""
     from numba import types
 
-    from nbody.gpu.compiled import ptx
+    from nbody.compute.compiled import ptx
     from nbody.integrators.systems.gpu_map import kernels_for
 
     rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))

@@ -3,23 +3,18 @@ that was there, no true word about what is left."""
 
 import errno
 import os
-import subprocess
-import sys
-import textwrap
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import program
 from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.run.resume import resume
-from nbody.trajectory import TrajectoryWriter, background, lock, output_path, read_checkpoint
+from nbody.trajectory import TrajectoryWriter, background, output_path, read_checkpoint
 from nbody.trajectory.framefile import FrameFile
-
-ROOT = Path(__file__).resolve().parents[1]
 
 SCENARIO = """
 initial: {generator: plummer, particles: 16, seed: 5}
@@ -214,29 +209,7 @@ def test_a_run_that_was_refused_can_be_tried_again(tmp_path, monkeypatch):
 
 def test_an_interrupt_while_the_recorder_is_waited_for_never_hangs_its_end():
     """Some hundreds of interrupts in a loop that does nothing else; one of ten to ninety hung where locks were taken."""
-    script = """
-        import random, signal, time
-        import numpy as np
-        from nbody.run.recorder import Recorder
-        from nbody.state import Snapshot
-        from nbody.state.sums import SUMS
-
-        snapshot, end, trials = Snapshot(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(SUMS)), time.time() + 3, 0
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        random.seed(1)
-        while time.time() < end:
-            try:
-                with Recorder() as recorder:
-                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0003, 0.0015))
-                    for step in range(10**9):
-                        recorder.record(step, 0.0, snapshot)
-            except KeyboardInterrupt:
-                trials += 1
-        print(trials)
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    done = program("interrupted_recorder")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100
 
@@ -255,17 +228,17 @@ def test_a_run_killed_while_it_keeps_the_older_file_leaves_one_name_for_it_to_th
 
 def test_who_asks_who_is_writing_keeps_no_writer_out(tmp_path):
     path, answers, over = tmp_path / "run.h5", [], threading.Event()
-    lock.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
+    output_path.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
 
     def ask():
         while not over.is_set():
-            answers.append(lock.writing_process(path))
+            answers.append(output_path.writing_process(path))
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for _ in range(2000):
-            os.close(lock.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
+            os.close(output_path.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
     finally:
         over.set()
         asking.join()
@@ -276,9 +249,9 @@ def test_a_lock_works_on_a_full_disk(tmp_path, monkeypatch):
     path = tmp_path / "run.h5"
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", fails)
-        held = lock.WriterLock(path)
+        held = output_path.WriterLock(path)
     with pytest.raises(InputError, match="is being written by another process"):
-        lock.WriterLock(path)
+        output_path.WriterLock(path)
     held.release()
 
 

@@ -360,8 +360,7 @@ def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
 
 
 @pytest.mark.parametrize(
-    "engine,precision,why",
-    [("cpu", "float32", "computes in float64"), ("gpu-tiled", "float64", "on the CPU")],
+    "engine,precision,why", [("cpu", "float32", "computes in float64"), ("gpu-tiled", "float64", "on the CPU")]
 )
 def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, why):
     assert why in unsupported(INTEGRATORS.load("ias15"), ENGINES.load(engine), Gravity(), precision)
@@ -369,8 +368,8 @@ def test_a_scheme_with_its_own_forces_says_where_it_runs(engine, precision, why)
 
 @pytest.mark.parametrize("scheme,why", [("ias15", "own forces"), ("leapfrog_adaptive", "works on the CPU")])
 def test_auto_takes_the_cpu_for_a_scheme_that_no_gpu_serves(scheme, why, tmp_path, monkeypatch):
-    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "")
-    monkeypatch.setattr("nbody.gpu.SIMULATED", False)
+    monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "")
+    monkeypatch.setattr("nbody.compute.SIMULATED", False)
     from nbody.run.plan import plan
 
     np.savez(tmp_path / "bodies.npz", mass=[0.5, 0.5], position=orbit(0.5).position, velocity=orbit(0.5).velocity)

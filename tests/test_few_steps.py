@@ -5,11 +5,11 @@ import pytest
 from conftest import random_bodies
 
 from nbody import Particles, Simulation, Trajectory
+from nbody.compute import SIMULATED
 from nbody.errors import InputError, RunFailed
 from nbody.forces.api import accelerations
 from nbody.forces.direct.cpu import FEW
 from nbody.forces.reference import direct_sum
-from nbody.gpu import SIMULATED
 from nbody.integrators import INTEGRATORS, hermite4, leapfrog_adaptive, table
 from nbody.integrators.table import MoveTable
 from nbody.law import Gravity

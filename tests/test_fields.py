@@ -266,7 +266,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("old", "new", "line"), WRONG)
-def test_wrong_fields_are_told_in_one_line(old, new, line):
+def test_invalid_fields_are_refused(old, new, line):
     assert old in TEXT
     with pytest.raises(InputError) as caught:
         Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))

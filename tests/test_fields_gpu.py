@@ -1,4 +1,4 @@
-"""External fields on the GPU: as PTX and on a card; in the simulator: test_fields_simulated.py."""
+"""External fields on the GPU: as PTX, in the simulator at small N, and on a card."""
 
 import numpy as np
 import pytest
@@ -48,14 +48,14 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
     pytest.importorskip("cuda.core")
     from numba import types
 
-    from nbody import gpu
+    from nbody import compute
     from nbody.fields.device import build
     from nbody.state.graph_time import MOST_DRIFTS
 
     functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
     numbers, float64 = getattr(types, real), types.float64
     try:
-        code = gpu.ptx(
+        code = compute.ptx(
             build(functions),
             (
                 numbers[:, ::1],
@@ -77,6 +77,29 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
         raise
     assert "sqrt.rn.f64" in code and "div.rn.f64" in code  # arithmetic follows IEEE 754
     assert "sqrt.approx" not in code and "div.approx" not in code and "div.full" not in code
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(
+    ("precision", "dimensions", "names"),
+    [
+        ("float32", 3, tuple(name for name in FIELDS if name not in ("milky_way", "post_newtonian"))),
+        ("float64", 2, ("rotating_bar",)),
+    ],
+)
+def test_the_simulator_adds_fields(precision, dimensions, names):
+    check_fields("gpu-global", precision, dimensions, 9, names, G=1.0)
+
+
+@pytest.mark.simulated
+def test_a_simulated_run_in_a_turning_bar_is_the_cpus():
+    runs = []
+    for engine in ("gpu-global", "reference"):
+        scenario = Scenario.from_text(TEXT).override(engine=engine, particles=5, steps=5)
+        run = Simulation(scenario)
+        run.run()
+        runs.append(run.state.arrays()["body"][:, :3] if engine == "gpu-global" else run.state.position)
+    assert np.abs(runs[0] - runs[1]).max() < 1e-12
 
 
 @pytest.mark.gpu

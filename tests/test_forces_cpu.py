@@ -3,24 +3,22 @@
 import errno
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 
 import numba
 import numpy as np
 import pytest
-from conftest import random_bodies
+from conftest import ROOT, child, program, random_bodies
 from numba.core.compiler import CompileResult
 
-from nbody import cache
 from nbody.cli.progress import messages
+from nbody.compute import cache, cpu_kernels
+from nbody.compute.cpu_kernels import CpuKernelCache, cpu_kernel, sources
 from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_cache, cpu_pairs, cpu_roots, cpu_tiles
+from nbody.forces.direct import cpu_pairs, cpu_roots
 from nbody.forces.direct.cpu import CpuEngine
-from nbody.forces.direct.cpu_cache import CpuKernelCache, disk_cached, sources
 from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
 from nbody.integrators import kepler
@@ -120,15 +118,6 @@ def test_no_number_of_bodies_is_special(count):
     a = accelerations(bodies.position, bodies.mass, softening="plummer", length=0.1, engine="cpu")
     bound = ROUNDINGS * EPS["float64"] * sum_of_sizes(bodies.position, bodies.mass, law)
     assert (np.abs(a - expected).max(axis=1) <= bound).all()
-
-
-def test_every_body_has_room_in_a_tile():
-    for count in [*range(1, 3000, 7), 16383, 16384, 16385, 20480, 100_000]:
-        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            tiles, _, room = cpu_tiles.Tiles.shape(count, dtype)
-            size = -(-count // tiles)
-            assert tiles * size >= count
-            assert room >= cpu_tiles.STRIDE * -(-size // cpu_tiles.STRIDE)
 
 
 def test_momentum_is_conserved_to_rounding():
@@ -322,56 +311,14 @@ def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
         assert re.findall(r"vfn?m(?:add|sub)\d+pd.*%zmm", assembly)
 
 
-NAMES = """
-import os
-from numba import njit, types
-from nbody.forces.direct.cpu_cache import disk_cached
-
-def twice(x):
-    return x + x
-
-def compiled(make):
-    function = make(twice)
-    function.compile((types.int64,))
-    (made,) = function.overloads.values()
-    return made.fndesc
-
-child = os.fork()
-if child:
-    os.waitpid(child, 0)
-before, ours, after = compiled(njit), compiled(disk_cached), compiled(njit)
-assert after.uid == before.uid + 1, "a user's functions keep their numbers"
-print(ours.mangled_name, flush=True)
-"""
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
 def test_what_different_processes_compile_has_different_names():
     """With Numba's own numbers, which count from 1, a process that loaded ``cutoff`` in 3-D and ``plummer`` in 2-D, compiled
     by two others, computed forces 255 times too large, every other time."""
-    runs = [subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=True) for _ in range(2)]
+    code = (ROOT / "tests/programs/kernel_names.py").read_text()  # a function of a file would be kept on disk
+    runs = [child("-c", code, check=True) for _ in range(2)]
     names = [name for run in runs for name in run.stdout.split()]
     assert len(names) == len(set(names)) == 4
-
-
-def test_all_that_is_compiled_for_a_kernel_has_a_number_of_ours():
-    code = """
-import re
-from numba import njit, types
-from nbody.forces.direct import cpu_pairs
-from nbody.forces.api import accelerations
-user = njit(lambda x: min(x, 2) + max(x, 1))
-user(1)
-accelerations([[float(k), 0, 0] for k in range(100)], [1.0] * 100, engine="cpu")
-names = []
-for made in cpu_pairs.gravitate_for("cutoff", 3, False).overloads.values():
-    names += [one.name for one in made.library._get_module_for_linking().functions if not one.is_declaration]
-print(*{int(number) for name in names for number in re.findall(r"B\\d+v(\\d+)B", name)})
-"""
-    environment = os.environ | {"XDG_CACHE_HOME": tempfile.mkdtemp()}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    numbers = [int(number) for number in run.stdout.split()]
-    assert numbers and min(numbers) > 10**6  # Numba's own have counted to some hundred
 
 
 KEY = ("2-D", "x86")
@@ -379,7 +326,7 @@ KEY = ("2-D", "x86")
 
 def test_a_kernel_is_compiled_again_if_a_function_of_another_file_changes(monkeypatch):
     """Else a new version would go on with the old code of the functions that the kernel calls."""
-    monkeypatch.setattr(cpu_cache, "_file_hash", lambda path: path.rpartition("/")[2])
+    monkeypatch.setattr(cpu_kernels, "_file_hash", lambda path: path.rpartition("/")[2])
 
     namespace = {"__name__": "nbody.later", "solve": kepler.kepler_step}
     exec("def later(i, x, v, mu, h):\n    return solve(i, x, v, mu, h)", namespace)
@@ -416,7 +363,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def loaded():
-        compiled = disk_cached(double)
+        compiled = cpu_kernel(double)
         assert compiled(21) == 42
         return bool(compiled.stats.cache_hits)
 
@@ -440,7 +387,7 @@ def test_a_kernel_of_a_version_with_other_modules_is_compiled_again(own_cache, m
     def moved(data):
         raise ModuleNotFoundError("No module named 'nbody.earlier'")
 
-    monkeypatch.setattr(cpu_cache.pickle, "loads", moved)
+    monkeypatch.setattr(cpu_kernels.pickle, "loads", moved)
     assert not own_cache()
 
 
@@ -491,45 +438,20 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(terminal)))
         with messages():
-            assert (disk_cached(lambda x: x + x)(21), disk_cached(lambda x: x * x)(2)) == (42, 4)
+            assert (cpu_kernel(lambda x: x + x)(21), cpu_kernel(lambda x: x * x)(2)) == (42, 4)
         out, error = capsys.readouterr()
         assert out == "" and error.count("compiling kernels") == terminal and (str(tmp_path) in error) == terminal
 
 
-CACHED = """
-import hashlib
-import numpy as np
-from nbody.forces.api import accelerations
-from nbody.forces.direct import cpu_pairs, cpu_rows
-from nbody.forces.reference import direct_sum
-from nbody.integrators import kepler
-from nbody.law import Gravity
-from nbody.state import Outputs
-position, mass = np.random.default_rng(2).standard_normal((300, 3)), np.full(300, 1 / 300)
-for softening, length in (("plummer", 0.2), ("cutoff", 0.5)):
-    right, _ = direct_sum(position, mass, Gravity(softening=softening, length=length))
-    a = accelerations(position, mass, softening=softening, length=length, engine="cpu")
-    assert abs(a - right).max() < 1e-12, softening
-    stats = cpu_pairs.gravitate_for(softening, 3, False).stats
-    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-rows = cpu_rows.rows_for("plummer", Outputs.JERK)
-sums = np.zeros((50, cpu_rows.SUMS), np.float32)
-x, v = np.random.default_rng(3).standard_normal((2, 3, 50)).astype("f4")
-rows(np.arange(50), x, v, np.ones(50, "f4"), np.float32(0.01), sums)
-print(hashlib.sha256(sums.tobytes()).hexdigest())
-"""
-
-
 @pytest.mark.slow
-def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_kernels_are_kept_on_disk_each_under_its_own_law(tmp_path):
     seen = []
     for _ in range(2):
-        run = subprocess.run([sys.executable, "-c", CACHED], capture_output=True, text=True, check=True)
-        seen.append(run.stdout.split())
-    (*misses, compiled), (*hits, loaded) = seen
+        seen.append(program("cached_kernels", env={"XDG_CACHE_HOME": str(tmp_path)}, check=True).stdout.split())
+    (*misses, compiled, number), (*hits, loaded, _) = seen
     assert misses == ["0", "1", "0", "1"] and hits == ["1", "0", "1", "0"]
     assert compiled == loaded, "the process that compiles a kernel gets other bits than those that load it"
+    assert int(number) > 10**6, "Numba's own numbers have counted to some hundred"
 
 
 def test_where_nothing_may_be_compiled_the_engine_says_so(monkeypatch):

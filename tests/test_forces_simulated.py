@@ -1,11 +1,5 @@
-"""The GPU engines' indices and arithmetic in Numba's simulator, at small ragged sizes.
+"""The GPU engines' indices and arithmetic in Numba's simulator, at small ragged sizes."""
 
-The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
-"""
-
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +10,7 @@ from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.direct import gpu_symmetric, gpu_triangle
@@ -24,11 +18,8 @@ from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
 from nbody.forces.transports import ranks as ranks_layer
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.state import Outputs
-
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
 
 def forces(engine, bodies, softening, precision):
@@ -37,7 +28,7 @@ def forces(engine, bodies, softening, precision):
     return accelerations(bodies.position, bodies.mass, engine=engine, precision=precision, potential=True, **law)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("engine", (*ONE_BODY_A_THREAD, "gpu-unrolled"))
 @pytest.mark.parametrize(
     "softening,dimensions,precision,count",
@@ -61,7 +52,7 @@ def test_the_simulator_agrees_with_the_referee(engine, softening, dimensions, pr
         assert np.abs(got_phi - phi).max() < BOUND[precision] * np.abs(phi).mean()
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("engine", "softening", "dimensions", "precision", "count"),
     [("matrix", "plummer", 3, "float32", 37), ("matrix:k07", "none", 2, "float64", 34)],
@@ -109,7 +100,7 @@ WITH_SHUFFLES = {
 }
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("engine,precision,tiling,bodies", WITH_SHUFFLES.values(), ids=WITH_SHUFFLES)
 def test_the_simulator_with_shuffles_agrees_with_the_referee(monkeypatch, engine, precision, tiling, bodies):
     use_tiling(monkeypatch, tiling)
@@ -122,7 +113,7 @@ def test_the_simulator_with_shuffles_agrees_with_the_referee(monkeypatch, engine
     assert np.array_equal(got, same)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("masses", ["equal", "product", "separate"])
 def test_a_spline_is_no_power_of_the_distance_and_each_pair_once_has_it_too(monkeypatch, masses):
     use_tiling(monkeypatch, PairTiling(1, 2))
@@ -134,7 +125,7 @@ def test_a_spline_is_no_power_of_the_distance_and_each_pair_once_has_it_too(monk
     assert np.abs(got_phi - phi).max() < 1e-13 * np.abs(phi).max()
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 def test_a_body_alone_feels_nothing_of_the_places_beside_it(monkeypatch, precision):
     use_tiling(monkeypatch, PairTiling(1, 2))
@@ -152,8 +143,8 @@ def pretended(monkeypatch):
         devices, bodies, precision, outputs, engine="gpu-symmetric", gravity=PRETENDED, budget=None, ranks=1, nccl=False
     ):
         monkeypatch.setattr(ranks_layer, "connected", Copies if nccl else lambda team: None)
-        monkeypatch.setattr(gpu, "devices_for", lambda *of: (0,) * devices)
-        monkeypatch.setattr(gpu, "resident_blocks", lambda *of: 20)
+        monkeypatch.setattr(compute, "devices_for", lambda *of: (0,) * devices)
+        monkeypatch.setattr(compute, "resident_blocks", lambda *of: 20)
         monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
         kind = ENGINES.load(engine)
         monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
@@ -180,7 +171,7 @@ def pretended(monkeypatch):
 PRETENDED = Gravity(1.0, 3, "plummer", LENGTHS["plummer"])
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("precision,outputs", [("float64", Outputs.ENERGY), ("float32", Outputs.POTENTIAL)])
 def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pretended, precision, outputs):
     use_tiling(monkeypatch, PairTiling(1, 1))
@@ -207,7 +198,7 @@ def test_any_number_of_devices_and_launches_gives_the_same_bits(monkeypatch, pre
     assert relative_error(a, right) < BOUND["float64" if precision == "float64" else "float32"]
 
 
-@simulated
+@pytest.mark.simulated
 def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch, pretended):
     use_tiling(monkeypatch, PairTiling(1, 1))
     bodies = random_bodies(70)
@@ -225,7 +216,7 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
     assert len(found) == len(species) == 1 and found != species
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
 def test_devices_divide_rows(pretended, engine):
     found = {
@@ -235,12 +226,3 @@ def test_devices_divide_rows(pretended, engine):
         for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
     }
     assert len(found) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_every_engine_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

@@ -59,11 +59,9 @@ def programs(draw) -> tuple[dict, list[tuple]]:
     if draw(st.integers(0, 3)) == 0:
         keys["units"] = {"length": "au", "mass": "Msun", "time": "yr"}
     if draw(st.integers(0, 2)) == 0:
-        keys |= {
-            "output": "a.h5",
-            "overwrite": True,
-            **draw(st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}])),
-        }
+        keys |= {"output": "a.h5", "overwrite": True} | draw(
+            st.sampled_from([{}, {"record": {"dt": 0.02}}, {"every": 3}])
+        )
     if draw(st.integers(0, 5)) == 0:
         keys[draw(st.sampled_from(["dt", "softening", "every", "G", "output", "end", "steps"]))] = draw(
             st.sampled_from(ODD)
@@ -134,7 +132,7 @@ def obeyed(program: tuple[dict, list[tuple]]) -> None:
 
 
 @budget(120, 20_000)
-def test_any_calls_of_a_simulation_end_in_a_result_or_one_line(examples, tmp_path, monkeypatch):
+def test_any_calls_of_a_simulation_end_in_a_result_or_a_clear_error(examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     examined(obeyed, programs(), examples, deadline=None)
 
@@ -145,7 +143,7 @@ ARRAYS = st.sampled_from(
 
 
 @budget(100, 10_000)
-def test_any_arrays_have_accelerations_or_one_line(examples):
+def test_any_arrays_have_accelerations_or_a_clear_error(examples):
     def asked(position, mass, at, softening, length, G) -> None:
         try:
             found = accelerations(position, mass, at=at, softening=softening, length=length, G=G, engine="cpu")

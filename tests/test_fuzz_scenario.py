@@ -77,12 +77,12 @@ def answer(text: str) -> None:
 
 
 @budget(300, 10_000)
-def test_any_text_is_a_scenario_or_one_line(examples):
+def test_any_text_is_a_scenario_or_refused(examples):
     examined(answer, st.text(max_size=400), examples)
 
 
 @budget(500, 10_000)
-def test_a_mangled_preset_is_a_scenario_or_one_line(examples):
+def test_a_mangled_preset_is_a_scenario_or_refused(examples):
     def mangled(cuts) -> None:
         text = DISK
         for at, length, scrap in cuts:
@@ -200,7 +200,7 @@ def scenarios(draw) -> dict:
 
 
 @budget(150, 20_000)
-def test_any_scenario_has_bodies_and_a_plan_or_is_one_line(examples):
+def test_any_scenario_has_bodies_and_a_plan_or_is_refused(examples):
     def planned(values: dict) -> None:
         try:
             scenario = Scenario.from_text(dump(values), "fuzz.yaml")
@@ -275,20 +275,8 @@ def options_of(command: str) -> list[tuple[str, bool]]:
 
 TYPED = st.one_of(
     st.sampled_from([*map(str, NUMBERS), *WORDS]),
-    st.sampled_from(
-        [
-            "9" * 5000,
-            "9" * 20,
-            "²",
-            "a" * 300 + ".png",
-            ".",
-            "/dev/null",
-            "small.yaml",
-            "small.h5",
-            "no/such/a.png",
-            "1x1",
-        ]
-    ),
+    st.sampled_from(["9" * 5000, "9" * 20, "²", "a" * 300 + ".png", ".", "/dev/null"]),
+    st.sampled_from(["small.yaml", "small.h5", "no/such/a.png", "1x1"]),
     st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=20),
 )
 
@@ -319,7 +307,7 @@ SETTABLE = [
 
 
 @budget(60, 2000)
-def test_any_option_of_a_command_is_obeyed_or_refused_in_one_line(folder, examples):
+def test_any_option_of_a_command_is_obeyed_or_refused(folder, examples):
     commands = [name for name in COMMANDS if examples > 1000 or name not in DRAWN]
     before = {name: Path(name).read_bytes() for name in ("small.yaml", "small.h5")}
 
@@ -347,7 +335,7 @@ def interrupted_after(seconds: float):
 
 
 @pytest.mark.campaign
-def test_any_scenario_runs_or_ends_in_one_line(folder):
+def test_any_scenario_runs_or_ends_in_a_clear_error(folder):
     def run(values: dict) -> None:
         Path("fuzz.yaml").write_text(dump(values))
         with interrupted_after(LONGEST_RUN):

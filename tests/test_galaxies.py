@@ -280,6 +280,6 @@ def test_a_second_galaxy_with_less_mass_is_smaller():
         ("galaxy_collision", {"mass_ratio": 0}, "initial.mass_ratio: must be greater than 0"),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line(generator, own, says):
+def test_invalid_galaxies_are_refused(generator, own, says):
     with pytest.raises(InputError, match=says):
         made(generator, 10, **own)

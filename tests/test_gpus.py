@@ -1,17 +1,14 @@
 """Several GPUs in one run: how their shares are added, what users may ask for, and the same bits for any number of them."""
 
 import json
-import os
-import subprocess
-import sys
 import weakref
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import random_bodies
+from combinations import every_pair
+from conftest import program, random_bodies
 
 from nbody import Simulation
 from nbody.cli import main
@@ -31,9 +28,7 @@ from nbody.scenario import Scenario
 from nbody.state import Outputs
 
 
-@pytest.mark.parametrize("shares", [1, 2, 64, 256])
-@pytest.mark.parametrize("devices", [1, 2, 3, 5, 7, 8])
-@pytest.mark.parametrize("step", [1, 4, 64])
+@pytest.mark.parametrize("shares,devices,step", every_pair((1, 2, 64, 256), (1, 2, 3, 5, 7, 8), (1, 4, 64)))
 def test_every_division_adds_the_shares_in_the_same_tree(shares, devices, step):
     """The nodes of all devices and launches, merged as they come, are one text with the same brackets."""
 
@@ -78,7 +73,7 @@ def test_anything_else_is_refused(written):
 @pytest.fixture
 def cards(monkeypatch):
     """A function that puts cards of these names into this machine."""
-    from nbody.gpu import peers
+    from nbody.compute import peers
 
     def put(*names):
         monkeypatch.setattr(peers, "device_count", lambda: len(names))
@@ -88,7 +83,7 @@ def cards(monkeypatch):
 
 
 def test_devices_are_counted_and_alike(cards):
-    from nbody.gpu.peers import devices_for
+    from nbody.compute.peers import devices_for
 
     cards("H200", "H200", "A100")
     assert devices_for(None) == devices_for(1) == (0,)
@@ -104,7 +99,7 @@ def test_devices_are_counted_and_alike(cards):
 
 
 def test_a_library_that_two_devices_share_is_unloaded_once():
-    from nbody.gpu.peers import _unload_once
+    from nbody.compute.peers import _unload_once
 
     class Module(SimpleNamespace):
         """One that may be referred to weakly."""
@@ -138,12 +133,9 @@ def test_a_library_that_two_devices_share_is_unloaded_once():
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
-    given = ["run", "plummer", "-n", "33", "--steps", "1", "-o", str(tmp_path / "run.h5"), *arguments]
-    assert main(given) == 2
-    error = capsys.readouterr().err
-    assert f"error: {line}" in error and error.count("\n") == 1
-    assert not (tmp_path / "run.h5").exists()
+def test_impossible_gpus_are_refused(refused, tmp_path, arguments, line):
+    given = ["run", "plummer", "-n", "33", "--steps", "1", "-o", tmp_path / "run.h5", "-q", *arguments]
+    assert line in refused(*given) and not (tmp_path / "run.h5").exists()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +148,10 @@ def test_what_cannot_be_is_one_line(capsys, tmp_path, arguments, line):
     ],
 )
 def test_the_engine_decides_from_how_many_bodies_on_its_work_is_divided(monkeypatch, cards, engine, count, said):
-    from nbody import gpu
+    from nbody import compute
 
     cards("H200", "H200")
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
     lines = []
     notify_if_few(ENGINES.load(engine), 2, count, "", lines.append)
     assert [line.split(";")[0] for line in lines] == ["gpus: one of 2 GPUs computes"] * said
@@ -228,48 +220,9 @@ def test_a_run_is_repeated_on_the_gpus_that_are_asked_for(capsys, tmp_path):
         assert line in capsys.readouterr().err
 
 
-FAILING = """
-import contextlib, json
-from nbody.cli import main
-from nbody.forces.direct.gpu_tiled import TiledEngine
-from nbody.forces.transports import gpus as layer
-from nbody.gpu import failures, peers, waiting
-
-peers.device_count, peers._kind = (lambda: 3), (lambda number: "a card")
-TiledEngine.can = TiledEngine.can._replace(divided_from=1)
-error = type("CudaAPIError", (Exception,), {"__module__": "numba.cuda.cudadrv.driver"})("[700] Call to cuX results in Y")
-options = ["--engine", "gpu-tiled", "--precision", "float64", "-n", "9", "--steps", "3", "--every", "1", "-q"]
-
-def failing(function, number, calls):
-    calls = iter(range(calls))
-    def wrapped(*arguments):
-        if (number is None or arguments[0].number == number) and next(calls, None) is None:
-            failures.status = lambda device: "[999] unspecified" if device == 1 else ""
-            with arguments[0].current() if number else contextlib.nullcontext():
-                raise error
-        return function(*arguments)
-    return wrapped
-
-codes = [main(["run", "plummer", *options, "--gpus", "3", "-o", "whole.h5"])]
-for room, name, number, gpus, others in (
-    (layer.HelpingGpu, "read", 1, "3", "0,2"), (waiting, "is_done", None, "2", "0,")
-):
-    path, whole = f"{name}.h5", getattr(room, name)
-    setattr(room, name, failing(whole, number, 2))
-    codes.append(main(["run", "plummer", *options, "--gpus", gpus, "-o", path]))
-    setattr(room, name, whole)
-    failures.status = lambda device: ""
-    codes += [main(["resume", path, "--gpus", others, "-q"]), main(["diff", "whole.h5", path])]
-print(json.dumps(codes))
-"""
-
-
 def test_a_gpu_that_fails_is_named_and_the_others_go_on_with_the_same_bits(tmp_path):
     """Once in a launch, and once in a wait, whose error does not say which device it is about."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", FAILING], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = program("failing_gpus", cwd=tmp_path, env={"NUMBA_ENABLE_CUDASIM": "1"})
     assert json.loads(done.stdout.splitlines()[-1]) == [0, 1, 0, 0, 1, 0, 0], done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [
         "error: GPU 1 has failed: [700] Call to cuX results in Y; go on without it: nbody resume read.h5 --gpus 0,2",
@@ -280,9 +233,9 @@ def test_a_gpu_that_fails_is_named_and_the_others_go_on_with_the_same_bits(tmp_p
 @pytest.fixture
 def two_gpus():
     """Skip a test on a machine with fewer."""
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.why_unavailable() or gpu.device_count() < 2:
+    if compute.why_unavailable() or compute.device_count() < 2:
         pytest.skip("needs two GPUs")
 
 

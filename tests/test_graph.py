@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from nbody.compute.graph import Graph
 from nbody.errors import DeviceError
-from nbody.gpu.graph import Graph
 
 GOOD, BAD = SimpleNamespace(name="CUDA_SUCCESS"), SimpleNamespace(name="CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")
 

@@ -34,10 +34,7 @@ def test_the_seed_decides_every_bit(generator):
     assert not np.array_equal(made(generator, 100, seed=5).position, made(generator, 100, seed=6).position)
 
 
-@pytest.mark.parametrize(
-    ("generator", "digest"),
-    [("lecture", "a6ab0ef315098a24"), ("plummer", "f9681bb9462e260e")],
-)
+@pytest.mark.parametrize(("generator", "digest"), [("lecture", "a6ab0ef315098a24"), ("plummer", "f9681bb9462e260e")])
 def test_the_bits_are_the_same_on_every_machine(generator, digest):
     """Recorded once; only arithmetic that IEEE 754 fixes to the last bit goes into them."""
     bodies = made(generator, 1000, **({"rescale": False} if generator == "plummer" else {}))

@@ -260,7 +260,7 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
         ({"generator": "ring", "particles": 5, "inner": 3}, "outer: must be greater than inner"),
     ],
 )
-def test_mistakes_are_one_line(initial, says):
+def test_invalid_parameters_are_refused(initial, says):
     with pytest.raises(InputError, match=says) as caught:
         made(initial)
     assert "\n" not in str(caught.value)

@@ -282,7 +282,7 @@ def test_frames_of_adaptive_leapfrog_and_a_resume_leave_its_bits():
     assert np.array_equal(other.state.velocity, whole.state.velocity)
 
 
-def test_bodies_without_forces_drift_and_steps_that_can_not_be_made_are_one_line():
+def test_bodies_without_forces_drift_and_impossible_steps_are_refused():
     alone = Particles([1.0], [[0.0, 0, 0]], [[1.0, 2, 3]])
     scheme, motion = varying(0.02, alone, largest=0.25)
     scheme.advance(motion, 10**6, 1.0)
@@ -364,8 +364,7 @@ JERKS = [
 
 
 @pytest.mark.parametrize(
-    "name,law,precision",
-    [("cpu", *each) for each in JERKS] + [("reference", law, "float64") for law, _ in JERKS],
+    "name,law,precision", [("cpu", *each) for each in JERKS] + [("reference", law, "float64") for law, _ in JERKS]
 )
 def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
     """Against a central difference of float64 accelerations along straight lines: its error is 1e-9 here."""

@@ -14,13 +14,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbody import cache, gpu
+from nbody import compute
+from nbody.compute import cache
+from nbody.compute.fingerprint import Unknown, fingerprint
 from nbody.forces import ENGINES
-from nbody.gpu.fingerprint import Unknown, fingerprint
 
 ROOT = Path(__file__).resolve().parents[1]
 
-pytestmark = pytest.mark.skipif(gpu.SIMULATED, reason="nothing is compiled in the simulator")
+pytestmark = pytest.mark.skipif(compute.SIMULATED, reason="nothing is compiled in the simulator")
 
 
 # --- What a kernel is made of --------------------------------------------------------------------------------------------
@@ -126,17 +127,17 @@ def compiler(tmp_path, monkeypatch):
     pytest.importorskip("cuda.core")
     from numba.cuda import codegen, dispatcher
 
-    from nbody.gpu import kernel_files
-    from nbody.gpu.device import Facts
+    from nbody.compute import gpu_kernels
+    from nbody.compute.device import Facts
 
     card = Facts("no card", (9, 0), 132, 1e9, 2**30, 2**30, "1.2.3")
     device = SimpleNamespace(compute_capability=card.compute_capability, id=0)
-    monkeypatch.setattr(kernel_files, "facts", lambda: card)
+    monkeypatch.setattr(gpu_kernels, "facts", lambda: card)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
     monkeypatch.setattr(codegen.devices, "get_context", lambda: SimpleNamespace(device=device))
     monkeypatch.setattr(dispatcher._Kernel, "bind", lambda kernel: kernel._codelibrary.get_cubin())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kernel_files._toolchain.cache_clear()
+    gpu_kernels._toolchain.cache_clear()
     compiled, compile_cuda = [], dispatcher.compile_cuda
 
     def counted(function, *arguments, **options):
@@ -145,14 +146,14 @@ def compiler(tmp_path, monkeypatch):
 
     monkeypatch.setattr(dispatcher, "compile_cuda", counted)
     yield compiled
-    kernel_files._toolchain.cache_clear()
+    gpu_kernels._toolchain.cache_clear()
 
 
 def scaling(factor, **options):
     """A kernel with a constant in it, made anew as in another process."""
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
-    @gpu.kernel(**options)
+    @compute.kernel("gpu", **options)
     def scale(x):
         x[cuda.grid(1)] *= factor
 
@@ -169,7 +170,7 @@ def cubin(kernel, dtype="float32"):
         if "nvvm" in str(error).lower():
             pytest.skip(f"no NVVM here: {error}")
         raise
-    return gpu.machine_code(made)
+    return compute.machine_code(made)
 
 
 def test_a_kernel_is_compiled_once_and_loaded_with_the_same_machine_code(compiler):
@@ -178,14 +179,14 @@ def test_a_kernel_is_compiled_once_and_loaded_with_the_same_machine_code(compile
 
 
 def test_another_constant_option_type_driver_or_setting_is_another_kernel(compiler, monkeypatch):
-    from nbody.gpu import kernel_files
+    from nbody.compute import gpu_kernels
 
     cubin(scaling(2.0))
     cubin(scaling(3.0))
     cubin(scaling(2.0, fastmath=True))
     cubin(scaling(2.0), "float64")
     monkeypatch.setenv("NUMBA_SOMETHING", "1")
-    kernel_files._toolchain.cache_clear()
+    gpu_kernels._toolchain.cache_clear()
     cubin(scaling(2.0))
     assert len(compiler) == 5
 

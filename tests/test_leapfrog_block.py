@@ -124,7 +124,7 @@ def test_the_summary_counts_the_steps_of_single_bodies():
         (["integrator.eta=0"], "integrator.eta"),
     ],
 )
-def test_what_it_cannot_do_is_one_line(changes, message):
+def test_unsupported_combinations_are_refused(changes, message):
     scenario = Scenario.load("plummer").override(["integrator.scheme=leapfrog_block", *changes])
     with pytest.raises(InputError, match=message) as error:
         plan(scenario)

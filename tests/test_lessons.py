@@ -1,28 +1,20 @@
-"""The lessons say what the kernels do: accesses are counted in the simulator, pictures are those that the program draws.
-
-The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
-"""
+"""The lessons say what the kernels do: accesses are counted in the simulator, pictures are those that the program draws."""
 
 import inspect
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import child
 
-from nbody.gpu import SIMULATED
 from nbody.lessons.figures import FIGURES, FOLDER
 from nbody.linalg import LADDER
 
 ROOT = Path(__file__).parents[1]
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
-elsewhere = pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 COUNTED = ("k04", "k05", "k06", "k07", "k08", "k09", "k10", "k11", "k12", "k13", "k14", "k15", "k17")
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_kernel_reads_as_often_as_its_rung_claims(name):
     from nbody.lessons.figures.accesses import ONE_BLOCK, count
@@ -36,7 +28,7 @@ def test_a_kernel_reads_as_often_as_its_rung_claims(name):
     )
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(("name", "served", "lines"), [("k04", 32, 32), ("k05", 1, 32), ("k06", 1, 1)])
 def test_bank_conflicts_and_lines_are_those_of_the_lesson(name, served, lines):
     from nbody.lessons.figures.accesses import LINE, conflicts, of_warp, traced
@@ -47,14 +39,14 @@ def test_bank_conflicts_and_lines_are_those_of_the_lesson(name, served, lines):
     assert {len(np.unique(numbers * 4 // LINE)) for numbers in of_warp(block, "a", False)} == {lines}
 
 
-@simulated
+@pytest.mark.simulated
 def test_the_padding_of_k14_keeps_the_writes_of_a_warp_apart():
     from nbody.lessons.figures.accesses import conflicts, of_warp, traced
 
     assert {conflicts(words) for words in of_warp(traced("k14")[0, 0], "shared0", True)} == {1}
 
 
-@simulated
+@pytest.mark.simulated
 def test_each_element_of_a_tensor_instruction_has_its_lane():
     from nbody.lessons.figures.fragments import tf32_owners
 
@@ -66,10 +58,12 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
     "name",
     [
         *(
-            pytest.param(name, marks=simulated)
+            pytest.param(name, marks=pytest.mark.simulated)
             for name in ("who_reads_what", "register_tiles", "triangle", "fragments")
         ),
-        *(pytest.param(name, marks=elsewhere) for name in ("morton", "model", "speed")),
+        "morton",
+        "model",
+        "speed",
     ],
 )
 def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
@@ -84,7 +78,7 @@ def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
     assert (tmp_path / "figure.png").stat().st_size > 2000
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("n,right", [(32, 1024), (64, 1)])
 def test_k04_without_its_second_barrier_is_wrong_as_the_course_says(n, right):
     """The simulator runs the threads of a block one after the other up to the next barrier, so the first one alone sums
@@ -112,16 +106,6 @@ def test_every_figure_is_committed_and_shown():
     assert sum(path.stat().st_size for path in (ROOT / ".github").rglob("*.png")) < 1e6
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the process that the others run in")
-def test_in_the_simulator():
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", __file__, "-p", "no:cacheprovider"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
-@elsewhere
-def test_a_wrong_name_of_a_figure_is_one_line():
-    run = subprocess.run([sys.executable, "-m", "nbody.lessons", "bank"], capture_output=True, text=True, check=False)
+def test_an_unknown_figure_is_refused():
+    run = child("-m", "nbody.lessons", "bank")
     assert run.returncode == 2 and "did you mean 'banks'" in run.stderr and run.stderr.count("\n") == 1

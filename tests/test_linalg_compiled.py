@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.lessons.roofline import slots
 from nbody.linalg import LADDER
 from nbody.linalg.intrinsics import AMPERE
@@ -26,7 +26,7 @@ CLAIMS = {
 GPU_RUNGS = [name for name in LADDER if LADDER.load(name).on == "gpu"]
 
 
-ptx = cache(gpu.ptx)
+ptx = cache(compute.ptx)
 
 
 def compiled(launch, dtype):
@@ -46,7 +46,7 @@ def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
     assert (".f64" in code) == (dtype == "float64")
     for claim in rung.claims:
         assert re.search(CLAIMS[claim], code), claim
-    used = gpu.resources(code)
+    used = compute.resources(code)
     assert used.local == 0
     assert used.shared <= 49152
 
@@ -56,7 +56,7 @@ def test_every_tiling_of_the_champion_fits_as_many_blocks_as_it_plans(dtype, num
     _, tiling = TILINGS[dtype][number]
     for side, splits in ((4096, 1), (4095, 2)):
         launch = tiled_launch(ProductShape(side, side, side), np.dtype(dtype), tiling, splits)
-        used = gpu.resources(compiled(launch, dtype))
+        used = compute.resources(compiled(launch, dtype))
         assert used.local == 0
         assert used.registers * tiling.threads * tiling.resident <= 65536
         assert used.shared * tiling.resident <= 233472
@@ -76,7 +76,7 @@ def test_the_champions_slab_is_all_multiply_adds():
 def test_every_tiling_of_the_float64_tensor_cores_fits_as_many_blocks_as_it_plans(number, side):
     _, tiling = FLOAT64_TILINGS[number]
     launch = float64_launch(ProductShape(side, side, side), tiling, splits=1 + side % 2)
-    used = gpu.resources(compiled(launch, "float64"))
+    used = compute.resources(compiled(launch, "float64"))
     assert used.local == 0
     assert used.registers * tiling.threads * tiling.resident <= 65536
     assert (used.shared + launch.dynamic_shared) * tiling.resident <= 233472
@@ -85,9 +85,9 @@ def test_every_tiling_of_the_float64_tensor_cores_fits_as_many_blocks_as_it_plan
 def test_an_a100_multiplies_with_the_instruction_that_it_has():
     tiling = FLOAT64_TILINGS[0][1]._replace(instruction=AMPERE)
     launch = float64_launch(ProductShape(4096, 4096, 4096), tiling, 1)
-    code = gpu.ptx(launch.kernel, launch.signature("float64"), (8, 0))
+    code = compute.ptx(launch.kernel, launch.signature("float64"), (8, 0))
     assert set(re.findall(r"mma\.sync\.aligned\.(\w+)\.", code)) == {"m8n8k4"}
-    used = gpu.resources(code, (8, 0))
+    used = compute.resources(code, (8, 0))
     assert used.local == 0 and used.registers * tiling.threads <= 65536
     assert launch.dynamic_shared <= 163 << 10  # what an A100 has for a block
 
@@ -98,7 +98,7 @@ def test_the_float64_tensor_cores_need_few_instructions_beside_theirs():
         pytest.skip("nvdisasm is not installed")
     tiling = FLOAT64_TILINGS[0][1]
     code = compiled(float64_launch(ProductShape(4096, 4096, 4096), tiling, 1), "float64")
-    listing = slots.disassembled(gpu.assembled(code)[0])
+    listing = slots.disassembled(compute.assembled(code)[0])
     labelled = re.split(r"^\.L_x_\d+:$", listing, flags=re.MULTILINE)
     operations = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z]+)")
     loop = Counter(operations.findall(max(labelled, key=lambda block: block.count("DMMA"))))

@@ -43,7 +43,7 @@ def test_a_rung_multiplies_whole_and_ragged_matrices(name, dtype):
 
 @pytest.mark.parametrize("dtype", TILINGS)
 def test_partial_sums_along_k_repeat_bit_for_bit(dtype):
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     for splits in (2, 5):
         for m, n, k in ((300, 260, 140), (129, 65, 1000)):
@@ -72,7 +72,7 @@ def test_the_lectures_product_is_exact_in_double_and_with_kahans_sum(name, dtype
     (DoubleTiling((64, 64), (32, 32), depth=32, load=16, instruction=16), 1),
 ])  # fmt: skip
 def test_every_float64_instruction_multiplies_and_repeats_bit_for_bit(tiling, splits):
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     for shape in ((300, 260, 140), (257, 131, 67), (128, 256, 64)):
         a, b = random_factors(shape, "float64")
@@ -110,7 +110,7 @@ def test_a_nan_reaches_its_row_and_no_other(name, dtype):
 
 
 def test_device_arrays_are_multiplied_in_place_and_checked():
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     a, b = random_factors((64, 64, 64), "float32")
     on_device = cuda.to_device(a)
@@ -127,7 +127,7 @@ def test_device_arrays_are_multiplied_in_place_and_checked():
 
 
 def test_a_call_gives_the_same_bits_as_the_launch_it_has_prepared():
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     for dtype in ("float32", "float64"):
         factors = [cuda.to_device(factor) for factor in random_factors((200, 120, 90), dtype)]

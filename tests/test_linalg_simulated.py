@@ -1,23 +1,16 @@
-"""Every rung's indices and arithmetic in Numba's simulator, at small ragged sizes.
+"""Every rung's indices and arithmetic in Numba's simulator, at small ragged sizes."""
 
-The simulator is chosen when Numba is imported, so these tests run in a process of their own: the last one starts it.
-"""
-
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
 
-from nbody.gpu import SIMULATED, cuda
+from nbody.compute import cuda
 from nbody.lessons.ladder.products import error_report
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.intrinsics import AMPERE, wait_for_team
 from nbody.linalg.rung import ProductShape
 
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 RUNGS = [(name, dtype) for name in LADDER for dtype in LADDER.load(name).dtypes if LADDER.load(name).on == "gpu"]
 RAGGED = {"k01": (13, 11, 9), "k03": (17, 19, 37), "k18": (3, 6, 37), "k20": (35, 5, 17)}
 """(m, n, k) where the usual one is too large for the rung or slow to simulate."""
@@ -40,7 +33,7 @@ def assert_same_bits_and_right(shape, dtype, *launches):
     assert report.maximum <= (shape.k + 4) * np.finfo(dtype).eps
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(("name", "dtype"), RUNGS)
 def test_a_rung_multiplies_ragged_matrices(name, dtype):
     shape = ProductShape(*RAGGED.get(name, (35, 5, 34)))
@@ -49,7 +42,7 @@ def test_a_rung_multiplies_ragged_matrices(name, dtype):
     assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(("name", "dtype"), [r for r in RUNGS if "vector loads" in LADDER.load(r[0]).claims])
 def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
     shape = ProductShape(7, 4 if name == "k18" else 12, 20)
@@ -58,7 +51,7 @@ def test_a_rung_with_vector_loads_multiplies_aligned_matrices(name, dtype):
     assert report.maximum <= LADDER.load(name).tolerance(shape.k, dtype)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("dtype", "shape"), [("float32", ProductShape(19, 36, 44)), ("float64", ProductShape(17, 33, 21))]
 )
@@ -71,7 +64,7 @@ def test_the_champions_partial_sums_add_up_and_repeat_bit_for_bit(dtype, shape, 
     assert_same_bits_and_right(shape, dtype, launch, launch)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(("instruction", "load", "shape", "splits"), [
     (8, 8, ProductShape(35, 5, 34), 1), (4, 8, ProductShape(5, 38, 19), 1), (AMPERE, 8, ProductShape(33, 6, 18), 1),
     (16, 16, ProductShape(32, 5, 70), 1), (8, 8, ProductShape(33, 5, 100), 3),
@@ -86,7 +79,7 @@ def test_the_float64_tensor_cores_multiply_with_each_instruction(instruction, lo
     assert_same_bits_and_right(shape, "float64", launch, launch)
 
 
-@simulated
+@pytest.mark.simulated
 def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
     i, k = np.array([0, 1, 2047]), np.arange(2048)
     a = (2 * k[None, :] + i[:, None]).astype("float32")  # rows of the lecture's a[i,j] = 2j + i
@@ -95,7 +88,7 @@ def test_kahans_sum_of_the_lectures_matrices_is_exact_in_float32():
     np.testing.assert_array_equal(matmul(a, b, rung="k16").astype(np.int64), exact)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_an_elementwise_kernel_covers_every_element(name):
     kernel = ELEMENTWISE.load(name)
@@ -106,7 +99,7 @@ def test_an_elementwise_kernel_covers_every_element(name):
     np.testing.assert_array_equal(c.copy_to_host(), kernel.reference(a, b))
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_simulated_kernel_that_fails_says_where_and_one_that_waits_for_nobody_ends():
     @cuda.jit
     def fail(array):
@@ -129,12 +122,3 @@ def test_a_simulated_kernel_that_fails_says_where_and_one_that_waits_for_nobody_
     with pytest.raises(RuntimeError, match="threads wait for others at the barriers"):
         wait[1, 64](array)
     assert threading.active_count() == before
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_every_rung_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

@@ -1,10 +1,6 @@
 """A simulation that is shown while it computes: its thread obeys, its recording is that of 'nbody run', it ends in order."""
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from contextlib import contextmanager
@@ -12,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import on_screen, program
 
-from nbody.cli import main
 from nbody.errors import DeviceError
 from nbody.run.live import LiveRun
 from nbody.run.live_pace import FASTEST, SLOWEST
@@ -21,7 +17,7 @@ from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
-from nbody.trajectory.lock import writing_process
+from nbody.trajectory.output_path import writing_process
 from nbody.viewer.display.body import facts
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
@@ -295,35 +291,33 @@ def test_thinned_out_bodies_are_the_same_in_every_picture():
         run.close()
 
 
-DEVICE = textwrap.dedent("""
-    import sys
-    sys.path.insert(0, "tests")
-    import numpy as np
-    import test_live as tests
-
-    tests.SCENARIO = tests.SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
-    for budget in (100, 15):
-        run = tests.LiveRun(tests.SCENARIO)
-        source, run.pace.playing = tests.Live(run), False
+@pytest.mark.simulated
+@pytest.mark.parametrize("budget", [100, 15])
+def test_a_gpus_bodies_are_packed_into_pictures(budget):
+    """In the simulator: the kernel, the slots, and the copy through pinned memory."""
+    run = LiveRun(SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32"))
+    try:
+        source, run.pace.playing = Live(run), False
         source.shown.thin_out(budget)
-        clock = tests.LiveClock(source)
+        clock = LiveClock(source)
         assert len(source.moment(0).first.position) == source.shown.count == min(budget, 40)
         rows = [source.shown.body(row) for row in range(source.shown.count)]
         for _ in range(6):  # more than there are slots
-            tests.stepped(source, clock, 1)
+            stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.values("position", "velocity")
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
             assert source.speeds[1] > 0
         assert "copied through the host" in source.caption(0).note
+    finally:
         run.close()
-""")
 
 
-def test_a_gpus_bodies_are_packed_into_pictures():
-    """In the simulator: the kernel, the slots, and the copy through pinned memory."""
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run([sys.executable, "-c", DEVICE], capture_output=True, text=True, env=environment, timeout=120)
+@pytest.mark.gpu
+def test_interop_and_the_copy_through_the_host_give_the_same_picture():
+    done = program("live_interop")
     assert done.returncode == 0, done.stderr[-2000:]
+    if done.stdout.startswith("skip:"):
+        pytest.skip(done.stdout)
 
 
 def test_a_live_run_shows_the_units_of_its_scenario():
@@ -380,7 +374,7 @@ def test_an_engine_that_can_not_be_made_ends_the_window_with_its_error():
         run.close()
 
 
-def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypatch):
+def test_invalid_live_options_are_refused(tmp_path, refused, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     recorded = tmp_path / "run.h5"
@@ -394,32 +388,18 @@ def test_what_the_user_got_wrong_is_said_in_one_line(tmp_path, capsys, monkeypat
         (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),
         (("run", "plummer", "--view", "-o", tmp_path / "a.h5"), "--view: there is no screen to open a window on"),
     ):
-        capsys.readouterr()
-        assert main([str(argument) for argument in arguments]) == 2, arguments
-        said = capsys.readouterr().err
-        assert words in said and said.count("\n") == 1, said
+        assert words in refused(*arguments), arguments
     assert not (tmp_path / "a.h5").exists()
 
 
 # --- In a window ----------------------------------------------------------------------------------------------------
 
 
-def environment_of(screen):
-    """The variables of a process that opens windows on a virtual screen."""
-    environment = {**os.environ, "DISPLAY": screen, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
-    environment.pop("WAYLAND_DISPLAY", None)
-    return environment
-
-
 def session(screen, folder, seconds, end):
-    """What tests/live_session.py saw."""
+    """What tests/programs/live_session.py saw."""
     path = folder / "cluster.yaml"
     path.write_text(json.dumps(SCENARIO.resolved()))
-    arguments = [path, folder / "run.h5", folder, str(seconds), end]
-    command = [sys.executable, str(ROOT / "tests/live_session.py"), *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment_of(screen), cwd=folder, timeout=120, check=False
-    )
+    done = program("live_session", path, folder / "run.h5", folder, seconds, end, env=on_screen(screen), cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert (found["threads"], found["children"]) == ([], 0)
@@ -447,57 +427,12 @@ def test_an_interrupt_within_a_step_ends_window_thread_and_recording(display, tm
     assert resume(tmp_path / "run.h5", notify=lambda line: None).run().step == STEPS
 
 
-ENDED = textwrap.dedent("""
-    import gc, os, signal, sys, threading
-    from nbody.cli import main
-    from nbody.viewer.window import show as window
-
-    _, end, *arguments = sys.argv
-
-    def press(widget):
-        from PySide6.QtCore import QCoreApplication, QEvent, Qt
-        from PySide6.QtGui import QKeyEvent
-        for _ in range(20):
-            key = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
-            QCoreApplication.postEvent(widget, key)
-
-    def show(source, clock, real=window.show, **options):
-        def opened(pane):
-            from vispy import app
-
-            def tick(event):
-                if clock.at < 8:
-                    return
-                if end == "close":
-                    pane.close()
-                elif end == "keys":
-                    press(pane.native)
-                    pane.timer.stop()
-                else:
-                    os.kill(int(end), signal.SIGKILL)
-
-            pane.timer = app.Timer(0.02, tick, start=True)
-
-        gc.disable()
-        real(source, clock, opened, **options)
-        collecting = threading.Thread(target=gc.collect)
-        collecting.start()
-        collecting.join()
-
-    window.show = show
-    sys.exit(main(arguments))
-""")
-
-
 def ended(end, screen, *arguments):
     """A command whose window is closed by itself or by keys, or whose X server is killed, at step 8; then another thread
     collects garbage."""
     display, server = screen
     end = str(server.pid) if end == "kill" else end
-    command = [sys.executable, "-c", ENDED, end, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment_of(display), timeout=120, check=False
-    )
+    return program("ended_view", end, *arguments, env=on_screen(display))
 
 
 @pytest.fixture
@@ -522,7 +457,7 @@ def test_a_run_goes_on_when_its_window_is_closed_or_its_screen_gone(screen, long
     assert {path.name for path in tmp_path.iterdir()} == {"cluster.yaml", "run.h5"}, "no lock is left"
 
 
-def test_a_view_whose_screen_is_gone_ends_with_one_line(screen, longer):
+def test_a_view_whose_screen_is_gone_ends_with_a_clear_error(screen, longer):
     done = ended("kill", screen, "view", longer)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == "error: the screen is gone, and the window with it"

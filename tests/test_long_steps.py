@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from itertools import pairwise
@@ -11,13 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from combinations import every_pair
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory
+from nbody.compute import waiting
 from nbody.forces import ENGINES
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.reference import ReferenceEngine, direct_sum
-from nbody.gpu import waiting
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
@@ -169,10 +168,13 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
     assert lines == []
 
 
-@pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star])
-@pytest.mark.parametrize("outputs", [Outputs.ACCELERATION, Outputs.ENERGY])
-@pytest.mark.parametrize("fresh", [False, True])
-@pytest.mark.parametrize("name", ["reference", "cpu"])
+@pytest.mark.parametrize(
+    "scheme,outputs,fresh,name",
+    every_pair(
+        [name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.star],
+        (Outputs.ACCELERATION, Outputs.ENERGY), (False, True), ("reference", "cpu"),
+    ),
+)  # fmt: skip
 def test_the_work_of_steps_is_foretold(scheme, outputs, fresh, name):
     scheme, engine = INTEGRATORS.load(scheme)(0.01), ENGINES.load(name)(LAW, "float64")
     motion = Motion(engine, engine.load(random_bodies(100)))
@@ -222,75 +224,57 @@ def test_an_engine_serves_two_states(engine):
         assert np.array_equal(state.acceleration, expected.acceleration)
 
 
-SLABS = """
-import numpy as np
-from nbody.forces import ENGINES
-from nbody.forces.direct import gpu_global
-from nbody.forces.direct import gpu_rows
-from nbody.law import Gravity
-from nbody.particles import Particles
-from nbody.state import Outputs
-gpu_global.THREADS = 8
-rng = np.random.default_rng(1)
-bodies = Particles(rng.uniform(1, 2, 50), rng.standard_normal((50, 3)), np.zeros((50, 3)))
-found = []
-for piece in (1, 10**6):
-    gpu_rows.interactions_per_piece = lambda dtype: piece
-    engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
-    state, told = engine.load(bodies), []
-    state.progress.report = told.append
-    engine.evaluate(state, Outputs.ENERGY)
-    found.append(state.acceleration.copy_to_host())
-    print(told)
-assert np.array_equal(*found) and found[0].any(axis=1).all()
-"""
+@pytest.mark.simulated
+def test_slabs_of_rows_change_no_bit(monkeypatch):
+    """The simulator's card holds three blocks: here of eight bodies each."""
+    from nbody.forces.direct import gpu_global, gpu_rows
+
+    monkeypatch.setattr(gpu_global, "THREADS", 8)
+    bodies, found, reports = random_bodies(50), [], []
+    for piece in (1, 10**6):
+        monkeypatch.setattr(gpu_rows, "interactions_per_piece", lambda dtype, piece=piece: piece)
+        engine = ENGINES.load("gpu-global")(Gravity(1.0, 3, "plummer", 0.1), "float32")
+        state, told = engine.load(bodies), []
+        state.progress.report = told.append
+        engine.evaluate(state, Outputs.ENERGY)
+        found.append(state.acceleration.copy_to_host())
+        reports.append(told)
+    assert np.array_equal(*found) and found[0].any(axis=1).all()
+    assert reports == [[1200, 1200, 100], [2500]]
 
 
-def test_slabs_of_rows_change_no_bit():
-    """In the simulator, whose card holds three blocks: here of eight bodies each."""
-    run = subprocess.run(
-        [sys.executable, "-c", SLABS], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["[1200, 1200, 100]", "[2500]"]
+@pytest.mark.simulated
+def test_a_device_has_one_piece_more_than_it_works_on(monkeypatch):
+    from nbody.state import device, marks
 
+    later = 0.2
 
-AHEAD = """
-import time
-import numpy as np
-from nbody.gpu import waiting
-from nbody.particles import Particles
-from nbody.state import device, marks
-LATER = 0.2
+    class Later:
+        """Done so long after the one before."""
 
-class Event:
-    last = 0.0
+        last = 0.0
 
-    def __init__(self, stream):
-        Event.last = self.at = max(time.perf_counter(), Event.last) + LATER
+        def __init__(self, stream):
+            Later.last = self.at = max(time.perf_counter(), Later.last) + later
 
-waiting.is_done = lambda event: time.perf_counter() >= event.at
-marks.mark, marks.MARK = Event, 100
-state = device.DeviceState(Particles(np.ones(9), np.zeros((9, 3)), np.zeros((9, 3))), np.dtype("float32"))
-began, seen = time.perf_counter(), []
-for _ in range(20):
-    state.progress.report(60)
-assert time.perf_counter() - began < LATER / 2 and not seen  # nobody watches: nothing is waited for
-state.progress.watch = seen.append
-for piece in range(1, 5):
-    state.progress.report(60)
-    state.progress.report(60)  # now there is enough for a mark
-    done = (time.perf_counter() - began) / LATER
-    assert piece - 2 <= done < piece - 0.5, (piece, done)  # the piece before the last is done, and no more is waited for
-state.progress.wait()
-assert 5 <= (time.perf_counter() - began) / LATER < 5.9  # four pieces, and the mark of this very wait
-assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480}
-assert state.progress.requested == state.progress.computed == 480
-"""
-
-
-def test_a_device_has_one_piece_more_than_it_works_on():
-    run = subprocess.run(
-        [sys.executable, "-c", AHEAD], capture_output=True, text=True, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
-    )
-    assert run.returncode == 0, run.stderr
+    monkeypatch.setattr(waiting, "is_done", lambda event: time.perf_counter() >= event.at)
+    monkeypatch.setattr(marks, "mark", Later)
+    monkeypatch.setattr(marks, "MARK", 100)
+    state = device.DeviceState(random_bodies(9), np.dtype("float32"))
+    began, seen = time.perf_counter(), []
+    for _ in range(20):
+        state.progress.report(60)
+    assert time.perf_counter() - began < later / 2 and not seen  # nobody watches: nothing is waited for
+    state.progress.watch = seen.append
+    for piece in range(1, 5):
+        state.progress.report(60)
+        state.progress.report(60)  # now there is enough for a mark
+        done = (time.perf_counter() - began) / later
+        assert piece - 2 <= done < piece - 0.5, (
+            piece,
+            done,
+        )  # the piece before the last is done, and no more is waited for
+    state.progress.wait()
+    assert 5 <= (time.perf_counter() - began) / later < 5.9  # four pieces, and the mark of this very wait
+    assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480}
+    assert state.progress.requested == state.progress.computed == 480

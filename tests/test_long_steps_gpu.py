@@ -32,27 +32,20 @@ precision: float32
 record: {{every: 1000}}
 """
 
-TOLD = """
-import sys
-from contextlib import contextmanager
-import nbody.cli.progress as shown
-from nbody.cli import main
-
-@contextmanager
-def bar(hidden=False):
-    yield lambda now: print("doing", now.doing, now.fraction, file=sys.stderr, flush=True)
-
-shown.progress_bar = bar
-sys.exit(main(["run", *sys.argv[1:]]))
-"""
-
 
 def interrupted(tmp_path, engine, count, presses, pause):
     """Run so many particles and press Ctrl-C as soon as step 1 is seen to be under way; returns the exit code, the line
     that answered and its seconds after the first signal, and the seconds from the last signal to the end."""
     (tmp_path / "large.yaml").write_text(LARGE.format(count=count, engine=engine, steps=50))
+    command = [
+        sys.executable,
+        ROOT / "tests/programs/told_run.py",
+        tmp_path / "large.yaml",
+        "-o",
+        tmp_path / "large.h5",
+    ]
     run = subprocess.Popen(
-        [sys.executable, "-c", TOLD, str(tmp_path / "large.yaml"), "-o", str(tmp_path / "large.h5")],
+        command,
         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT,
     )  # fmt: skip
     sent = answered = 0.0
@@ -109,7 +102,7 @@ def on_card(engine, count, precision="float32"):
 def test_who_watches_changes_no_bit(engine, monkeypatch):
     count = 1 << 19
     monkeypatch.setattr("nbody.forces.direct.gpu_rows.interactions_per_piece", lambda dtype: 1 << 35)
-    monkeypatch.setattr("nbody.gpu.resident_blocks", lambda *_: 100)
+    monkeypatch.setattr("nbody.compute.resident_blocks", lambda *_: 100)
     found = []
     for watched in (False, True):
         made, state = on_card(engine, count)
@@ -135,15 +128,15 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
     ],
 )
 def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
-    from nbody import gpu
+    from nbody import compute
 
     kind = ENGINES.load(engine)
     _, state = on_card(engine, 1000, precision)  # makes the context
     state.frames.snapshot().wait().release()
-    free = gpu.facts().memory_free
+    free = compute.facts().memory_free
     _, state = on_card(engine, count, precision)
     state.frames.snapshot().wait().release()
-    taken, foretold = free - gpu.facts().memory_free, kind.memory(Problem(LAW, precision, count)).own
+    taken, foretold = free - compute.facts().memory_free, kind.memory(Problem(LAW, precision, count)).own
     print(f"{engine}, {count}, {precision}: {taken / 2**20:.1f} MiB taken, {foretold / 2**20:.1f} foretold")
     assert 0.85 * foretold - (64 << 20) < taken < 1.02 * foretold + (32 << 20)
 

@@ -3,59 +3,19 @@
 import numpy as np
 import pytest
 
-from nbody import opengl
 from nbody.cli import main
-from nbody.diagnostics.density import local_density
+from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer import backends
-from nbody.viewer.display.legend import legend_panel
-from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
+from nbody.viewer.display.hud import legend_panel
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.colours.quantity import LINEAR, LOGARITHMIC, ends
-from nbody.viewer.picture.colours.surroundings import grid_density
-from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.marks import bar_length, round_length
-from nbody.viewer.picture.palette import ember
+from nbody.viewer.picture.lines import bar_length, round_length
+from nbody.viewer.picture.look import BACKGROUNDS, COLOURS, MAPS, SIZES, Look
+from nbody.viewer.picture.quantities import LINEAR, LOGARITHMIC, ends, grid_density
+from nbody.viewer.picture.styles import ember
 from nbody.viewer.screenshot import draw_frame
-from nbody.viewer.sources.recording import RecordedSource
 
 SIZE = (400, 300)
-
-
-@pytest.fixture(scope="module")
-def egl():
-    """Skips if there is no OpenGL without a screen."""
-    found = opengl.screenless()
-    if not found.renderer:
-        pytest.skip(f"no OpenGL without a screen: {found.problem}")
-    backends.use_screenless()
-
-
-@pytest.fixture
-def recorded(tmp_path):
-    """Makes recordings of frames (position, velocity), 0.1 apart."""
-    opened = []
-
-    def make(*frames, mass=None, species=None, names=("",)):
-        mass = np.ones(len(frames[0][0])) if mass is None else np.asarray(mass, float)
-        species = np.zeros(len(mass), int) if species is None else species
-        particles = Particles(
-            mass, *(np.asarray(each, float) for each in frames[0]), species=species, species_names=names
-        )
-        path = tmp_path / f"{len(opened)}.h5"
-        with TrajectoryWriter(path, particles, RunHeader(len(frames), resolved={"name": "test"})) as writer:
-            for k, each in enumerate(frames):
-                position, velocity = (np.asarray(part, "f4") for part in each)
-                writer.append(Frame(k, 0.1 * k, position, velocity, {"total_energy": -1.0 - k / 100}))
-        run = Trajectory(path)
-        opened.append(run)
-        return RecordedSource(run)
-
-    yield make
-    for run in opened:
-        run.close()
 
 
 def drawn(source, at=0, hud=False, **look):
@@ -95,7 +55,7 @@ def two_groups():
 @pytest.mark.parametrize("at", [0, 0.5])
 def test_colours_follow_the_quantity(egl, recorded, color, at):
     frames, mass, species = two_groups()
-    source = recorded(*frames, mass=mass, species=species, names=("a", "b"))
+    source = recorded(*frames, mass=mass, species=species, species_names=("a", "b"))
     picture = drawn(source, at, color=color, map="reef", sizes="equal", trails="none")
     left, right = (hue(picture, source, point) for point in (LEFT, RIGHT))
     low, high = Coloring(source, color, "reef", True).legend().colours(8)[[0, -1]] ** (1 / 2.2)
@@ -128,7 +88,7 @@ def test_the_relative_speed_is_that_of_bodies_without_their_common_motion(record
 
 def test_a_legend_names_the_species_the_unit_and_the_kind_of_scale(recorded):
     frames, mass, species = two_groups()
-    source = recorded(*frames, mass=mass, species=species, names=("disk", "halo"))
+    source = recorded(*frames, mass=mass, species=species, species_names=("disk", "halo"))
     legends = {color: Coloring(source, color, "ember", True).legend() for color in COLOURS}
     assert legends["species"].names == ("disk", "halo") and not legends["speed"].names
     assert legends["mass"].low == 1 and legends["mass"].high == 30

@@ -1,8 +1,4 @@
-"""Bodies without mass on a GPU: in Numba's simulator, in a process of its own that the last test starts, and on a card."""
-
-import os
-import subprocess
-import sys
+"""Bodies without mass on a GPU: in Numba's simulator and on a card."""
 
 import numpy as np
 import pytest
@@ -12,14 +8,10 @@ from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.layers import layered
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.state import Outputs
-
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
-card = pytest.mark.skipif(SIMULATED, reason="for a card")
 
 ENGINES_THAT_DIVIDE = [name for name in ENGINES if name.startswith("gpu") and ENGINES.load(name).can.massless]
 EPS = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
@@ -59,20 +51,19 @@ def check(engine, precision, bodies, length=0.05):
     assert state.progress.requested == massive * bodies.count
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-split", "gpu-symmetric"])
 def test_the_simulator_computes_what_the_referee_does(monkeypatch, engine):
     monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: PairTiling(1, 1))
     check(engine, "float64", bodies_of(45, 33))
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_simulated_tile_has_softening_per_species_too():
     check("gpu-tiled", "float64", bodies_of(30, 9, species=True), {"stars": 0.05, "dust": 0.3})
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("engine", ENGINES_THAT_DIVIDE)
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 @pytest.mark.parametrize("count,massive,dimensions", [(4097, 1, 3), (4097, 700, 2), (4097, 3000, 3)])
@@ -83,14 +74,12 @@ def test_the_device_computes_what_the_referee_does(engine, precision, count, mas
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_device_has_softening_per_species_too(precision):
     check("gpu-tiled", precision, bodies_of(3000, 500, species=True), {"stars": 0.05, "dust": 0.3})
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("engine", ["gpu-split", "gpu-symmetric", "gpu-tiled"])
 def test_a_run_with_graphs_is_the_cpus(engine):
     bodies, ends = bodies_of(2000, 300), []
@@ -99,12 +88,3 @@ def test_a_run_with_graphs_is_the_cpus(engine):
         run.run(steps=100)
         ends.append(run.particles.position)
     assert np.abs(ends[0] - ends[1]).max() < 1e-10
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_bodies_without_mass_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

@@ -1,17 +1,14 @@
 """Bodies that meet without softening: their energy is infinite, every engine says so, and the run stops with their names."""
 
-import os
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
 import pytest
 
 from nbody import Scenario, Simulation
+from nbody.compute import SIMULATED
 from nbody.errors import RunFailed
 from nbody.forces.api import accelerations
-from nbody.gpu import SIMULATED
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.guards import check_finite
@@ -25,7 +22,7 @@ PRECISIONS = ["float32", "float64"]
 MEETING = list(zip(PRECISIONS * 3, SIMULATED_ENGINES, strict=True)) if SIMULATED else list(product(PRECISIONS, HOST))
 """In the simulator every engine and both precisions, and not every combination."""
 
-pytestmark = [] if SIMULATED else pytest.mark.filterwarnings("error::RuntimeWarning")
+pytestmark = pytest.mark.simulated if SIMULATED else pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
 def run_of(particles, engine, precision="float64", softening="none", **integrator):
@@ -129,12 +126,3 @@ def test_what_is_no_longer_finite_is_blamed_on_what_can_be_its_cause(step, gravi
     sums = np.array([np.inf, *[0.0] * 7])
     with pytest.raises(RunFailed, match="the kinetic energy is no longer"):
         check_finite(step, Snapshot(position, position, sums), gravity)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_engines_of_a_gpu_stop_too():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

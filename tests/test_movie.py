@@ -12,54 +12,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import files_end_at
+from conftest import child, files_end_at
 from PIL import Image
+from recordings import cloud, record
 
 import nbody
-from nbody import opengl
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
-from nbody.viewer import backends, notebook
-from nbody.viewer.movie.cameras import CameraMove, read_path
-from nbody.viewer.movie.moments import moments
+from nbody.trajectory import Trajectory
+from nbody.viewer import notebook
+from nbody.viewer.movie.film import moments
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.camera_file import camera_text
+from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.clock import Playback
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)
-
-
-def record(path, frames, dtype="float32", times=None):
-    """A recording of (position, velocity) pairs, 0.1 apart unless there are ``times``."""
-    times = 0.1 * np.arange(len(frames)) if times is None else times
-    header = RunHeader(len(frames), dtype, resolved={"name": "test"})
-    particles = Particles(np.ones(len(frames[0][0])), *frames[0])
-    with TrajectoryWriter(path, particles, header) as writer:
-        for k, (time, (position, velocity)) in enumerate(zip(times, frames, strict=True)):
-            writer.append(Frame(k, time, position.astype(dtype), velocity.astype(dtype), {"total_energy": -2.0}))
-    return path
-
-
-def cloud(count, frames=1, seed=1):
-    """Normally distributed bodies in space, different in every frame."""
-    rng = np.random.default_rng(seed)
-    return [tuple(rng.standard_normal((2, count, 3))) for _ in range(frames)]
-
-
-@pytest.fixture(scope="module")
-def egl():
-    """Skips if there is no OpenGL without a screen."""
-    found = opengl.screenless()
-    if not found.renderer:
-        pytest.skip(f"no OpenGL without a screen: {found.problem}")
-    backends.use_screenless()
 
 
 def orbit(turns, share, radius=1.0):
@@ -114,7 +85,7 @@ def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
     """A body on a parabola, recorded at the times 0, 1, 1.5 and 4."""
     times = np.array([0.0, 1.0, 1.5, 4.0])
     frames = [(np.array([[t * t, 0, 0]]), np.array([[2 * t, 0, 0]])) for t in times]
-    record(tmp_path / "run.h5", frames, "float64", times)
+    record(tmp_path / "run.h5", frames, times=times, dtype="float64")
     with Trajectory(tmp_path / "run.h5") as run:
         recording = RecordedSource(run)
         for at in (0.25, 1.5, 2.1, 2.75):
@@ -143,38 +114,36 @@ def test_frames_are_read_ahead_within_a_bound_in_both_directions():
     assert ReadAhead(lambda k: None, 10**12).capacity == 3
 
 
-def test_playing_forward_and_backward_shows_the_frames_of_the_file(tmp_path):
+def test_playing_forward_and_backward_shows_the_frames_of_the_file(recorded):
     frames = cloud(20, frames=30)
-    with Trajectory(record(tmp_path / "run.h5", frames)) as run:
-        recording = RecordedSource(run)
-        for at in (*np.arange(0, 29, 0.7), *np.arange(29, 0, -0.9), 12, 5, 28):
-            moment = recording.moment(float(at))
-            np.testing.assert_array_equal(moment.first.position, frames[int(at)][0].astype("f4"))
-            if at % 1:
-                np.testing.assert_array_equal(moment.second.velocity, frames[int(at) + 1][1].astype("f4"))
-            assert not recording.waiting(float(at))
-        recording.close()
+    recording = recorded(*frames)
+    for at in (*np.arange(0, 29, 0.7), *np.arange(29, 0, -0.9), 12, 5, 28):
+        moment = recording.moment(float(at))
+        np.testing.assert_array_equal(moment.first.position, frames[int(at)][0].astype("f4"))
+        if at % 1:
+            np.testing.assert_array_equal(moment.second.velocity, frames[int(at) + 1][1].astype("f4"))
+        assert not recording.waiting(float(at))
+    recording.close()
 
 
-def test_the_clock_of_a_window_waits_for_the_disk(tmp_path):
+def test_the_clock_of_a_window_waits_for_the_disk(recorded):
     disk = threading.Event()
-    with Trajectory(record(tmp_path / "run.h5", cloud(20, frames=30))) as run:
-        recording = RecordedSource(run)
-        read = recording._ahead._read
-        recording._ahead._read = lambda k: (disk.wait(10), read(k))[1] if k > 2 else read(k)
-        playback = Playback(30, 10, source=recording)
-        for _ in range(8):  # 0.5 frames each: frame 3 can't be had
-            recording.moment(playback.at)
-            while recording._ahead.waiting(1) or recording._ahead.waiting(2):
-                time.sleep(0.001)
-            playback.advance(0.05)
-        assert playback.at == 2.0
-        disk.set()
-        while recording.waiting(2.5):
-            time.sleep(0.01)
+    recording = recorded(*cloud(20, frames=30))
+    read = recording._ahead._read
+    recording._ahead._read = lambda k: (disk.wait(10), read(k))[1] if k > 2 else read(k)
+    playback = Playback(30, 10, source=recording)
+    for _ in range(8):  # 0.5 frames each: frame 3 can't be had
+        recording.moment(playback.at)
+        while recording._ahead.waiting(1) or recording._ahead.waiting(2):
+            time.sleep(0.001)
         playback.advance(0.05)
-        assert playback.at == 2.5
-        recording.close()
+    assert playback.at == 2.0
+    disk.set()
+    while recording.waiting(2.5):
+        time.sleep(0.01)
+    playback.advance(0.05)
+    assert playback.at == 2.5
+    recording.close()
 
 
 def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
@@ -284,7 +253,7 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
         ("views: [3]", "must have keys"),
     ],
 )
-def test_a_wrong_camera_path_is_said_in_one_line(tmp_path, text, words):
+def test_invalid_camera_paths_are_refused(tmp_path, text, words):
     with pytest.raises(InputError, match=words) as raised:
         read_path(camera_path(tmp_path, text), Camera(), 1.0)
     assert "camera.yaml" in str(raised.value) and "\n" not in str(raised.value)
@@ -373,9 +342,7 @@ def test_a_picture_of_bodies_beyond_float32_is_drawn_without_warnings(egl, tmp_p
     for position, velocity in frames:
         position[3], velocity[4] = 3e38, 1e38
     arguments = ["view", record(tmp_path / "far.h5", frames), "--screenshot", tmp_path / "a.png", "--trail-frames", 2]
-    done = subprocess.run(
-        [sys.executable, "-m", "nbody", *map(str, arguments)], capture_output=True, text=True, cwd=ROOT
-    )
+    done = child("-m", "nbody", *arguments)
     assert done.returncode == 0 and "Warning" not in done.stderr and len(done.stderr.splitlines()) <= 2, done.stderr
     assert Image.open(tmp_path / "a.png").getextrema() != ((0, 0),) * 3
 
@@ -492,7 +459,7 @@ def test_an_interrupt_leaves_a_movie_that_plays(egl, run_file, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "gif", "webp", "png"])
-def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half(egl, run_file, tmp_path, capsys, suffix):
+def test_a_full_disk_ends_a_movie_and_leaves_no_partial_file(egl, run_file, tmp_path, capsys, suffix):
     if suffix == "mp4":
         pytest.importorskip("av")
     with files_end_at(4096):
@@ -502,7 +469,7 @@ def test_a_full_disk_is_said_in_one_line_and_leaves_nothing_half(egl, run_file, 
     assert suffix == "png" or not list(tmp_path.iterdir())
 
 
-def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, tmp_path, capsys, monkeypatch):
+def test_invalid_movie_options_are_refused_before_anything_is_drawn(run_file, tmp_path, refused, monkeypatch):
     one = record(tmp_path / "one.h5", cloud(5))
     text = tmp_path / "text.h5"
     text.write_text("not HDF5")
@@ -522,12 +489,9 @@ def test_what_is_wrong_about_a_movie_is_said_before_anything_is_drawn(run_file, 
         ((text, out), "not an HDF5 file"),
         ((tmp_path / "none.yaml", out), "there is no such file"),
     ):
-        assert movie(*arguments) == 2, arguments
-        lines = capsys.readouterr().err.strip().splitlines()
-        assert len(lines) == 1 and words in lines[0], lines
+        assert words in refused("movie", *arguments, "--size", "64x48"), arguments
     monkeypatch.setitem(sys.modules, "av", None)
-    assert movie(run_file, tmp_path / "a.mp4") == 2
-    assert "[movie]'" in capsys.readouterr().err
+    assert "[movie]'" in refused("movie", run_file, tmp_path / "a.mp4")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["one.h5", "text.h5"]
 
 

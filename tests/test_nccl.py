@@ -9,7 +9,7 @@ import pytest
 import test_ranks
 from pretended_team import run_ranks
 
-from nbody import doctor, gpu
+from nbody import compute, doctor
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.parallel import Alone, nccl
@@ -124,7 +124,7 @@ def test_ranks_get_the_mark_of_rank_0_and_wait_until_a_call_is_made(bindings):
     assert bindings._polled == polled + 3
 
 
-def test_an_error_of_nccl_is_one_line_that_says_how_to_go_on_without(bindings):
+def test_an_error_of_nccl_says_how_to_go_on_without(bindings):
     made = nccl.connected(Answers("2.28.9", "2.28.9"))
     bindings.refused = "invalid usage"
     with pytest.raises(
@@ -137,14 +137,14 @@ def test_an_error_of_nccl_is_one_line_that_says_how_to_go_on_without(bindings):
 
 
 def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
     [found] = doctor._nccl()
     assert found.state == doctor.GOOD and "NCCL 2.28.9" in found.text
     monkeypatch.setenv(nccl.SWITCH, "0")
     [found] = doctor._nccl()
     assert found.state == doctor.MISSING and "through host memory (NBODY_NCCL=0)" in found.text
     assert "[nccl13]" in found.remedy
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "no driver")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "no driver")
     assert not list(doctor._nccl())
 
 
@@ -178,7 +178,7 @@ def test_ranks_with_gpus_that_do_not_divide_few_bodies_say_so(size, engine, divi
 )
 def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precision, count):
     """Through NCCL, if it is installed, and through host memory."""
-    if gpu.device_count() < 2:
+    if compute.device_count() < 2:
         pytest.skip("needs two GPUs")
     run = ["-m", "nbody", "run", "plummer", "--particles", str(count), "--steps", "6", "--every", "3", "--quiet"]
     run += ["--engine", engine, "--precision", precision, "-o"]

@@ -1,8 +1,4 @@
-"""Observables of a run on a GPU: in Numba's simulator, in a process of its own that the last test starts, and on a card."""
-
-import os
-import subprocess
-import sys
+"""Observables of a run on a GPU: in Numba's simulator and on a card."""
 
 import numpy as np
 import pytest
@@ -11,19 +7,15 @@ from conftest import random_bodies
 import nbody
 from nbody.diagnostics import escapers, local_density
 from nbody.diagnostics.observables import OBSERVABLES, columns_of, measured
-from nbody.gpu import SIMULATED
 from nbody.particles import Particles
-
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
-card = pytest.mark.skipif(SIMULATED, reason="for a card")
 
 ROUNDING = {np.float32: 4e-6, np.float64: 1e-13}
 """ρ ~ d⁻³ of a distance whose coordinates have some three roundings."""
 
 
 def density_on_device(bodies: Particles, real: type) -> np.ndarray:
+    from nbody.compute import cuda
     from nbody.diagnostics.gpu_density import DeviceDensity
-    from nbody.gpu import cuda
 
     position, body = np.zeros((bodies.count, 3), real), np.zeros((bodies.count, 4), real)
     position[:, : bodies.dimensions], body[:, 3] = bodies.position, bodies.mass
@@ -71,19 +63,18 @@ def check_run(precision: str, count: int, steps: int, **keys) -> None:
     assert 0 < seen[-1][0]["escapers"] == escapers(final, potential=phi) < count
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("count,dimensions,real", [(7, 3, np.float64), (300, 2, np.float32)])
 def test_the_simulator_finds_the_neighbours(count, dimensions, real):
     check_density(exact(random_bodies(count, dimensions), real), real)
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_simulated_run_records_what_its_frames_give():
     check_run("float64", 40, 1)
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("count", [7, 128, 1000, 20480, 200_001])
@@ -92,7 +83,6 @@ def test_the_device_finds_the_neighbours(count, dimensions, real):
 
 
 @pytest.mark.gpu
-@card
 def test_the_neighbours_do_not_depend_on_the_unit_of_length_nor_on_the_place():
     """A cluster with bodies far out; in metres, whose squares overflow float32; a second one that is far away."""
     sphere = nbody.plummer(30000, seed=4)
@@ -103,12 +93,11 @@ def test_the_neighbours_do_not_depend_on_the_unit_of_length_nor_on_the_place():
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_order_of_the_tiles_changes_no_bit(precision):
     """The keys' scale and centre are those of the start, and determine the order."""
+    from nbody.compute import cuda
     from nbody.diagnostics.gpu_density import DeviceDensity
-    from nbody.gpu import cuda
 
     real = np.dtype(precision).type
     bodies, found = exact(random_bodies(5000), real), []
@@ -125,7 +114,6 @@ def test_the_order_of_the_tiles_changes_no_bit(precision):
 
 
 @pytest.mark.gpu
-@card
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_run_on_the_device_records_what_its_frames_give(precision):
     """Its steps and columns are replayed as graphs."""
@@ -133,7 +121,6 @@ def test_a_run_on_the_device_records_what_its_frames_give(precision):
 
 
 @pytest.mark.gpu
-@card
 def test_a_run_with_observables_has_the_same_bits_twice_and_after_a_resume(tmp_path):
     from nbody.run.resume import resume
     from nbody.trajectory import first_difference
@@ -145,12 +132,3 @@ def test_a_run_with_observables_has_the_same_bits_twice_and_after_a_resume(tmp_p
     resume(tmp_path / "part.h5", steps=64, notify=lambda line: None).run()
     assert first_difference(tmp_path / "one.h5", tmp_path / "two.h5") is None
     assert first_difference(tmp_path / "one.h5", tmp_path / "part.h5") is None
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_observables_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

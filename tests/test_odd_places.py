@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import child
 
 from nbody.errors import InputError
 from nbody.trajectory import check_output
@@ -38,10 +38,8 @@ PLACES = {
 
 def nbody(*arguments, **more):
     """The command, in a process of its own."""
-    more = {"stdout": subprocess.PIPE, "env": {}} | more
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | more.pop("env")
-    command = [sys.executable, "-m", "nbody", *arguments]
-    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=120, **more)
+    more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+    return child("-m", "nbody", *arguments, capture_output=False, **more)
 
 
 @pytest.fixture
@@ -101,9 +99,7 @@ def test_code_in_the_current_folder_is_not_executed(tmp_path, arguments):
         "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.1, steps: 1}\nengine: reference\n"
         "precision: float64\n"
     )
-    command = [sys.executable, "-P", "-m", "nbody", *arguments]  # as the installed script imports
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = child("-P", "-m", "nbody", *arguments, cwd=tmp_path)  # as the installed script imports
     assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
     assert done.returncode == (0 if arguments[0] in ("doctor", "sweep") else 2), done.stderr
 
@@ -113,7 +109,7 @@ def test_code_in_the_current_folder_is_not_executed(tmp_path, arguments):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["doctor", "--json"]], ids=" ".join)
-def test_a_standard_output_on_a_full_disk_is_one_line_and_exit_code_1(arguments):
+def test_a_standard_output_on_a_full_disk_ends_with_exit_code_1(arguments):
     with open("/dev/full", "w") as full:
         done = nbody(*arguments, stdout=full)
     assert done.returncode == 1
@@ -160,18 +156,7 @@ def test_a_process_that_may_open_few_files_says_so(folder, command, most):
 
 @pytest.mark.parametrize("integrator,code", [("leapfrog", 0), ("ias15", 2)])
 def test_without_a_compiler_the_reference_runs_and_what_is_compiled_is_refused(folder, integrator, code):
-    options = [
-        "--engine",
-        "reference",
-        "--precision",
-        "float64",
-        "--integrator",
-        integrator,
-        "--steps",
-        "1",
-        "--every",
-        "1",
-    ]
+    options = f"--engine reference --precision float64 --integrator {integrator} --steps 1 --every 1".split()
     done = nbody("run", "kepler", "-q", *options, env={"NUMBA_DISABLE_JIT": "1"})
     assert done.returncode == code, done.stderr
     assert code == 0 or ("NUMBA_DISABLE_JIT forbids it" in done.stderr and done.stderr.count("\n") == 1)
@@ -180,7 +165,7 @@ def test_without_a_compiler_the_reference_runs_and_what_is_compiled_is_refused(f
 # --- A picture's name -------------------------------------------------------------------------------
 
 
-def test_a_picture_has_a_name_on_one_line():
+def test_a_picture_name_with_a_line_break_is_refused():
     from nbody.viewer.screenshot import check_picture
 
     with pytest.raises(InputError, match=r"--screenshot a\\nb\.png: a line break"):

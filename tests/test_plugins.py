@@ -1,13 +1,13 @@
 """The example of PLUGINS.md, installed: its engine and its generator are used by name, listed, and examined."""
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import child
 
 import nbody
 from nbody import doctor
@@ -75,10 +75,6 @@ def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys)
 
 
 def test_no_package_is_searched_while_only_names_of_nbody_are_used():
-    code = """
-import sys, nbody
-nbody.plummer(8)
-from nbody.forces import ENGINES
-ENGINES.load("cpu"), ENGINES.listing(), list(ENGINES)
-print("plugins" in vars(ENGINES))"""
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    code = "import nbody; from nbody.forces import ENGINES; nbody.plummer(8); "
+    code += "ENGINES.load('cpu'), ENGINES.listing(), list(ENGINES); print('plugins' in vars(ENGINES))"
+    assert child("-c", code).stdout == "False\n"

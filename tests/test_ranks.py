@@ -212,7 +212,7 @@ def test_a_rank_that_hangs_is_named_and_ends_the_run(tmp_path, case):
     assert code not in (0, None) and "has waited 1 s for rank 1;" in messages
 
 
-def test_ranks_with_different_scenarios_are_refused_with_one_line(whole, tmp_path):
+def test_ranks_with_different_scenarios_are_refused(whole, tmp_path):
     other = [":", "-n", "1", sys.executable, "-m", "nbody", "run", whole[1], "--dt", "0.02", "-o", tmp_path / "run.h5"]
     code, _, messages = together(1, "-m", "nbody", "run", whole[1], "-o", tmp_path / "run.h5", *other)
     assert code == 2 and messages.count("\n") == 1 and "differ in integrator" in messages
@@ -286,8 +286,8 @@ class Cards(Hosts):
 
 def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
     card = SimpleNamespace(name="H200", multiprocessors=132, memory_total=1 << 37)
-    monkeypatch.setattr("nbody.gpu.facts", lambda: card, raising=False)
-    monkeypatch.setattr("nbody.gpu.uuid", lambda: "", raising=False)
+    monkeypatch.setattr("nbody.compute.facts", lambda: card, raising=False)
+    monkeypatch.setattr("nbody.compute.uuid", lambda: "", raising=False)
     engine, hosts = SimpleNamespace(can=SimpleNamespace(device="gpu")), ["a", "b", "a"]
     require_same_machines(Cards(1, hosts, [("a", "1"), ("b", "1"), ("a", "2")]), engine, dict)
     with pytest.raises(InputError, match="ranks 0 and 2 have the same GPU of host a; start as many ranks"):
@@ -323,7 +323,7 @@ def test_open_mpi_is_not_started_by_a_srun_that_it_can_not_ask(environment, know
         _check_pmi(launcher.JobLaunch("srun", 0, 4), mpi, environment)
 
 
-def test_an_exchange_with_a_dead_rank_is_one_line():
+def test_an_exchange_with_a_dead_rank_ends_the_run():
     from nbody.parallel.mpi import MpiTeam
 
     ranks = object.__new__(MpiTeam)
@@ -342,6 +342,6 @@ def test_an_exchange_with_a_dead_rank_is_one_line():
         (["info", "plummer"], "works in one process"),
     ],
 )
-def test_what_one_process_does_is_refused_with_one_line(options, reason, tmp_path):
+def test_commands_for_one_process_are_refused_under_ranks(options, reason, tmp_path):
     code, _, messages = together(2, "-m", "nbody", *options)
     assert code == 2 and messages.count("\n") == 1 and reason in messages

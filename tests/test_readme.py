@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nbody import gpu
+from nbody import compute
 from nbody.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +72,7 @@ def folder(made, tmp_path, monkeypatch):
 @pytest.mark.parametrize("command,comment", [marked(*each) for each in COMMANDS])
 def test_a_command_of_the_readme_works_as_written(command, comment, folder, capfd):
     needs_gpu = comment.strip().startswith("[GPU]")
-    if needs_gpu and not gpu.why_unavailable():
+    if needs_gpu and not compute.why_unavailable():
         pytest.skip("there is a GPU, and a million particles are too many for a test")
     for part in command.split("&&"):
         part = part.strip()

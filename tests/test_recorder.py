@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ENVIRONMENT, ROOT
 
 from nbody.errors import RunFailed
 from nbody.run.recorder import Moment, Recorder
@@ -18,8 +17,6 @@ from nbody.run.signals import stop_on_signals
 from nbody.state import Snapshot
 from nbody.state.sums import SUMS
 from nbody.trajectory import Trajectory
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 class SlowSink:
@@ -178,29 +175,13 @@ def test_a_disk_that_can_not_end_the_recording_is_told():
         recorder.close()
 
 
-HANGING_DISK = textwrap.dedent("""
-    import os, sys, time
-    from nbody.trajectory.framefile import FrameFile
-    sync = FrameFile.sync
-    def hang(file):
-        if file.commit["frames"][0] > 2:
-            print("hanging", flush=True)
-            time.sleep(60)
-        sync(file)
-    FrameFile.sync = hang
-    from nbody.cli import main
-    sys.exit(main(sys.argv[1:]))
-""")
-
-
 def test_three_times_control_c_ends_a_run_whose_disk_hangs_and_its_frames_are_whole(tmp_path):
     (tmp_path / "run.yaml").write_text(
         "initial: {generator: plummer, particles: 16}\ngravity: {softening: plummer, length: 0.05}\n"
         "integrator: {dt: 0.001, steps: 100000000}\nengine: cpu\nrecord: {every: 1000}\ncheckpoint: {minutes: 0.001}\n"
     )
-    command = [sys.executable, "-c", HANGING_DISK, "run", "run.yaml", "-o", "run.h5"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [sys.executable, ROOT / "tests/programs/hanging_disk.py", "run", "run.yaml", "-o", "run.h5"]
+    run = subprocess.Popen(command, cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert run.stdout.readline() == b"hanging\n"
     begun = time.perf_counter()
     for _ in range(3):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nbody.errors import InputError
-from nbody.fields.post_newtonian_kernel import add_energies, add_forces
+from nbody.fields.post_newtonian import add_energies, add_forces
 from nbody.initial.solar import GAUSS2
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
@@ -236,7 +236,7 @@ precision: float64
         ("fields:", "gravity: {softening: plummer, length: 0.1}\nfields:", "3: gravity.softening: post_newtonian is"),
     ],
 )  # fmt: skip
-def test_what_relativity_cannot_serve_is_refused_in_one_line(old, new, line):
+def test_runs_that_relativity_does_not_support_are_refused(old, new, line):
     assert old in TEXT
     with pytest.raises(InputError) as caught:
         Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))

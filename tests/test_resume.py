@@ -229,7 +229,7 @@ def test_a_rerun_has_the_same_bits_and_a_changed_file_is_told(tmp_path):
     assert first_difference(path, other) is not None
 
 
-def test_what_the_bits_rest_on_is_compared_and_a_difference_is_one_line(tmp_path, monkeypatch):
+def test_a_resume_on_a_different_machine_warns_that_bits_may_differ(tmp_path, monkeypatch):
     path = simulate(tmp_path / "run.h5")
     monkeypatch.setattr("nbody.machine.simd_level", lambda: "AVX9")
     lines = []

@@ -85,7 +85,7 @@ def test_times_of_a_scheme_with_fixed_steps_are_steps():
         ("scheme: leapfrog, eta: 0.1, steps: 9, dt: 1", "every: 1", "integrator.eta: unknown key"),
     ],
 )  # fmt: skip
-def test_times_and_steps_that_do_not_fit_are_one_line(integrator, record, line):
+def test_times_and_steps_that_do_not_fit_are_refused(integrator, record, line):
     with pytest.raises(InputError) as error:
         plan(scenario(integrator, record))
     assert line in str(error.value)
@@ -94,7 +94,7 @@ def test_times_and_steps_that_do_not_fit_are_one_line(integrator, record, line):
 @pytest.mark.parametrize(
     "engine,line", [("{nmae: cpu}", "run.yaml:5: engine.nmae: unknown key"), ("{name: cpu, thta: 1}", "engine.thta")]
 )
-def test_an_engines_option_that_does_not_exist_is_one_line(engine, line):
+def test_unknown_options_of_an_engine_are_refused(engine, line):
     with pytest.raises(InputError, match=line):
         plan(scenario("dt: 0.125, steps: 8", engine=engine))
 
@@ -184,7 +184,7 @@ def test_bodies_on_which_no_force_acts_at_first_do_not_stop_an_adaptive_run():
     assert Simulation(chosen, particles=bodies).run().time == 0.1
 
 
-def test_an_end_before_the_bodies_time_is_one_line():
+def test_an_end_before_the_time_of_the_bodies_is_refused():
     late = Particles([1.0, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3)), time=5.0)
     for integrator in (HERMITE, "dt: 0.125, end: 0.5"):
         with pytest.raises(InputError, match="is before the time of the bodies, 5; give a later one"):

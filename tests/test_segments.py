@@ -198,8 +198,7 @@ def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
 
 
 @pytest.mark.parametrize(
-    ("precision", "gravity"),
-    [pytest.param("float64", NEWTON, marks=pytest.mark.campaign), ("float32", SOFTENED)],
+    ("precision", "gravity"), [pytest.param("float64", NEWTON, marks=pytest.mark.campaign), ("float32", SOFTENED)]
 )
 def test_the_tree_gives_the_same_bits_on_any_ranks(precision, gravity, all_divided):
     """All bodies twice (first with a geometric criterion), the potential, then some of the bodies."""

@@ -3,12 +3,8 @@
 import errno
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +12,10 @@ from stepping import after_steps
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import RunFailed
+from nbody.integrators.integrator import Motion
 from nbody.run.resume import resume
 from nbody.run.signals import stop_on_signals
 from nbody.trajectory.framefile import FrameFile
-
-ROOT = Path(__file__).resolve().parents[1]
 
 PLUMMER = """
 initial: {generator: plummer, particles: 256, seed: 3}
@@ -69,12 +64,14 @@ def test_the_same_scenario_gives_the_same_bits_twice_and_however_often_it_is_rec
         assert np.array_equal(velocity, ends[0][1])
 
 
-FRAMES_OF_A_STATE = textwrap.dedent("""
-    import numpy as np
-    from nbody import Scenario, Simulation
-    from nbody.integrators.integrator import Motion
+@pytest.mark.simulated
+@pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
+def test_frames_leave_a_simulated_gpu_in_order_and_whole(integrator):
+    """Sixteen at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
+    text, found = PLUMMER.replace("plummer, particles: 256", "lecture, particles: 20"), []
+    text = text.replace("0.05", "0.05, dimensions: 2")
     for engine in ("cpu", "gpu-global"):
-        run = Simulation(Scenario.load("run.yaml").override(engine=engine))
+        run = Simulation(scenario(text, engine=engine, integrator=integrator, dt=0.0001))
         moments = []
         for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
             motion = Motion(run.engine, run.state)
@@ -86,18 +83,7 @@ FRAMES_OF_A_STATE = textwrap.dedent("""
         ends = run.state.arrays()
         columns = ("body", "velocity") if "body" in ends else ("position", "velocity")
         ends = np.stack([ends[name][:, :2] for name in columns])  # with all the moves that were asked for
-        np.savez(engine, *(np.stack(each) for each in zip(*moments)), ends)
-""")
-
-
-@pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
-def test_frames_leave_a_simulated_gpu_in_order_and_whole(tmp_path, integrator):
-    """Sixteen at a time and fewer: the positions, velocities and sums that the CPU has, to rounding."""
-    text = PLUMMER.replace("plummer, particles: 256", "lecture, particles: 20").replace("0.05", "0.05, dimensions: 2")
-    (tmp_path / "run.yaml").write_text(text.replace("leapfrog, dt: 0.0078125", f"{integrator}, dt: 0.0001"))
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}
-    subprocess.run([sys.executable, "-c", FRAMES_OF_A_STATE], cwd=tmp_path, env=environment, check=True)
-    found = [np.load(tmp_path / f"{engine}.npz").values() for engine in ("cpu", "gpu-global")]
+        found.append([*(np.stack(each) for each in zip(*moments, strict=True)), ends])
     for cpu, gpu, shape in zip(*found, [(44, 20, 3), (44, 20, 3), (44, 8), (2, 20, 2)], strict=True):
         assert gpu.shape == shape and len(np.unique(gpu.reshape(len(gpu), -1), axis=0)) == len(gpu)
         np.testing.assert_allclose(gpu, cpu, rtol=1e-9, atol=1e-9 * np.abs(cpu).max())
@@ -232,13 +218,8 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now.at)
     clock, state, rates = progress.Clock(), SimpleNamespace(progress=SimpleNamespace(wait=lambda soon: None)), []
     assert clock.due() and clock.steps_per_heartbeat() == 1
-    for at, steps in (
-        (5.0, 1),
-        (5.25, 2),
-        (6.0, 9),
-        (6.5, 19),
-        (8.0, 49),
-    ):  # compiled; one step; graphs recorded; at its pace
+    # compiled; one step; graphs recorded; at its pace
+    for at, steps in ((5.0, 1), (5.25, 2), (6.0, 9), (6.5, 19), (8.0, 49)):
         now.at = at
         clock.look(steps, state)
         rates.append(clock.steps_per_s)

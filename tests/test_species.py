@@ -46,7 +46,7 @@ def test_bodies_are_one_species_without_a_name_unless_they_say_more():
         ([0, 1, 10**15], ("",), "species of particle 1 .* and there are 1"),
     ],
 )
-def test_wrong_species_are_one_line(species, names, says):
+def test_invalid_species_are_refused(species, names, says):
     with pytest.raises(InputError, match=says) as caught:
         Particles(np.ones(3), np.eye(3), np.eye(3), species=species, species_names=names).check()
     assert "\n" not in str(caught.value)

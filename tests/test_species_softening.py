@@ -6,7 +6,7 @@ from conftest import random_bodies
 from samples import made
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, gpu
+from nbody import Scenario, Simulation, Trajectory, compute
 from nbody.errors import InputError
 from nbody.exchange.export import export
 from nbody.forces import ENGINES
@@ -19,8 +19,7 @@ from nbody.run.resume import resume
 from nbody.state import Column, Outputs
 from nbody.trajectory import first_difference
 from nbody.viewer.display.body import facts
-from nbody.viewer.picture.colours.quantity import ShownBodies
-from nbody.viewer.picture.colours.surroundings import potential
+from nbody.viewer.picture.quantities import potential
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -173,7 +172,7 @@ def test_the_lengths_are_stored_and_a_resumed_run_has_the_same_bits(tmp_path):
         source = RecordedSource(run)
         frame = source.past(source.frames - 1)
         assert facts(source, ShownMoment(frame), 3).potential == pytest.approx(phi[3], rel=1e-5)
-        assert potential(ShownBodies(source, frame))[3] == pytest.approx(-phi[3], rel=1e-5)
+        assert potential(source, frame)[3] == pytest.approx(-phi[3], rel=1e-5)
         eps = export(run, tmp_path / "two.tipsy")[0].read_bytes()
         halo = np.frombuffer(eps[32:], np.dtype((">f4", 9)))[:, 7]
         assert halo == pytest.approx(np.where(final.species == 0, 0.05, 0.2))
@@ -221,7 +220,7 @@ def test_python_takes_a_mapping_for_a_softening():
         ("float64", "mixed", "it computes in float32 or float64, not in mixed; choose --precision float32 or float64"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line(old, new, line):
+def test_invalid_softening_lengths_are_refused(old, new, line):
     assert TEXT.count(old) == 1
     with pytest.raises(InputError) as error:
         Simulation(scenario(TEXT.replace(old, new)))
@@ -244,14 +243,14 @@ def test_rebound_and_its_one_length(tmp_path):
 
 
 def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "none here")
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "none here")
     several = law_of("plummer")
 
     def auto(particles, **asked):
         return choose("auto", Problem(several, "float32", particles, **asked)).name
 
     assert auto(1000) == "cpu"
-    monkeypatch.setattr(gpu, "why_unavailable", lambda: "")
-    monkeypatch.setattr(gpu, "facts", lambda: gpu.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(compute, "why_unavailable", lambda: "")
+    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
     assert auto(1000) == auto(20480) == "gpu-symmetric"
     assert auto(1000, outputs=Outputs.JERK) == "cpu"

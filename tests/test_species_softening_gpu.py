@@ -1,8 +1,4 @@
-"""Softening per species on a GPU: in Numba's simulator, in a process of its own that the last test starts, and on a card."""
-
-import os
-import subprocess
-import sys
+"""Softening per species on a GPU: in Numba's simulator and on a card."""
 
 import numpy as np
 import pytest
@@ -10,11 +6,8 @@ from test_species_softening import EPS, bodies_of, evaluated, law_of, scenario
 
 from nbody.forces.direct import gpu_symmetric
 from nbody.forces.direct.gpu_triangle import PairTiling
-from nbody.gpu import SIMULATED
 from nbody.run.simulation import Simulation
 from nbody.state import Outputs
-
-simulated = pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 
 
 def check(softening, precision, dimensions, count, engine="gpu-tiled", massless=0.2):
@@ -37,7 +30,7 @@ def check_run(steps, **options):
     assert np.abs(ends[0] - ends[1]).max() < 1e-11
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "softening,precision,dimensions,count",
     [("plummer", "float32", 3, 259), ("spline", "float64", 2, 40)],  # a full tile and a ragged one; one that is ragged
@@ -46,20 +39,19 @@ def test_the_simulator_computes_what_the_referee_does(softening, precision, dime
     check(softening, precision, dimensions, count)
 
 
-@simulated
+@pytest.mark.simulated
 @pytest.mark.parametrize("massless", [0.0, 0.5])
 def test_each_pair_once_has_the_larger_length_too(monkeypatch, massless):
     monkeypatch.setattr(gpu_symmetric, "tiling_for", lambda *of: PairTiling(1, 1))
     check("spline", "float64", 3, 40, "gpu-symmetric", massless)
 
 
-@simulated
+@pytest.mark.simulated
 def test_a_simulated_run_is_the_referees():
     check_run(2)
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(SIMULATED, reason="for a card")
 @pytest.mark.parametrize("softening", ["plummer", "spline"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -70,7 +62,6 @@ def test_the_device_agrees_with_the_referee(softening, precision, dimensions, co
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(SIMULATED, reason="for a card")
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("massless", [0.0, 0.5])
 def test_each_pair_once_in_large_tiles(precision, massless):
@@ -78,7 +69,6 @@ def test_each_pair_once_in_large_tiles(precision, massless):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(SIMULATED, reason="for a card")
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-symmetric"])
 def test_the_potential_changes_no_bit_of_the_forces(precision, engine):
@@ -89,16 +79,6 @@ def test_the_potential_changes_no_bit_of_the_forces(precision, engine):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(SIMULATED, reason="for a card")
 def test_a_run_on_the_device_is_the_referees():
     pytest.importorskip("astropy")  # the scenario has units
     check_run(40)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is the simulator's process")
-def test_the_simulator_finds_softening_per_species_right():
-    command = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert " passed" in ran.stdout

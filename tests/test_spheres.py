@@ -8,14 +8,13 @@ import pytest
 from samples import energies, largest_gap, made
 
 from nbody.diagnostics import density_centre, lagrangian_radii, local_density
-from nbody.diagnostics.density import NEIGHBOURS
+from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.errors import InputError
 from nbody.initial.eddington import sphere
 from nbody.initial.energy import ALL_PAIRS, potential_energy
 from nbody.initial.formula import compiled
-from nbody.initial.king import king_model
 from nbody.initial.masses import KROUPA, SALPETER, power_law
-from nbody.initial.nfw import _model as nfw_model
+from nbody.initial.spheres import king_model, nfw_model
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 
@@ -303,7 +302,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
         ("hernquist", {"radus": 1}, r"initial.radus: unknown key \(did you mean 'radius'\?\)"),
     ],
 )
-def test_wrong_parameters_are_one_line(generator, own, says):
+def test_invalid_parameters_are_refused(generator, own, says):
     with pytest.raises(InputError, match=says) as caught:
         made(generator, 10, **own)
     assert "\n" not in str(caught.value)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 import zlib
@@ -14,8 +13,11 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from conftest import ENVIRONMENT, ROOT
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, RunFailed
+from nbody.machine import provenance
 from nbody.particles import Particles
 from nbody.trajectory import (
     Frame,
@@ -28,9 +30,7 @@ from nbody.trajectory import (
     required_bytes,
 )
 from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.lock import lock_path
-from nbody.trajectory.provenance import collect_provenance
-from nbody.trajectory.records import OBSERVABLES
+from nbody.trajectory.output_path import lock_path
 
 TEXT = "name: été\n# as the user wrote it\n"
 
@@ -44,7 +44,7 @@ def bodies(count: int = 37, dimensions: int = 3) -> Particles:
 
 def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
     """Frame ``k``: every number in it tells which frame it is."""
-    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in OBSERVABLES.items()}
+    values = {name: (k + 0.5) * np.ones(width) if width > 1 else float(k) for name, width in ALWAYS.items()}
     return Frame(
         10 * k, 0.1 * k, (particles.position + k).astype(dtype), (particles.velocity - k).astype(dtype), values
     )
@@ -53,13 +53,7 @@ def moment(k: int, particles: Particles, dtype: str = "float32") -> Frame:
 def record(path, frames: int = 5, planned: int | None = None, dimensions: int = 3, dtype: str = "float32", **options):
     """Record ``frames`` frames and close. Returns the particles."""
     particles = bodies(dimensions=dimensions)
-    header = RunHeader(
-        planned or frames,
-        dtype,
-        TEXT,
-        {"name": "été"},
-        collect_provenance(seed=7, engine="cpu"),
-    )
+    header = RunHeader(planned or frames, dtype, TEXT, {"name": "été"}, provenance(seed=7, engine="cpu"))
     with TrajectoryWriter(path, particles, header, **options) as writer:
         for k in range(frames):
             writer.append(moment(k, particles, dtype))
@@ -126,10 +120,7 @@ def test_a_run_that_ends_early_shows_only_the_frames_it_has(tmp_path):
 
 def test_an_error_during_the_run_leaves_a_stopped_file_and_is_itself_raised(tmp_path):
     particles = bodies()
-    with (
-        pytest.raises(ZeroDivisionError),
-        TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(5)) as writer,
-    ):
+    with pytest.raises(ZeroDivisionError), TrajectoryWriter(tmp_path / "run.h5", particles, RunHeader(5)) as writer:
         writer.append(moment(0, particles))
         raise ZeroDivisionError
     with Trajectory(tmp_path / "run.h5") as run:
@@ -192,18 +183,7 @@ def test_a_lock_that_another_process_made_meanwhile_is_left_to_it(tmp_path):
     assert lock_path(path).read_text() == "process 1 on elsewhere\n"
 
 
-def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path, monkeypatch):
-    def unsupported(fd, operation):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr("fcntl.flock", unsupported)
-    record(tmp_path / "run.h5", 2)
-    with Trajectory(tmp_path / "run.h5") as run:
-        assert run.complete and len(run) == 2
-    assert os.listdir(tmp_path) == ["run.h5"]
-
-
-def test_places_that_are_not_fit_for_a_file_are_refused_in_one_line(tmp_path, monkeypatch):
+def test_impossible_output_paths_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     for path, reason in (
@@ -438,34 +418,13 @@ def test_vtk_and_so_paraview_open_it(tmp_path):
 
 # --- While the run goes on ------------------------------------------------------------------------------------------
 
-POLLING = textwrap.dedent("""
-    import json, sys, h5py, numpy as np
-    from nbody.trajectory import Trajectory
-    path, seen, polls = sys.argv[1], 0, 0
-    with Trajectory(path) as run:
-        while True:
-            done = run.complete  # before the look: what is complete then is all there is
-            frames = run.refresh()
-            assert frames >= seen and len(run.time) == frames
-            for k in range(max(0, frames - 2), frames):
-                assert run.step[k] == 10 * k and run.frame(k).observables["kinetic_energy"] == k
-                assert (np.rint(run.position[k] - run.position[0]) == k).all()
-            with h5py.File(path) as file:  # as any other program would
-                position = file["particles/trajectory/position/value"]
-                assert len(position) >= frames and len(file["particles/trajectory/position/time"]) >= len(position)
-            seen, polls = frames, polls + 1
-            if done:
-                break
-        assert run.verify() == []
-    print(json.dumps([seen, polls]))
-""")
-
 
 def test_a_reader_polls_while_the_run_goes_on(tmp_path):
     particles, path, frames = bodies(), tmp_path / "run.h5", 3000
     with TrajectoryWriter(path, particles, RunHeader(frames)) as writer:
         writer.append(moment(0, particles))
-        reader = subprocess.Popen([sys.executable, "-c", POLLING, path], stdout=subprocess.PIPE)
+        command = [sys.executable, ROOT / "tests/programs/polling_reader.py", path]
+        reader = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
         for k in range(1, frames):
             writer.append(moment(k, particles))
             if k % 300 == 0:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -15,20 +14,20 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from conftest import ROOT, child
 
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.machine import provenance
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, foreign_file, layout
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout, sandbox
 from nbody.trajectory.contents import FOOTER, MAGIC, Contents, read_index
-from nbody.trajectory.foreign_file import ForeignFile
-from nbody.trajectory.provenance import collect_provenance
+from nbody.trajectory.sandbox import GuardedReader
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
-ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+LIBRARY = "nbody.trajectory.h5format:LibraryFile"
 DEEP = "[" * 3000 + "]" * 3000
 
 
@@ -37,7 +36,7 @@ def sound(tmp_path_factory):
     """A recording of 3 frames of 20 particles, with everything that a recording may hold."""
     path = tmp_path_factory.mktemp("sound") / "run.h5"
     x = np.arange(60.0).reshape(20, 3)
-    known = collect_provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
+    known = provenance(seed=2**63, engine="cpu", note="é", empty="", share=0.5)
     header = RunHeader(5, "float32", "name: été\n", {"name": "été"}, known, state_bytes=70_000)
     with TrajectoryWriter(path, Particles(np.ones(20), x, x), header) as writer:
         for k in range(3):
@@ -47,13 +46,18 @@ def sound(tmp_path_factory):
     return path
 
 
+def library_on(path) -> GuardedReader:
+    """The HDF5 library in its child process."""
+    return GuardedReader("the HDF5 library", LIBRARY, 10.0, str(path))
+
+
 def test_the_index_says_what_the_library_finds(sound):
     """Both lists of the same file: ours, made from memory when it was created, and the library's."""
     with open(sound, "rb") as raw:
         ours = Contents.of(read_index(raw.fileno()), sound)
-    foreign = ForeignFile(sound)
-    theirs = Contents.of(foreign.describe(), sound)
-    foreign.close()
+    library = library_on(sound)
+    theirs = Contents.of(library.ask("describe")[0], sound)
+    library.close()
     assert ours.observables == theirs.observables and set(ours.found) == set(theirs.found)
     recorded = {*layout.rows_per_frame(ours.observables), *layout.VIEWS}
     for name, mine in ours.found.items():
@@ -79,7 +83,7 @@ def test_reading_verifying_and_resuming_do_without_the_library(sound, tmp_path):
     )
     path = tmp_path / "run.h5"
     path.write_bytes(sound.read_bytes())
-    subprocess.run([sys.executable, "-c", code, path], env=ENVIRONMENT, check=True)
+    child("-c", code, path, check=True)
 
 
 def test_the_library_writes_nothing_to_the_disk(tmp_path):
@@ -170,14 +174,10 @@ FORGED = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_an_index_made_to_do_harm_is_one_line(sound, tmp_path, what):
+def test_an_index_made_to_do_harm_is_refused(sound, tmp_path, what):
     change, message = FORGED[what]
     path = tmp_path / "bad.h5"
-
-    def without_result(index):
-        change(index)
-
-    path.write_bytes(forged(sound, without_result))
+    path.write_bytes(forged(sound, lambda index: change(index) and None))
     with pytest.raises(InputError, match=message) as caught:
         Trajectory(path)
     assert "\n" not in str(caught.value)
@@ -229,8 +229,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkeypatch, what):
-    monkeypatch.setattr(foreign_file, "start", Forked)
+def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch, what):
+    monkeypatch.setattr(sandbox, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
     begun = time.perf_counter()
@@ -246,15 +246,13 @@ def test_a_structure_that_can_not_be_is_read_or_one_line(sound, tmp_path, monkey
 
 
 @pytest.mark.parametrize("command", ["info", "resume", "rerun", "view"])
-def test_a_newer_format_is_one_line_and_exit_code_2(sound, tmp_path, capsys, command):
+def test_a_newer_format_is_refused(sound, tmp_path, refused, command):
     path = tmp_path / "new.h5"
     path.write_bytes(sound.read_bytes())
     with h5py.File(path, "r+") as file:
         file["nbody"].attrs[layout.VERSION] = 99
-    assert main([command, str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"is written in format version 99, and this nbody reads up to {layout.FORMAT_VERSION}; update nbody" in said
+    line = f"is written in format version 99, and this nbody reads up to {layout.FORMAT_VERSION}; update nbody"
+    assert line in refused(command, path)
 
 
 def test_a_newer_format_is_refused_by_its_index_too(sound, tmp_path):
@@ -279,7 +277,7 @@ def version1(tmp_path):
 def test_a_file_of_version_1_is_read_resumed_and_made_again(version1, tmp_path):
     with Trajectory(version1) as run:
         assert (len(run), run.status, run.planned, run.verify()) == (7, "stopped", 11, [])
-        assert list(run.widths) == list(contents.OBSERVABLES) and run.scenario_text.startswith("name: version 1")
+        assert list(run.widths) == list(contents.ALWAYS) and run.scenario_text.startswith("name: version 1")
         before = run.position[6]
     assert main(["rerun", str(version1), "--verify", "-q", "-o", str(tmp_path / "again.h5")]) == 0
     assert main(["resume", str(version1), "-q"]) == 0
@@ -318,41 +316,33 @@ def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
 @pytest.mark.parametrize(
     ("number", "says"), [(signal.SIGSEGV, "crashed on it, SIGSEGV"), (signal.SIGPROF, "does not finish reading it")]
 )
-def test_a_library_that_dies_on_a_file_is_one_line(sound, number, says):
-    foreign = ForeignFile(sound)
-    assert foreign.describe()["nbody"]["kind"] == "group"
-    os.kill(foreign._process.pid, number)
+def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
+    library = library_on(sound)
+    assert library.ask("describe")[0]["nbody"]["kind"] == "group"
+    os.kill(library.process.pid, number)
     with pytest.raises(ValueError, match=says):
-        foreign.describe()
-    foreign.close()
+        library.ask("describe")
+    library.close()
+
+
+def asked(sound, describe: str, memory: int, seconds: float = 10.0):
+    """The process of the library, asked to describe a file, with another function ``describe``."""
+    head = f"import sys; from nbody.trajectory import h5format, sandbox\n{describe}\nh5format.describe = describe"
+    code = f"{head}\nsandbox.serve('{LIBRARY}', {memory}, {seconds}, sys.argv[1])"
+    return child("-c", code, sound, input=json.dumps(["describe"]) + "\n", timeout=60)
 
 
 def test_a_library_that_does_not_end_is_ended(sound):
-    code = (
-        "import sys; from nbody.trajectory import hdf5_process as process\n"
-        "process.CPU_SECONDS = 0.2\n"
-        "def describe(*_):\n    while True: pass\n"
-        "process.describe = describe\n"
-        "process.serve(sys.argv[1], 2**33)"
-    )
-    command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
-    done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True)
+    done = asked(sound, "def describe(*_):\n    while True: pass", 2**33, seconds=0.2)
     assert done.returncode == -signal.SIGPROF
 
 
 def test_a_library_that_wants_all_memory_gets_an_error(sound):
-    code = (
-        "import sys, numpy; from nbody.trajectory import hdf5_process as process\n"
-        "process.describe = lambda *_: numpy.ones(2**30)\n"
-        "process.serve(sys.argv[1], 2**32)"
-    )
-    command, question = [sys.executable, "-c", code, sound], json.dumps(["describe"]).encode()
-    done = subprocess.run(command, env=ENVIRONMENT, input=question + b"\n", timeout=60, capture_output=True, check=True)
-    assert "MemoryError" in json.loads(done.stdout)["error"]
+    done = asked(sound, "def describe(*_): return [0] * 2**30", 2**32)
+    assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("count", ["40", pytest.param("16000", marks=pytest.mark.campaign)])
 def test_damaged_files_of_all_kinds_are_read_or_refused_by_every_command(count):
-    command = [sys.executable, ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1"]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=3000)
+    done = child(ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1", timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -44,7 +44,7 @@ def test_every_flipped_bit_of_a_frame_is_reported(tmp_path, count):
     assert damage.flip_bits(tmp_path, count) == count
 
 
-def test_a_full_disk_ends_a_run_in_one_line_with_its_frames_whole(tmp_path):
+def test_a_full_disk_ends_a_run_with_its_frames_whole(tmp_path):
     try:
         ends = damage.fill_disks(tmp_path, 12, spread=180_000)
     except OSError as error:

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import (
@@ -18,7 +19,6 @@ from nbody.trajectory import (
     state_bytes,
 )
 from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.records import OBSERVABLES
 
 STATE = {
     "position": np.random.default_rng(3).standard_normal((9, 4)).astype("f4"),
@@ -35,7 +35,7 @@ X = np.random.default_rng(4).standard_normal((9, 3))
 
 def frame(k: int) -> Frame:
     """Frame ``k``, unlike every other."""
-    return Frame(k, 0.1 * k, (X + k).astype("f4"), (X - k).astype("f4"), dict.fromkeys(OBSERVABLES, float(k)))
+    return Frame(k, 0.1 * k, (X + k).astype("f4"), (X - k).astype("f4"), dict.fromkeys(ALWAYS, float(k)))
 
 
 def recorded(path, frames: int, planned: int = 6, checkpoint_at: int | None = None):
@@ -155,7 +155,7 @@ def test_an_ended_run_that_was_only_not_closed_is_closed_by_going_on(tmp_path):
         assert run.complete and len(run) == 5
 
 
-def test_going_on_is_refused_in_one_line_where_it_can_not_be(tmp_path):
+def test_a_resume_that_is_impossible_is_refused(tmp_path):
     path = recorded(tmp_path / "run.h5", 3)
     with pytest.raises(InputError, match="holds no checkpoint to go on from"):
         read_checkpoint(path)

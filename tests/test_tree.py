@@ -337,7 +337,7 @@ def test_the_command_line_runs_a_tree(tmp_path, capsys):
     assert " bodies/s, excluding" in capsys.readouterr().out
 
 
-def test_an_accuracy_beyond_the_precision_is_refused_by_one_line():
+def test_an_accuracy_beyond_the_precision_is_refused():
     with pytest.raises(InputError, match="an accuracy of 2e-06 at best in float32"):
         CpuTreeEngine(Gravity(), "float32", TreeOptions(accuracy=1e-9))
 

@@ -1,9 +1,5 @@
 """The tree on the GPU: its errors against direct sums, and that it gives the same bits every time."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from compiled_forces import for_h200
@@ -11,9 +7,9 @@ from conftest import random_bodies
 from pretended_team import run_ranks
 
 import nbody
-from nbody import gpu
+from nbody import compute
 from nbody.fields.added import AddedFields
-from nbody.fields.point_mass import PointMass
+from nbody.fields.potentials import PointMass
 from nbody.forces import ENGINES, gpu_engine
 from nbody.forces.api import accelerations
 from nbody.forces.layers import layered
@@ -179,7 +175,7 @@ def test_the_same_bits_twice_and_from_a_graph_and_after_a_resume():
     state.invalidate()
     engine.evaluate(state)
     third, _ = state.values("acceleration", "potential")
-    graph = gpu.Graph(state.stream, lambda: (state.invalidate(), engine.evaluate(state)))
+    graph = compute.Graph(state.stream, lambda: (state.invalidate(), engine.evaluate(state)))
     state.restore(saved)
     graph.replay()
     replayed, _ = state.values("acceleration", "potential")
@@ -303,7 +299,6 @@ def test_leaves_grow_if_the_cells_do_not_fit():
     assert np.median(errors(state.values("acceleration")[0], a)) < 2 * ACCURACY
 
 
-@pytest.mark.skipif(gpu.SIMULATED, reason="needs the compiler")
 @pytest.mark.parametrize("law", [pytest.param("none", marks=pytest.mark.campaign), "plummer"])
 def test_all_numbers_of_a_walk_are_in_registers(law):
     """Those of order 4. A branch that divides a warp for all that the compiler knows, such as ``continue`` in the loop over
@@ -324,18 +319,10 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
     assert found.local == 0
 
 
-@pytest.mark.skipif(gpu.SIMULATED, reason="this is what starts the simulator")
-def test_the_kernels_in_the_simulator():
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "simulator_agrees"]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0 and "8 passed" in ran.stdout, ran.stdout + ran.stderr
-
-
+@pytest.mark.simulated
 def test_the_simulator_agrees_with_direct_sums():
     """Tiny: the kernels run as Python. Small leaves, groups and regions, so that every kind of interaction occurs. With
     massless bodies many cells have two equal masses, whose third moments are zero: the estimate must not trust that."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles = bodies(plummer(60), np.where(np.arange(60) % 3 == 0, 0.0, 1.0))
     a, _ = referee(particles)
     engine, state = tiny(particles)
@@ -352,11 +339,10 @@ def test_the_simulator_agrees_with_direct_sums():
     assert np.linalg.norm(particles.mass @ found) < 4 * 2.0**-24 * size
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
 def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(precision):
     """The library that sorts is not there: its memory is an estimate."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
 
     def memory_of(array):
         while array.base is not None:
@@ -373,10 +359,9 @@ def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(preci
     assert sum(taken.values()) == kind.memory(Problem(engine.gravity, precision, 5000)).own - Sort.bytes_needed(5000)
 
 
+@pytest.mark.simulated
 def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_have_no_room():
     """With just enough memory, neither overwrites the other. With a row less, all groups begin with the root."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles = bodies(plummer(33))
     for missing in (0, 1):
         engine, state = tiny(particles)
@@ -401,18 +386,17 @@ def tiny(particles, precision="float32", team=ALONE):
         return engine, engine.load(particles)
 
 
+@pytest.mark.simulated
 def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     """Runs of 16 bodies, so that groups and regions lie in the shares of two devices. All are the simulator's only one. What
     they count adds up to what one counts."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles, found = bodies(plummer(33)), set()
     a, phi = referee(particles)
     kind = ENGINES.load("gpu-tree")
     monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
     monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
-        monkeypatch.setattr(gpu, "devices_for", lambda *of, devices=devices: (0,) * devices)
+        monkeypatch.setattr(compute, "devices_for", lambda *of, devices=devices: (0,) * devices)
 
         def of_rank(team):
             engine, state = tiny(particles, "mixed", team)
@@ -432,10 +416,9 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     assert errors(found_a, a).max() < BOUND and np.allclose(found_phi, phi, rtol=BOUND)
 
 
+@pytest.mark.simulated
 def test_the_simulator_agrees_if_groups_are_walked_in_another_order():
     """Those with the largest costs first. A walk counts the costs for the next one; they change no bits."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     engine, state = tiny(bodies(plummer(60)))
     cells, found = state.workspace.cells, set()
     assert not cells.costs.copy_to_host().any()
@@ -459,10 +442,9 @@ def test_the_simulator_agrees_if_groups_are_walked_in_another_order():
     assert len({bits for bits, _ in found}) == 1 and len(found) == 2
 
 
+@pytest.mark.simulated
 def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     """Of 80 bodies one is at 1e6 times the size of the others: they have a tree of their own, of usual depth."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     particles = bodies(np.concatenate((plummer(79), [[1e6, 0, 0]])))
     a, phi = referee(particles)
     engine, state = tiny(particles)
@@ -484,10 +466,9 @@ def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     assert np.allclose(found_phi, phi[rows] - particles.mass[rows] / 0.02, rtol=BOUND)
 
 
+@pytest.mark.simulated
 def test_the_simulator_agrees_on_block_steps():
     """With the step of the direct engine on the CPU: the same lengths, and positions to the accuracy."""
-    if not gpu.SIMULATED:
-        pytest.skip("needs NUMBA_ENABLE_CUDASIM=1")
     system = nbody.plummer(24, seed=2)
     on_gpu, scheme = moved("gpu-tree", "leapfrog_block", system, 1 / 64, 1, eta=0.01)
     on_cpu, expected = moved("cpu", "leapfrog_block", system, 1 / 64, 1, eta=0.01)

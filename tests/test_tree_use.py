@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbody
-from nbody import Scenario, Simulation, Trajectory, cache
+from nbody import Scenario, Simulation, Trajectory
 from nbody.bench.forces import selection
 from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.suite import measure
@@ -18,6 +18,7 @@ from nbody.bench.forces.trees import crossings
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.cli import main
+from nbody.compute import cache
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
@@ -41,9 +42,9 @@ SCENARIO = {
 @pytest.fixture
 def timed(tmp_path, monkeypatch):
     """A machine without a GPU, on which the tree is faster from 8193 bodies on. Returns what was timed."""
-    monkeypatch.setattr("nbody.cache.file", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
-    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none here")
-    monkeypatch.setattr("nbody.gpu.SIMULATED", False)
+    monkeypatch.setattr("nbody.compute.cache.file", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
+    monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none here")
+    monkeypatch.setattr("nbody.compute.SIMULATED", False)
     calls = []
 
     def seconds(kind, asked):
@@ -201,15 +202,12 @@ def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(ti
         ({"accuracy": 1e-20}, "scheme 'leapfrog': it has an accuracy of 5e-07 at best in float32"),
         ({"accuracy": 1e-20, "engine": "tree"}, "it has an accuracy of 2e-06 at best in float32"),
         ({"accuracy": 1e-20, "engine": "cpu"}, "scheme 'leapfrog': it has an accuracy of 5e-07 at best in float32"),
-        (
-            {"integrator": "hermite4", "engine": "cpu-tree"},
-            "scheme 'hermite4': it does not compute the jerk",
-        ),
+        ({"integrator": "hermite4", "engine": "cpu-tree"}, "scheme 'hermite4': it does not compute the jerk"),
         ({"integrator": "ias15", "engine": "cpu-tree"}, "scheme 'ias15': a tree gives accelerations only"),
         ({"assignments": ["engine.theta=0.5"]}, "unknown key; the keys here are name, gpus, accuracy"),
     ],
 )
-def test_a_wrong_value_is_one_line(timed, given, line):
+def test_invalid_tree_options_are_refused(timed, given, line):
     with pytest.raises(InputError, match=line) as error:
         plan(Scenario.load("plummer").override(**given))
     assert "\n" not in str(error.value)
@@ -302,7 +300,7 @@ def test_a_tree_in_python_has_an_accuracy_beyond_float32_unless_that_is_asked_fo
         ({"at": BODIES.position}, "Tree: unknown argument 'at'; one of: .*engine$"),
     ],
 )
-def test_wrong_arguments_of_a_tree_are_one_line(given, line):
+def test_invalid_arguments_of_a_tree_are_refused(given, line):
     with pytest.raises(InputError, match=line):
         nbody.Tree(BODIES.position, BODIES.mass, **given)
 
@@ -352,7 +350,7 @@ def test_the_crossing_is_between_two_numbers_of_particles():
         ({"engine": "auto", "gpus": 2}, "engine 'auto': no GPU: none in this test; leave gpus out"),
     ],
 )
-def test_a_wrong_option_of_a_name_that_stands_for_engines_is_one_line(monkeypatch, asked, line):
-    monkeypatch.setattr("nbody.gpu.why_unavailable", lambda: "none in this test")
+def test_options_of_a_name_for_several_engines_are_checked(monkeypatch, asked, line):
+    monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none in this test")
     with pytest.raises(InputError, match=re.escape(line)):
         nbody.accelerations(np.eye(3), np.ones(3), **asked)

@@ -256,7 +256,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("old", "new", "line"), WRONG, ids=[new or "no units" for _, new, _ in WRONG])
-def test_wrong_units_are_told_in_one_line(old, new, line):
+def test_invalid_units_are_refused(old, new, line):
     with pytest.raises(InputError) as caught:
         scenario(TEXT, (old, new))
     assert str(caught.value).startswith(line) and str(caught.value).isprintable()

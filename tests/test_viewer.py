@@ -1,78 +1,48 @@
 """The viewer: its geometry, clock and colours as plain functions, pictures without a screen, a window under Xvfb."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import on_screen, program
+from recordings import append, cloud, record
 
 from nbody import opengl
 from nbody.cli import main
 from nbody.errors import DeviceError, InputError
-from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
+from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.display import hud
 from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.choices import COLOURS
-from nbody.viewer.picture.look import TRAILS, Look
-from nbody.viewer.picture.palette import LIGHTNESS, ember, reef
+from nbody.viewer.picture.look import COLOURS, TRAILS, Look
+from nbody.viewer.picture.styles import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import speed_scale
-from nbody.viewer.window.controls import LEFT, RIGHT, Controls
-from nbody.viewer.window.keys import KEYS
-from nbody.viewer.window.playback import Playback
-from nbody.viewer.window.transport import LIVE
+from nbody.viewer.window.clock import LIVE, Playback
+from nbody.viewer.window.controls import KEYS, LEFT, PLANE, RIGHT, Controls
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (400, 300)
 
 
-def record(path, frames, planned=None):
-    """A recording of (position, velocity) pairs; not complete if more frames are ``planned``."""
-    particles = Particles(np.ones(len(frames[0][0])), *frames[0])
-    writer = TrajectoryWriter(path, particles, RunHeader(planned or len(frames), resolved={"name": "test"}))
-    for k, (position, velocity) in enumerate(frames):
-        append(writer, k, position, velocity)
-    if planned:
-        return writer
-    writer.close()
-    return path
-
-
-def append(writer, k, position, velocity):
-    """Record frame ``k``; its energy is -2 + k/100."""
-    energy = {"total_energy": -2.0 + k / 100}
-    writer.append(Frame(k, 0.1 * k, position.astype("f4"), velocity.astype("f4"), energy))
-
-
-def cloud(count, dimensions=2, frames=1, seed=1):
-    """Normally distributed bodies, different in every frame."""
-    rng = np.random.default_rng(seed)
-    return [tuple(rng.standard_normal((2, count, dimensions))) for _ in range(frames)]
-
-
-def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(tmp_path):
+def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(recorded):
     """A cluster that drifts by a hundred times its size; one that only expands; two bodies on an orbit."""
-    (position, velocity), *_ = cloud(200, 3)
+    (position, velocity), *_ = cloud(200)
     drift = [(position + np.array([20 * k, 0, 0]), velocity) for k in range(6)]
     grows = [(position * 2**k, velocity) for k in range(6)]
     orbit = [(np.array([[np.cos(k), np.sin(k)], [0, 0]]), np.zeros((2, 2))) for k in range(6)]
     for name, frames, wanders in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
-        with Trajectory(record(tmp_path / f"{name}.h5", frames)) as run:
-            source = RecordedSource(run)
-            assert source.wanders is wanders, name
-            follow = Aim().follow(source)
-            assert (follow is not None) is wanders and Aim("frame").follow(source) is None
-            if follow:
-                x = Aim().view(source, 5).centre * source.length_unit
-                np.testing.assert_allclose(x, [100, 0, 0], atol=0.5)
-            source.close()
+        source = recorded(*frames)
+        assert source.wanders is wanders, name
+        follow = Aim().follow(source)
+        assert (follow is not None) is wanders and Aim("frame").follow(source) is None
+        if follow:
+            x = Aim().view(source, 5).centre * source.length_unit
+            np.testing.assert_allclose(x, [100, 0, 0], atol=0.5)
+        source.close()
 
 
 # --- The camera -----------------------------------------------------------------------------------------------------
@@ -115,7 +85,7 @@ def test_turning_keeps_the_centre_and_stops_at_the_poles():
 
 
 def test_the_framing_holds_the_bodies_but_not_a_few_escapers():
-    position = cloud(1000)[0][0] + [10, 20]
+    position = cloud(1000, dimensions=2)[0][0] + [10, 20]
     framed = Camera.framing(position, 2)
     assert framed.flat and framed.radius == pytest.approx(1.08 * 2.65, rel=0.1)  # 97 % of a plane's unit Gaussian
     np.testing.assert_allclose(framed.centre, [10, 20, 0], atol=0.1)
@@ -197,7 +167,7 @@ def test_a_look_is_made_from_options_and_changed_by_keys():
 
 
 def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
-    (x, v), *_ = cloud(500)
+    (x, v), *_ = cloud(500, dimensions=2)
     path = record(tmp_path / "run.h5", [(x, v), (x, 10 * v), (x, 100 * v)])
     with Trajectory(path) as run:
         slow, fast = RecordedSource(run).speeds
@@ -233,9 +203,11 @@ def state_of(ours):
 
 def test_every_key_does_something_and_is_in_the_table():
     for key in KEYS:
-        for name in key.names:
-            ours, _ = controls()
+        for name in key.names or ("",):
+            ours, _ = controls(flat=key.only == PLANE)
             ours.transport = LiveClock(101) if key.only == LIVE else ours.transport
+            if not name:  # the mouse
+                continue
             ours.transport.seek(50)
             before = state_of(ours)
             assert ours.key(name)
@@ -279,37 +251,35 @@ def test_the_time_line_reaches_every_frame_and_no_other():
         assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
 
 
-def test_the_display_names_what_there_is_to_know(tmp_path):
-    with Trajectory(record(tmp_path / "run.h5", cloud(2000, frames=3))) as run:
-        recording = RecordedSource(run)
-        caption = recording.caption(2)
-        assert (caption.name, caption.step, caption.frame, caption.frames) == ("test", 2, 2, 3)
-        assert caption.time == pytest.approx(0.2) and caption.energy_error == pytest.approx(0.01)
-        plain = hud.caption_panel(caption, 1.0)
-        assert plain.dtype == np.uint8 and plain.shape[2] == 4
-        assert hud.caption_panel(caption, 2.0).shape[0] == pytest.approx(2 * plain.shape[0], abs=4)
-        recording.shown.thin_out(500)
-        assert recording.caption(2).shown == 500
-        assert hud.caption_panel(recording.caption(2), 1.0).shape[0] > plain.shape[0]  # a line says so
+def test_the_display_names_what_there_is_to_know(recorded):
+    recording = recorded(*cloud(2000, 3, 2))
+    caption = recording.caption(2)
+    assert (caption.name, caption.step, caption.frame, caption.frames) == ("test", 2, 2, 3)
+    assert caption.time == pytest.approx(0.2) and caption.energy_error == pytest.approx(0.01)
+    plain = hud.caption_panel(caption, 1.0)
+    assert plain.dtype == np.uint8 and plain.shape[2] == 4
+    assert hud.caption_panel(caption, 2.0).shape[0] == pytest.approx(2 * plain.shape[0], abs=4)
+    recording.shown.thin_out(500)
+    assert recording.caption(2).shown == 500
+    assert hud.caption_panel(recording.caption(2), 1.0).shape[0] > plain.shape[0]  # a line says so
 
 
 # --- Recordings -----------------------------------------------------------------------------------------------------
 
 
-def test_thinning_out_shows_the_same_particles_in_every_frame(tmp_path):
-    (x, v), *_ = cloud(1000, 3)
-    with Trajectory(record(tmp_path / "run.h5", [(x, v), (x + 1, v)])) as run:
-        recording = RecordedSource(run)
-        recording.shown.thin_out(5000)
-        assert recording.shown.count == 1000
-        recording.shown.thin_out(100)
-        before, after = recording.past(0).position, recording.past(1).position
+def test_thinning_out_shows_the_same_particles_in_every_frame(recorded):
+    (x, v), *_ = cloud(1000)
+    recording = recorded((x, v), (x + 1, v))
+    recording.shown.thin_out(5000)
+    assert recording.shown.count == 1000
+    recording.shown.thin_out(100)
+    before, after = recording.past(0).position, recording.past(1).position
     assert before.shape == (100, 3) and len(np.unique(before, axis=0)) == 100
     np.testing.assert_allclose(after - before, 1, atol=1e-5)
 
 
 def test_new_frames_are_seen_while_the_run_goes_on(tmp_path):
-    path, frames = tmp_path / "run.h5", cloud(50, frames=6)
+    path, frames = tmp_path / "run.h5", cloud(50, 6, 2)
     writer = record(path, frames[:2], planned=6)
     with writer, Trajectory(path) as run:
         recording = RecordedSource(run)
@@ -324,22 +294,12 @@ def test_new_frames_are_seen_while_the_run_goes_on(tmp_path):
 # --- Pictures without a screen --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def egl():
-    """Skips if there is no OpenGL without a screen."""
-    found = opengl.screenless()
-    if not found.renderer:
-        pytest.skip(f"no OpenGL without a screen: {found.problem}")
-    backends.use_screenless()
-
-
-def test_bright_pixels_are_where_the_bodies_are(egl, tmp_path):
+def test_bright_pixels_are_where_the_bodies_are(egl, recorded):
     for dimensions in (2, 3):
         position = np.array([[-1.0, 0.2, 0.1], [1, -0.3, 0.5], [0.1, 0.6, -0.8], [0, -0.7, 0]])[:, :dimensions]
-        with Trajectory(record(tmp_path / f"{dimensions}.h5", [(position, np.ones_like(position))])) as run:
-            recording = RecordedSource(run)
-            picture = draw_frame(recording, 0, SIZE, with_hud=False)
-            expected = recording.home().project(recording.past(0).position, SIZE)
+        recording = recorded((position, np.ones_like(position)))
+        picture = draw_frame(recording, 0, SIZE, with_hud=False)
+        expected = recording.home().project(recording.past(0).position, SIZE)
         light = picture.astype(int).max(axis=2)
         for x, y in expected:
             column, row = int(x), int(y)
@@ -359,24 +319,24 @@ def test_a_picture_does_not_depend_on_the_units(egl, tmp_path, power):
     pictures = []
     for unit in (1.0, 2.0**power):
         frames = [
-            (position.astype(float) * unit, velocity.astype(float) * unit) for position, velocity in cloud(500, 2)
+            (position.astype(float) * unit, velocity.astype(float) * unit)
+            for position, velocity in cloud(500, dimensions=2)
         ]
         with Trajectory(record(tmp_path / f"{unit:g}.h5", frames)) as run:
             pictures.append(draw_frame(RecordedSource(run), 0, SIZE, with_hud=False).astype(int))
     assert pictures[0].max() > 100 and np.abs(pictures[0] - pictures[1]).max() <= 1
 
 
-def test_the_frame_changes_the_picture_and_nothing_else_does(egl, tmp_path):
-    with Trajectory(record(tmp_path / "run.h5", cloud(300, 3, frames=3))) as run:
-        recording = RecordedSource(run)
-        first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
-        np.testing.assert_array_equal(first, again)
-        assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
-        for size, (bottom, right), ink in (((800, 600), (235, 290), 0.05), ((480, 300), (75, 160), 0.005)):
-            plain, text = (draw_frame(recording, 0, size, hud).astype(int) for hud in (False, True))
-            changed = abs(plain - text).max(axis=2) > 20
-            assert changed[:bottom, :right].mean() > ink  # a small picture has a small caption
-            assert not changed[bottom:].any() and not changed[:, right:].any()
+def test_the_frame_changes_the_picture_and_nothing_else_does(egl, recorded):
+    recording = recorded(*cloud(300, 3))
+    first, again, third = (draw_frame(recording, k, SIZE, False).astype(int) for k in (0, 0, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (abs(first - third).max(axis=2) > 40).mean() > 0.05
+    for size, (bottom, right), ink in (((800, 600), (235, 290), 0.05), ((480, 300), (75, 160), 0.005)):
+        plain, text = (draw_frame(recording, 0, size, hud).astype(int) for hud in (False, True))
+        changed = abs(plain - text).max(axis=2) > 20
+        assert changed[:bottom, :right].mean() > ink  # a small picture has a small caption
+        assert not changed[bottom:].any() and not changed[:, right:].any()
 
 
 @pytest.fixture
@@ -425,7 +385,7 @@ def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, 
     the bodies inside, whose number has a standard deviation of about 1/√1000 = 3 % (five times that is allowed)."""
     monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_ON_A_CPU", 1000)
     monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_IN_A_WINDOW", 1000)
-    (position, velocity), *_ = cloud(8000, 3)
+    (position, velocity), *_ = cloud(8000)
     still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
     assert still.source.shown.count == 8000 and window.source.shown.count == 1000
     assert window.moment.first.position.shape == (1000, 3)
@@ -439,15 +399,14 @@ def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, 
         assert light[1] == pytest.approx(light[0], rel=0.16)
 
 
-def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_velocities(egl, tmp_path):
+def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_velocities(egl, recorded):
     """The cubic reproduces the parabola of a constant acceleration: at 0.25 the body is at x = 0.0625, not 0.25."""
     still = np.array([[-1.0, -1.0], [1.0, 1.0]])
     ends = [np.vstack([still, [[x, 0.5]]]) for x in (0.0, 1.0)]
     speeds = [np.vstack([0 * still, [[20.0 * x, 0.0]]]) for x in (0.0, 1.0)]  # the frames are 0.1 apart
-    with Trajectory(record(tmp_path / "run.h5", list(zip(ends, speeds, strict=True)))) as run:
-        recording = RecordedSource(run)
-        picture = draw_frame(recording, 0.25, SIZE, with_hud=False)
-        x, y = recording.home().project(np.array([[0.0625, 0.5, 0.0]]), SIZE)[0].astype(int)
+    recording = recorded(*list(zip(ends, speeds, strict=True)))
+    picture = draw_frame(recording, 0.25, SIZE, with_hud=False)
+    x, y = recording.home().project(np.array([[0.0625, 0.5, 0.0]]), SIZE)[0].astype(int)
     row = picture[y - 3 : y + 4].max(axis=(0, 2))
     assert abs(int(row.argmax()) - x) <= 3
 
@@ -475,7 +434,7 @@ def test_without_half_floats_a_single_particle_among_many_is_still_seen(renderer
 
     monkeypatch.setattr(module, "float_targets_work", lambda canvas: False)
     for count in (10, 100_000):
-        (position, velocity), *_ = cloud(count)
+        (position, velocity), *_ = cloud(count, dimensions=2)
         position[0] = [2.9, 0.0]
         drawn = renderer(position, velocity)
         drawn.sprites.draw(drawn.home, (1280, 720))
@@ -489,19 +448,10 @@ def test_without_half_floats_a_single_particle_among_many_is_still_seen(renderer
 
 @pytest.fixture
 def run_file(tmp_path):
-    return record(tmp_path / "run.h5", cloud(50, frames=3))
+    return record(tmp_path / "run.h5", cloud(50, 3, 2))
 
 
-def error_of(capsys, *arguments):
-    """The error line of ``nbody view``, which ends with exit code 2."""
-    capsys.readouterr()
-    assert main(["view", *map(str, arguments)]) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
-
-
-def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys, monkeypatch):
+def test_invalid_view_options_are_refused(run_file, tmp_path, refused):
     png = tmp_path / "out.png"
     (tmp_path / "text.h5").write_text("not HDF5")
     shot = (run_file, "--screenshot")
@@ -525,23 +475,23 @@ def test_what_the_user_got_wrong_is_said_in_one_line(run_file, tmp_path, capsys,
         ((*shot, png, "--trails", "sun"), "ids like 0,3,7"),
         ((*shot, png, "--exposure", "99"), "--exposure 99: must be -8 to 8"),
     ):
-        assert words in error_of(capsys, *arguments), arguments
+        assert words in refused("view", *arguments), arguments
     assert not png.exists()
 
 
-def test_what_is_missing_for_a_window_is_named(run_file, capsys, monkeypatch):
+def test_what_is_missing_for_a_window_is_named(run_file, refused, monkeypatch):
     pytest.importorskip("PySide6")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.delenv("DISPLAY", raising=False)
-    assert "--screenshot" in error_of(capsys, run_file)
+    assert "--screenshot" in refused("view", run_file)
     monkeypatch.setenv("DISPLAY", ":4711")
     monkeypatch.setattr(opengl, "missing_packages", lambda libraries: ["libxcb-cursor0"])
-    assert "apt install libxcb-cursor0" in error_of(capsys, run_file)
+    assert "apt install libxcb-cursor0" in refused("view", run_file)
     monkeypatch.setattr(opengl, "missing_packages", lambda libraries: [])
     if not opengl.missing_packages({"libxcb.so.1": "libxcb1"}):
-        assert "':4711' (DISPLAY) does not answer" in error_of(capsys, run_file)
+        assert "':4711' (DISPLAY) does not answer" in refused("view", run_file)
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
-    assert "[view]'; or" in error_of(capsys, run_file)
+    assert "[view]'; or" in refused("view", run_file)
 
 
 def test_missing_egl_names_the_packages(monkeypatch):
@@ -563,14 +513,14 @@ def test_a_picture_that_exists_is_kept_under_a_numbered_name(egl, run_file, tmp_
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.1.png", "out.png", "run.h5"]
 
 
-def test_a_damaged_frame_is_said_and_leaves_no_picture(egl, run_file, tmp_path, capsys):
+def test_a_damaged_frame_is_refused_and_leaves_no_picture(egl, run_file, tmp_path, refused):
     data = run_file.read_bytes()
     with Trajectory(run_file) as run:
         row = run.position[1].astype("f4")
     at = data.index(np.pad(row, ((0, 0), (0, 1))).tobytes())
     run_file.write_bytes(data[: at + 5] + bytes([data[at + 5] ^ 1]) + data[at + 6 :])
     png = tmp_path / "out.png"
-    assert "frame 1" in error_of(capsys, run_file, "--screenshot", png, "--frame", 1)
+    assert "frame 1" in refused("view", run_file, "--screenshot", png, "--frame", 1)
     assert not png.exists()
     assert main(["view", str(run_file), "--screenshot", str(png), "--frame", "2", "--size", "64x48"]) == 0
 
@@ -581,13 +531,8 @@ def test_a_damaged_frame_is_said_and_leaves_no_picture(egl, run_file, tmp_path, 
 def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     from PIL import Image
 
-    path = record(tmp_path / "run.h5", cloud(300, 3, frames=40))
-    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
-    environment.pop("WAYLAND_DISPLAY", None)
-    session = [sys.executable, str(ROOT / "tests/viewer_session.py"), str(path), str(tmp_path)]
-    done = subprocess.run(
-        session, capture_output=True, text=True, env=environment, timeout=120, check=False, cwd=tmp_path
-    )
+    path = record(tmp_path / "run.h5", cloud(300, 40))
+    done = program("viewer_session", path, tmp_path, env=on_screen(display), cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     assert seen["played"]["playing"] and not seen["paused"]["playing"]
@@ -632,28 +577,9 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
 
 
-INTERRUPTED = """
-import os, signal, sys
-from nbody.cli import main
-from nbody.viewer.window import show as window
-
-def show(recording, playback, real=window.show, **options):
-    def opened(_):
-        from vispy import app
-        opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
-    real(recording, playback, opened, **options)
-
-window.show = show
-sys.exit(main(["view", sys.argv[1]]))
-"""
-
-
 def test_an_interrupt_closes_the_window(display, tmp_path):
-    path = record(tmp_path / "run.h5", cloud(30, 3, frames=4))
-    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "xcb"}
-    environment.pop("WAYLAND_DISPLAY", None)
-    session = [sys.executable, "-c", INTERRUPTED, str(path)]
-    done = subprocess.run(session, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    path = record(tmp_path / "run.h5", cloud(30, 4))
+    done = program("interrupted_view", path, env=on_screen(display))
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
@@ -668,12 +594,12 @@ def test_the_recording_has_a_frame_before_it_is_shown(tmp_path):
         RecordedSource(Empty())
 
 
-def test_a_picture_that_opengl_cannot_draw_is_one_line(run_file, tmp_path, capsys, monkeypatch, egl):
+def test_a_picture_that_opengl_cannot_draw_is_refused(run_file, tmp_path, refused, monkeypatch, egl):
     """As where a limit of the memory leaves no place for its textures."""
 
     def fail(*arguments):
         raise RuntimeError("FrameBuffer attachments are incomplete.")
 
     monkeypatch.setattr("nbody.viewer.picture.renderer.PictureRenderer.draw", fail)
-    said = error_of(capsys, run_file, "--screenshot", tmp_path / "big.png", "--size", "64x48")
+    said = refused("view", run_file, "--screenshot", tmp_path / "big.png", "--size", "64x48")
     assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))

@@ -19,8 +19,7 @@ from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_bodies
 from nbody.trajectory import Trajectory
 from nbody.trajectory.opening import OpenFile
-from nbody.viewer.movie.formats import Film
-from nbody.viewer.movie.writing import Writer, checked
+from nbody.viewer.movie.film import Film, Writer, checked
 from nbody.viewer.screenshot import save_picture
 from nbody.whole_file import if_free, keeping, whole_file
 
@@ -106,28 +105,27 @@ def test_an_export_to_a_full_disk_fails_and_keeps_the_older_file(recorded, tmp_p
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
-def test_a_figure_on_a_full_disk_is_one_line_and_keeps_the_older_one(recorded, tmp_path, capsys, suffix):
+def test_a_figure_on_a_full_disk_keeps_the_older_one(recorded, tmp_path, refused, suffix):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(b"")
     with files_end_at(1000):
-        assert main(["plot", str(recorded), "energy", "-o", str(path), "--overwrite"]) == 1
-    said = capsys.readouterr().err
-    assert "can't be written (File too large)" in said and said.count("\n") == 1
+        line = refused("plot", recorded, "energy", "-o", path, "--overwrite", code=1)
+    assert "can't be written (File too large)" in line
     assert content(tmp_path) == {path.name: b""} and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_new_scenario_that_does_not_fit_leaves_its_name_free(tmp_path, capsys, monkeypatch):
+def test_a_new_scenario_that_does_not_fit_leaves_its_name_free(tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with files_end_at(100):
-        assert main(["new", "disk"]) == 1
-    assert "can't be written (File too large)" in capsys.readouterr().err and not list(tmp_path.iterdir())
+        line = refused("new", "disk", code=1)
+    assert "can't be written (File too large)" in line and not list(tmp_path.iterdir())
     assert main(["new", "disk"]) == 0 and main(["new", "disk"]) == 2
     assert os.listdir(tmp_path) == ["disk.yaml"]
 
 
 @pytest.mark.parametrize("target", ["run.h5", "small.yaml", "other.h5", "other.hdf5", "new.yaml", "link.csv"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["", "overwrite"])
-def test_an_export_takes_no_name_of_a_recording_or_a_scenario(recorded, tmp_path, capsys, target, options):
+def test_an_export_takes_no_name_of_a_recording_or_a_scenario(recorded, tmp_path, refused, target, options):
     for source in (recorded, recorded.with_name("small.yaml")):
         (tmp_path / source.name).write_bytes(source.read_bytes())
     for name in ("other.h5", "other.hdf5"):
@@ -135,16 +133,14 @@ def test_an_export_takes_no_name_of_a_recording_or_a_scenario(recorded, tmp_path
     (tmp_path / "link.csv").symlink_to("run.h5")
     before = content(tmp_path)
     for format in ("csv", "gadget"):
-        command = ["export", str(tmp_path / "run.h5"), str(tmp_path / target), "--format", format]
-        assert main([*command, *options]) == 2
-        assert "give another name" in capsys.readouterr().err and content(tmp_path) == before
+        line = refused("export", tmp_path / "run.h5", tmp_path / target, "--format", format, *options)
+        assert "give another name" in line and content(tmp_path) == before
 
 
-def test_a_plot_does_not_take_the_name_of_its_recording(recorded, tmp_path, capsys):
+def test_a_plot_does_not_take_the_name_of_its_recording(recorded, tmp_path, refused):
     path = tmp_path / "run.png"
     path.write_bytes(recorded.read_bytes())
-    assert main(["plot", str(path), "energy", "-o", str(path)]) == 2
-    assert "is read by this command" in capsys.readouterr().err and len(content(tmp_path)) == 1
+    assert "is read by this command" in refused("plot", path, "energy", "-o", path) and len(content(tmp_path)) == 1
 
 
 def test_a_file_behind_a_link_at_a_hidden_name_is_not_written_to(recorded, tmp_path):
@@ -203,24 +199,23 @@ def test_sigterm_before_the_first_picture_leaves_nothing(tmp_path):
 # --- What is read -------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_does_not_replace_the_file_with_its_bodies(recorded, tmp_path, capsys):
+def test_a_run_does_not_replace_the_file_with_its_bodies(recorded, tmp_path, refused):
     (tmp_path / "bodies.hdf5").write_bytes(recorded.read_bytes())
     (tmp_path / "bodies.h5").symlink_to("bodies.hdf5")
     (tmp_path / "a.yaml").write_text("initial: {file: bodies.h5}\nintegrator: {dt: 0.01, steps: 1}\n")
     for name in ("bodies.hdf5", "bodies.h5"):
-        assert main(["run", str(tmp_path / "a.yaml"), "-o", str(tmp_path / name), "--overwrite"]) == 2
-        assert "is read by this command; give another --output" in capsys.readouterr().err
+        line = refused("run", tmp_path / "a.yaml", "-o", tmp_path / name, "--overwrite")
+        assert "is read by this command; give another --output" in line
     assert (tmp_path / "bodies.hdf5").read_bytes() == recorded.read_bytes()
 
 
 @pytest.mark.parametrize(
     "forged", [{"gravity": 3}, {"gravity": {"softening": "plummer", "length": []}}, {"units": {"mass": "q"}}]
 )
-def test_an_export_of_a_recording_with_a_forged_scenario_is_one_line(recorded, tmp_path, capsys, monkeypatch, forged):
+def test_an_export_of_a_recording_with_a_forged_scenario_is_refused(recorded, tmp_path, refused, monkeypatch, forged):
     monkeypatch.setattr(OpenFile, "text", lambda self, name: json.dumps(forged))
-    assert main(["export", str(recorded), str(tmp_path / "a.csv")]) == 2
-    said = capsys.readouterr().err
-    assert "is damaged, or was not written by nbody" in said and said.count("\n") == 1 and not list(tmp_path.iterdir())
+    line = refused("export", recorded, tmp_path / "a.csv")
+    assert "is damaged, or was not written by nbody" in line and not list(tmp_path.iterdir())
 
 
 @pytest.mark.filterwarnings("error")

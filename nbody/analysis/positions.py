@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData, spread
 from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
-from nbody.diagnostics.centre import square_around
+from nbody.diagnostics.structure import square_around
 from nbody.errors import InputError
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles

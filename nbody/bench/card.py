@@ -5,9 +5,9 @@ from nbody.errors import DeviceError
 
 def no_gpu() -> str:
     """The reason why no GPU can be measured; empty if one can. (The speed of a simulated GPU means nothing.)"""
-    from nbody import gpu
+    from nbody import compute
 
-    return "kernels are simulated: NUMBA_ENABLE_CUDASIM is set" if gpu.SIMULATED else gpu.why_unavailable()
+    return "kernels are simulated: NUMBA_ENABLE_CUDASIM is set" if compute.SIMULATED else compute.why_unavailable()
 
 
 def require_gpu(what: str, instead: str = "measure the CPU with 'nbody bench --cpu'") -> None:

@@ -12,8 +12,8 @@ from typing_extensions import TypedDict
 from nbody.bench import SUITES, card
 from nbody.bench.row import Row, suite_of
 from nbody.errors import InputError, printable
+from nbody.machine import provenance
 from nbody.scenario.source import open_regular
-from nbody.trajectory.provenance import collect_provenance
 
 
 class Machine(TypedDict):
@@ -77,10 +77,10 @@ def machine() -> Machine:
     """The facts about this machine and program. Without a GPU ``gpu`` is None and ``no_gpu`` is the reason."""
     reason = card.no_gpu()
     if reason:
-        return collect_provenance(gpu=None, no_gpu=reason)  # type: ignore[return-value]
-    from nbody import gpu
+        return provenance(gpu=None, no_gpu=reason)  # type: ignore[return-value]
+    from nbody import compute
 
-    return collect_provenance(gpu=gpu.facts().name, gpu_facts=asdict(gpu.facts()))  # type: ignore[return-value]
+    return provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
 
 
 def load(path: Path) -> Report:

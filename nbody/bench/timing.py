@@ -114,9 +114,9 @@ def _enough(sample: list[float]) -> bool:
 def on_device(work: Work, estimate: float) -> Timing:
     """Time ``work``, which only enqueues, on the GPU with CUDA events. Several short calls share one pair of events, whose
     resolution is 0.5 µs."""
-    from nbody import gpu
+    from nbody import compute
 
-    return Timing.of([1e-3 * time for time in gpu.times(work, *calls_on_device(estimate))])
+    return Timing.of([1e-3 * time for time in compute.times(work, *calls_on_device(estimate))])
 
 
 def calls_on_device(estimate: float) -> tuple[int, int]:
@@ -128,7 +128,7 @@ def calls_on_device(estimate: float) -> tuple[int, int]:
 
 @cache
 def _busy_kernel() -> Any:
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     @cuda.jit
     def busy(numbers, steps):
@@ -154,7 +154,7 @@ def device_times(work: Work, repeats: int = 5) -> list[float]:
 
     The launches wait in a queue behind a kernel that keeps the device busy, so the device never waits for the host.
     (Launching a kernel from Numba takes about 17 µs; a product of 256x256 matrices takes 7 µs on an H200.)"""
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     def once(calls: int) -> float:
         start, stop = cuda.event(), cuda.event()

@@ -156,7 +156,7 @@ SHOWN_EVENTS = 3
 def _collisions(run: Any) -> dict[str, Any]:
     """The collisions of a recording; empty if the run did not look for them."""
     from nbody.scenario.units import shown_time
-    from nbody.trajectory.events import EventTable
+    from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):
         return {}
@@ -164,7 +164,7 @@ def _collisions(run: Any) -> dict[str, Any]:
     last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
     return {
         "collisions": len(rows),
-        "last_collisions": [EventTable(rows).line(k, factor, unit) for k in last],
+        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
         "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
     }
 

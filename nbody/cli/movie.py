@@ -20,8 +20,7 @@ from nbody.cli.streams import result
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
-    from nbody.viewer.movie.formats import Film
-    from nbody.viewer.movie.writing import Writer
+    from nbody.viewer.movie.film import Film, Writer
     from nbody.viewer.picture.camera import Camera
     from nbody.viewer.picture.studio import Studio
     from nbody.viewer.sources.recording import RecordedSource
@@ -44,14 +43,8 @@ class Pictures:
 
     def moments(self, recording: "RecordedSource") -> "Array":
         """The moments that they show, counted in frames."""
-        from nbody.errors import InputError
-        from nbody.viewer.movie.moments import moments
+        from nbody.viewer.movie.film import moments
 
-        for option, value in (("--seconds", self.seconds), ("--speed", self.speed)):
-            if value is not None and value <= 0:
-                raise InputError(f"{option} {value:g}: must be greater than 0")
-        if self.seconds is not None and self.speed is not None:
-            raise InputError("--speed: cannot be combined with --seconds; give one of them")
         first = recording.index(0 if self.first is None else self.first, "--from")
         last = recording.index(-1 if self.last is None else self.last, "--to")
         return moments(recording.run.time, first, last, self.fps, self.seconds, self.speed)
@@ -76,8 +69,8 @@ class Moving:
 
     def cameras(self, recording: "RecordedSource", fps: float) -> Callable[[int, float], "Camera"]:
         """A function that gives the camera of a picture, from its number and the moment that it shows."""
-        from nbody.viewer.movie.cameras import CameraMove, read_path
         from nbody.viewer.picture.aim import FRAME, RUN, Aim
+        from nbody.viewer.picture.camera_file import CameraMove, read_path
 
         home = recording.home()
         curves = None if self.path is None else read_path(self.path, home, recording.length_unit)
@@ -133,8 +126,7 @@ def movie(
       nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
     """
     from nbody.cli.streams import print_message
-    from nbody.viewer.movie.formats import Film
-    from nbody.viewer.movie.writing import Writer, checked
+    from nbody.viewer.movie.film import Film, Writer, checked
     from nbody.viewer.screenshot import parse_size
 
     notify = (lambda line: None) if quiet else print_message
@@ -202,7 +194,6 @@ def _write(film: "Film", draw: Callable[..., None], writing: Callable[[], "Write
     from nbody.cli.progress import fraction_bar
     from nbody.run.signals import stop_on_signals
     from nbody.units import size as in_bytes
-    from nbody.viewer.movie.writing import movie_size
 
     started = time.perf_counter()
     with stop_on_signals() as stop, writing() as writer, fraction_bar(quiet) as show:
@@ -216,9 +207,9 @@ def _write(film: "Film", draw: Callable[..., None], writing: Callable[[], "Write
     if made < film.pictures:
         left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"
         raise KeyboardInterrupt(f"interrupted: {left}")
-    took = time.perf_counter() - started
+    took, files = time.perf_counter() - started, {film.file(number) for number in range(made)}
     result(
         f"{film.path}: {made} pictures of {film.size[0]}x{film.size[1]}, {made / film.fps:.4g} s, "
-        f"{in_bytes(movie_size(film, made))}, made in {took:.3g} s ({made / took:.3g} per second)"
+        f"{in_bytes(sum(path.stat().st_size for path in files))}, made in {took:.3g} s ({made / took:.3g} per second)"
     )
     return 0

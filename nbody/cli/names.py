@@ -56,7 +56,7 @@ def _rows(kind: str) -> dict[str, str]:
     """The names of a kind, and a line about each."""
     from nbody.registry import imported
     from nbody.scenario import packaged
-    from nbody.scenario.listing import summary
+    from nbody.scenario.packaged import summary
 
     if kind == "scenarios":
         return {name: summary(name) for name in packaged.names()}

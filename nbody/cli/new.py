@@ -33,7 +33,7 @@ def new(
       nbody new plummer my_cluster.yaml
     """
     from nbody.errors import printable
-    from nbody.scenario.listing import copy
+    from nbody.scenario.packaged import copy
 
     path = copy(name, target)
     print_message(f"edit it, then run it with: nbody run {printable(path)}")
@@ -51,7 +51,7 @@ def scenarios(
       nbody scenarios
     """
     from nbody.scenario import packaged
-    from nbody.scenario.listing import summary
+    from nbody.scenario.packaged import summary
 
     found = {name: summary(name) for name in packaged.names()}
     if as_json:

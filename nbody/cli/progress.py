@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from nbody.cache import announcing
 from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
+from nbody.compute.cache import announcing
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.run.progress import Progress, Summary

@@ -122,7 +122,7 @@ def view(
         recording = RecordedSource(trajectory)
         if picture.screenshot is not None:
             return _save(picture, recording, overwrite, look, aim)
-        from nbody.viewer.window.playback import Playback
+        from nbody.viewer.window.clock import Playback
         from nbody.viewer.window.show import show
 
         playback = Playback(recording.frames, playing.fps, playing.follow, recording)

@@ -1,10 +1,13 @@
-"""Conserved quantities of a run, the virial ratio and the energy error."""
+"""Energies: the conserved quantities of a run, the virial ratio, the energy error, and bodies with a positive energy."""
 
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+
+from nbody.diagnostics.structure import centre_velocity, distances
+from nbody.particles import Particles
 
 ALWAYS: dict[str, int] = {
     "kinetic_energy": 1,
@@ -15,6 +18,12 @@ ALWAYS: dict[str, int] = {
     "virial_ratio": 1,
 }
 """The observables that every run records, and how many numbers each has. Units are those of the scenario."""
+
+DIRECT = 16384
+"""The most bodies for which the potential is summed over pairs."""
+
+ROWS = 128
+"""Bodies per block: their distances from all others take a few megabytes."""
 
 
 def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
@@ -78,3 +87,58 @@ class Energies:
         initial = energy if math.isnan(self.initial) else self.initial
         nearer = math.isnan(self.farthest) or abs(energy - initial) > abs(self.farthest - initial)
         return replace(self, initial=initial, latest=energy, farthest=energy if nearer else self.farthest)
+
+
+def escapers(
+    particles: Particles,
+    G: float = 1.0,
+    centre: np.ndarray | None = None,
+    potential: np.ndarray | None = None,
+) -> int:
+    """The number of bodies with ½ v² + φ > 0.
+
+    φ is the ``potential`` if it is given, as a run computes it, with its softening. Otherwise, up to :data:`DIRECT` bodies,
+    φ_i = -G Σ_{j≠i} m_j/r_ij, summed over pairs. For more, each other body is spread over a sphere around the centre,
+    φ_i = -G (M(<r_i)/r_i + Σ_{r_j>r_i} m_j/r_j): it takes a sort instead of all pairs, and is right only near spherical
+    symmetry (not with a heavy body far out, or two clusters). Both ignore the softening. The velocity v is relative to the
+    centre of mass.
+
+    Args:
+        G: the gravitational constant.
+        centre: (D,), of the spheres; by default the centre of mass.
+        potential: φ of every body (N,), per unit mass and without external fields, if it has been computed.
+    """
+    v = particles.velocity - centre_velocity(particles)
+    kinetic = 0.5 * np.einsum("ij,ij->i", v, v)
+    if potential is not None:
+        return int(np.count_nonzero(kinetic + potential > 0))
+    spheres = _of_spheres(particles, G, centre)
+    if particles.count > DIRECT:
+        return int(np.count_nonzero(kinetic + spheres > 0))
+    # r_ij ≤ r_i + r_j ≤ 2 max(r_i, r_j), so φ is at most half the potential of the spheres: most bodies need no sum.
+    doubtful = np.flatnonzero(kinetic + spheres / 2 > 0)
+    return int(np.count_nonzero(kinetic[doubtful] + _of_pairs(particles, G, doubtful) > 0))
+
+
+def _of_spheres(particles: Particles, G: float, centre: np.ndarray | None) -> np.ndarray:
+    """The potential of every body if each other one is spread over a sphere, (N,)."""
+    radius = distances(particles, centre)
+    order = np.argsort(radius, kind="stable")
+    r, m = radius[order], particles.mass[order]
+    inside = np.append(0.0, np.cumsum(m)[:-1])  # without the body itself
+    per_radius = np.divide(m, r, out=np.zeros_like(r), where=r > 0)
+    outside = np.append(np.cumsum(per_radius[::-1])[-2::-1], 0.0)
+    potential = np.empty_like(r)
+    potential[order] = -G * (np.divide(inside, r, out=np.zeros_like(r), where=r > 0) + outside)
+    return potential
+
+
+def _of_pairs(particles: Particles, G: float, bodies: np.ndarray) -> np.ndarray:
+    """The potential of chosen bodies, summed over all others. (Softened bodies in the same place do not count.)"""
+    from scipy.spatial.distance import cdist  # 0.1 s
+
+    found = np.zeros(len(bodies))
+    for start in range(0, len(bodies), ROWS):
+        r = cdist(particles.position[bodies[start : start + ROWS]], particles.position)
+        found[start : start + ROWS] = -G * (np.divide(1, r, out=np.zeros_like(r), where=r > 0) @ particles.mass)
+    return found

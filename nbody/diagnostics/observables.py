@@ -6,30 +6,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.diagnostics.centre import centre_of_mass, distances
-from nbody.diagnostics.core import core_radius, density_centre
-from nbody.diagnostics.density import local_density
-from nbody.diagnostics.escapers import escapers
-from nbody.diagnostics.lagrangian import FRACTIONS, half_mass_radius, lagrangian_radii
+from nbody.diagnostics.energy import escapers
+from nbody.diagnostics.structure import (
+    FRACTIONS,
+    centre_of_mass,
+    core_radius,
+    density_centre,
+    distances,
+    half_mass_radius,
+    lagrangian_radii,
+    local_density,
+)
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 
 OBSERVABLES = Registry(
     "observable",
     {
-        "centre_of_mass": Entry("nbody.diagnostics.observables:CENTRE_OF_MASS", "Σ m x / Σ m"),
-        "half_mass_radius": Entry(
-            "nbody.diagnostics.observables:HALF_MASS_RADIUS", "holds half of the mass, about the density centre"
-        ),
-        "lagrangian_radii": Entry(
-            "nbody.diagnostics.observables:LAGRANGIAN_RADII",
-            "hold 10, 50 and 90 % of the mass, about the density centre",
-        ),
-        "escapers": Entry(
-            "nbody.diagnostics.observables:ESCAPERS", "bodies with a positive energy, without external fields"
-        ),
-        "density_centre": Entry("nbody.diagnostics.observables:DENSITY_CENTRE", "Σ ρ x / Σ ρ"),
-        "core_radius": Entry("nbody.diagnostics.observables:CORE_RADIUS", "Casertano & Hut's, from the local density"),
+        name: Entry(f"nbody.diagnostics.observables:{name.upper()}", summary)
+        for name, summary in {
+            "centre_of_mass": "Σ m x / Σ m",
+            "half_mass_radius": "holds half of the mass, about the density centre",
+            "lagrangian_radii": "hold 10, 50 and 90 % of the mass, about the density centre",
+            "escapers": "bodies with a positive energy, without external fields",
+            "density_centre": "Σ ρ x / Σ ρ",
+            "core_radius": "Casertano & Hut's, from the local density",
+        }.items()
     },
 )
 """What ``record: {observables: […]}`` may name. Radii are measured from the density centre, which bodies that leave do not
@@ -63,13 +65,13 @@ class Measurement:
 
     @cached_property
     def density(self) -> np.ndarray:
-        """(N,), see :func:`~nbody.diagnostics.density.local_density`."""
+        """(N,), see :func:`~nbody.diagnostics.local_density`."""
         known = self.columns.get("density")
         return local_density(self.particles) if known is None else known
 
     @cached_property
     def density_centre(self) -> np.ndarray:
-        """(D,), see :func:`~nbody.diagnostics.core.density_centre`."""
+        """(D,), see :func:`~nbody.diagnostics.density_centre`."""
         return density_centre(self.particles, self.density)
 
     @cached_property

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.diagnostics.centre import centre_of_mass, centre_velocity
+from nbody.diagnostics.structure import centre_of_mass, centre_velocity
 from nbody.particles import Particles
 
 INNERMOST = 3

@@ -27,8 +27,7 @@ def export(
 
     Args:
         frames: their numbers, counted from the end if negative; by default the last one.
-        overwrite: replace an existing file instead of keeping it under a numbered name.
-        notify: gets a line if an older file is renamed.
+        overwrite: replace an existing file; else it keeps a numbered name, and ``notify`` gets a line.
 
     Returns:
         the files: one, or one per frame (``bodies_000.csv``, …) if the format holds one moment per file.

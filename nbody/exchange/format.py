@@ -15,6 +15,20 @@ from nbody.particles import Particles
 Notify = Callable[[str], object]
 
 
+def in_space(particles: Particles) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities, (N, 3) each, with z = 0 in two dimensions."""
+    x, v = (np.pad(each, ((0, 0), (0, 3 - particles.dimensions))) for each in (particles.position, particles.velocity))
+    return x, v
+
+
+def frame_number(frame: int | None, count: int, start: str = "") -> int:
+    """``frame``, or the last one. Raises InputError, which begins with ``start``, if there are only ``count``."""
+    k = count - 1 if frame is None else frame
+    if not 0 <= k < count:
+        raise InputError(f"{start}has no frame {k}; it holds {count}, counted from 0")
+    return k
+
+
 @dataclass(frozen=True)
 class RunConstants:
     """What a file may hold besides the bodies: the gravitational constant, the softening length (0: none; or the length of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import RunConstants
+from nbody.exchange.format import RunConstants, in_space
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -112,7 +112,5 @@ def _read_type(group: Any, mass: float) -> dict[str, np.ndarray]:
 
 
 def _write_type(group: Any, particles: Particles, rows: np.ndarray) -> None:
-    x, v = np.zeros((2, int(rows.sum()), 3))
-    x[:, : particles.dimensions], v[:, : particles.dimensions] = particles.position[rows], particles.velocity[rows]
-    group["Coordinates"], group["Velocities"], group["Masses"] = x, v, particles.mass[rows]
-    group["ParticleIDs"] = particles.id[rows].astype(np.uint64)
+    group["Coordinates"], group["Velocities"] = in_space(particles.rows(rows))
+    group["Masses"], group["ParticleIDs"] = particles.mass[rows], particles.id[rows].astype(np.uint64)

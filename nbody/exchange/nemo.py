@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, Notify, RunConstants
+from nbody.exchange.format import Format, Notify, RunConstants, frame_number, in_space
 from nbody.particles import Particles
 
 SINGLE, PLURAL = 0x0992, 0x0B92
@@ -77,7 +77,7 @@ class NemoFormat(Format):
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         with path.open("wb") as file:
             for p in moments:
-                x, v = (np.pad(each, ((0, 0), (0, 3 - p.dimensions))) for each in (p.position, p.velocity))
+                x, v = in_space(p)
                 key = p.id if p.id.max(initial=0) < 2**31 else np.arange(p.count)
                 file.write(_item("(", "SnapShot") + _item("(", "Parameters"))
                 file.write(_item("d", "Time", p.time) + _item("i", "Nobj", p.count) + _item(")"))
@@ -100,10 +100,7 @@ class NemoFormat(Format):
         snapshots = [each for each in snapshots if {"PhaseSpace", "Position"} & each.keys()]  # others are diagnostics
         if not snapshots:
             raise InputError(f"{start}has no NEMO snapshot with positions")
-        k = len(snapshots) - 1 if frame is None else frame
-        if not 0 <= k < len(snapshots):
-            raise InputError(f"{start}has no frame {k}; it holds {len(snapshots)}, counted from 0")
-        return _particles(snapshots[k], start)
+        return _particles(snapshots[frame_number(frame, len(snapshots), start)], start)
 
 
 def _particles(found: dict[str, np.ndarray], start: str) -> Particles:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import RunConstants
+from nbody.exchange.format import RunConstants, frame_number, in_space
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -29,8 +29,7 @@ class ReboundFormat(GuardedFormat):
             raise InputError(f"{path.name}: REBOUND has one softening length, and this run has one per species")
         simulation = None
         for particles in moments:
-            x, v = np.zeros((2, particles.count, 3))
-            x[:, : particles.dimensions], v[:, : particles.dimensions] = particles.position, particles.velocity
+            x, v = in_space(particles)
             if simulation is None:
                 simulation = rebound.Simulation()
                 simulation.G, simulation.softening = facts.G, facts.softening
@@ -55,10 +54,7 @@ class ReboundFormat(GuardedFormat):
 
         data = Path(path).read_bytes()  # by path REBOUND opens names in ASCII only
         archive = rebound.Simulationarchive(data)
-        k = len(archive) - 1 if frame is None else frame
-        if not 0 <= k < len(archive):
-            raise InputError(f"has no frame {k}; it holds {len(archive)}, counted from 0")
-        simulation = archive[k]
+        simulation = archive[frame_number(frame, len(archive))]
         mass, (x, v) = np.zeros(simulation.N), np.zeros((2, simulation.N, 3))
         simulation.serialize_particle_data(m=mass, xyz=x, vxvyvz=v)
         return {"mass": mass, "position": x, "velocity": v}

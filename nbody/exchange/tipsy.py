@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, Notify, RunConstants
+from nbody.exchange.format import Format, Notify, RunConstants, in_space
 from nbody.particles import Particles
 
 HEADER = np.dtype([("time", ">f8"), ("bodies", ">i4"), ("dimensions", ">i4"), ("gas", ">i4"), ("dark", ">i4"),
@@ -27,8 +27,7 @@ class TipsyFormat(Format):
             n = particles.count
             rows = np.zeros(n, DARK)
             rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
-            rows["position"][:, : particles.dimensions] = particles.position
-            rows["velocity"][:, : particles.dimensions] = particles.velocity
+            rows["position"], rows["velocity"] = in_space(particles)
             header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)
             path.write_bytes(header.tobytes() + rows.tobytes())
 

@@ -1,7 +1,7 @@
 """External fields: gravity of what is not simulated, such as the galaxy around a cluster. ``FIELDS`` lists them.
 
 A scenario names them under ``fields``. Their accelerations are added to those between the bodies, on every engine and in
-every precision; their energy Σ m Φ is part of the potential energy. To add a field, write a file with a subclass of
+every precision; their energy Σ m Φ is part of the potential energy. To add a field, write a subclass of
 :class:`~nbody.fields.field.Field`, and add a line to ``FIELDS``. ``post_newtonian`` is a force between the bodies that
 depends on their velocities (:class:`~nbody.fields.field.VelocityField`); the schemes that know it compute it themselves.
 """
@@ -10,23 +10,23 @@ from nbody.fields.added import AddedFields
 from nbody.fields.field import Field, VelocityField
 from nbody.registry import Entry, Registry
 from nbody.scenario import Scenario
-from nbody.scenario.components import component
 from nbody.scenario.fields import arithmetic
+from nbody.scenario.model import component
 
 FIELDS = Registry(
     "field",
     {
-        "point_mass": Entry("nbody.fields.point_mass:PointMass", "a fixed mass, Φ = -G M/r"),
-        "plummer": Entry("nbody.fields.plummer:Plummer", "Plummer's sphere: a cluster or a bulge"),
-        "hernquist": Entry("nbody.fields.hernquist:Hernquist", "Hernquist's sphere: a bulge or an elliptical galaxy"),
-        "nfw": Entry("nbody.fields.nfw:NFW", "the halo of Navarro, Frenk and White"),
-        "logarithmic_halo": Entry("nbody.fields.logarithmic_halo:LogarithmicHalo", "a flat rotation curve"),
-        "miyamoto_nagai": Entry("nbody.fields.miyamoto_nagai:MiyamotoNagai", "a disc of finite thickness"),
-        "rotating_bar": Entry("nbody.fields.rotating_bar:RotatingBar", "the bar of Long and Murali, which turns"),
+        "point_mass": Entry("nbody.fields.potentials:PointMass", "a fixed mass, Φ = -G M/r"),
+        "plummer": Entry("nbody.fields.potentials:Plummer", "Plummer's sphere: a cluster or a bulge"),
+        "hernquist": Entry("nbody.fields.potentials:Hernquist", "Hernquist's sphere: a bulge or an elliptical galaxy"),
+        "nfw": Entry("nbody.fields.potentials:NFW", "the halo of Navarro, Frenk and White"),
+        "logarithmic_halo": Entry("nbody.fields.potentials:LogarithmicHalo", "a flat rotation curve"),
+        "miyamoto_nagai": Entry("nbody.fields.potentials:MiyamotoNagai", "a disc of finite thickness"),
+        "rotating_bar": Entry("nbody.fields.potentials:RotatingBar", "the bar of Long and Murali, which turns"),
         "post_newtonian": Entry(
             "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
         ),
-        "milky_way": Entry("nbody.fields.milky_way:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
+        "milky_way": Entry("nbody.fields.potentials:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
     },
 )
 """Every external field a scenario may name."""

@@ -1,4 +1,4 @@
-"""Adds external fields to the accelerations and potentials that an engine has computed: in one place, for all engines.
+"""External fields, added to the accelerations and potentials that an engine has computed: in one place, for all engines.
 
 Fields are computed in float64 whatever the precision, and their sum is rounded once when it is added. They cost N
 evaluations beside the N² pairs.
@@ -13,6 +13,8 @@ import numpy as np
 from nbody.fields.field import MOST, Field, VelocityField
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
+
+Array = np.ndarray
 
 
 class AddedFields:
@@ -29,13 +31,14 @@ class AddedFields:
         ArithmeticError: a parameter of a field is not finite.
 
     Attributes:
+        functions: :attr:`~nbody.fields.field.Field.evaluate` of each part of the sum.
+        parameters: (K, 3 + MOST), the centre and the parameters of each.
         time_dependent: True if the sum changes with time.
         velocity_field: the force that depends on velocities; None if there is none.
     """
 
     def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
-        external = [field for field in fields if isinstance(field, Field)]
-        each = [part for field in external for part in field.parts()]
+        each = [part for field in fields if isinstance(field, Field) for part in field.parts()]
         kinds = list(dict.fromkeys(map(type, each)))
         parts = sorted(each, key=lambda part: kinds.index(type(part)))  # equal functions in a row, see summed()
         self.velocity_field = next((field for field in fields if isinstance(field, VelocityField)), None)
@@ -67,17 +70,19 @@ class AddedFields:
         else:
             self._add_on_device(state, outputs, accelerations, targets)
 
-    def at(self, position: np.ndarray, time: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, position: Array, time: float = 0.0) -> tuple[Array, Array]:
         """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64."""
-        found = _values(self.functions, self.parameters, position, np.full(len(position), time))
+        from nbody.fields.compiled import values_at  # imports Numba: 0.4 s
+
+        found = values_at(self.functions, self.parameters, position, np.full(len(position), time))
         return found[:, : position.shape[1]], found[:, 3]
 
-    def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: np.ndarray | None) -> None:
+    def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: Array | None) -> None:
         if self.velocity_field is not None:
             self.velocity_field.add(state, self._G, accelerations, Outputs.ENERGY in outputs)
         if not self.functions:
             return
-        rows: Any = slice(None) if targets is None else targets
+        rows: slice | Array = slice(None) if targets is None else targets
         x = state.position[rows].astype(np.float64, copy=False)
         acceleration, potential = self.at(x, state.clock.now)
         if accelerations:
@@ -88,16 +93,18 @@ class AddedFields:
             [jerk] = state.values("jerk", copy=False)
             jerk[rows] += self._jerk(x, state.velocity[rows].astype(np.float64, copy=False), state.clock.now)
 
-    def _jerk(self, x: np.ndarray, v: np.ndarray, time: float) -> np.ndarray:
+    def _jerk(self, x: Array, v: Array, time: float) -> Array:
         """The rate of change of the acceleration along the bodies' motion: for each part a central difference of order 4
         over a thousandth of the time in which a body crosses the field. The error is some 1e-12 of the jerk."""
+        from nbody.fields.compiled import values_at
+
         jerk, dimensions = np.zeros_like(x), x.shape[1]
         for k, function in enumerate(self.functions):
             part = self.parameters[k : k + 1]
 
-            def moved(steps: int, function: Any = function, part: np.ndarray = part, h: Any = 0.0) -> np.ndarray:
+            def moved(steps: int, function: Any = function, part: Array = part, h: Any = 0.0) -> Array:
                 place, times = x + steps * (v.T * h).T, time + steps * h + np.zeros(len(x))
-                return _values((function,), part, place, times)[:, :dimensions]
+                return values_at((function,), part, place, times)[:, :dimensions]
 
             distance = np.linalg.norm(x - part[0, :dimensions], axis=1) + self._sizes[k]
             speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0), axis=1) * distance)
@@ -107,17 +114,9 @@ class AddedFields:
         return jerk
 
     def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
+        from nbody.compute import cuda
         from nbody.fields.device import add_fields
 
         if self._on_device is None:
-            from nbody.gpu import cuda
-
             self._on_device = cuda.to_device(self.parameters)
         add_fields(self.functions, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
-
-
-def _values(*arguments: Any) -> np.ndarray:
-    """:func:`nbody.fields.host.values_at`, which imports Numba: 0.4 s that runs without fields do not need."""
-    from nbody.fields.host import values_at
-
-    return values_at(*arguments)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.fields.sum import summed
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
+from nbody.fields.compiled import summed
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of
 
@@ -25,7 +25,7 @@ def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
     """
     total = summed(functions, cuda.jit(device=True))
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential, rows):
         i = cuda.grid(1)
         if i >= rows.shape[0]:

@@ -5,12 +5,17 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 from nbody.scenario.fields import Finite, Group, Quantity
+from nbody.state.host import HostState
 
 Coordinate = Annotated[Finite, Quantity("length")]
 
+MOST = 7
+"""The most numbers of :meth:`Field.parameters`."""
+
 
 class Field(Group):
-    """Base class of the fields. Its pydantic fields are the parameters that a scenario may give beside ``field``.
+    """Base class of the fields. Its pydantic fields are the parameters that a scenario may give beside ``field``. A field
+    has an ``evaluate`` with :meth:`parameters` and :meth:`size`, or it is the sum of its :meth:`parts`.
 
     Attributes:
         centre: its centre in the scenario's coordinates; z = 0 in 2-D.
@@ -26,13 +31,14 @@ class Field(Group):
     centre, at time t, with p of :meth:`parameters`; all float64. A static method that Numba compiles for the CPU and for
     the GPU: it may use arithmetic, ``if`` and :mod:`math`, and other functions only if they are compiled for both."""
 
-    @abstractmethod
     def parameters(self, G: float) -> tuple[float, ...]:
-        """The numbers p for :attr:`evaluate`, at most :data:`MOST`; ``G`` is the gravitational constant."""
+        """The numbers p for :attr:`evaluate`, at most :data:`MOST`: by default G M, and the others as they are declared."""
+        mass, *others = (getattr(self, name) for name in type(self).model_fields if name != "centre")
+        return G * mass, *others
 
-    @abstractmethod
     def size(self) -> float:
         """The smallest length over which the field changes near its centre; 0 for a point mass."""
+        raise NotImplementedError
 
     def parts(self) -> "list[Field]":
         """The fields of which it is the sum: itself, or its components."""
@@ -52,10 +58,6 @@ class VelocityField(Group):
         """The number that the scheme's kernels get."""
 
     @abstractmethod
-    def add(self, state: Any, G: float, accelerations: bool, energy: bool) -> None:
+    def add(self, state: HostState, G: float, accelerations: bool, energy: bool) -> None:
         """Add the force per mass to the accelerations of a host state if ``accelerations``, which hold those of Newton, and
         twice the energy per mass to its potential if ``energy``."""
-
-
-MOST = 7
-"""The most numbers of :meth:`Field.parameters`."""

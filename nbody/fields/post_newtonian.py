@@ -15,14 +15,16 @@ where A is the Newtonian acceleration of i relative to s by all bodies. Body i g
 """
 
 import math
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
+from numba import njit
 from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from nbody.fields.field import VelocityField
 from nbody.scenario.fields import Positive, Quantity
 from nbody.scenario.source import ScenarioText
+from nbody.state.host import HostState
 
 LIGHT = "299792.458 km/s"
 
@@ -55,9 +57,7 @@ class PostNewtonian(VelocityField, validate_default=True):
     def strength(self) -> float:
         return 1.0 / self.c**2
 
-    def add(self, state: Any, G: float, accelerations: bool, energy: bool) -> None:
-        from nbody.fields.post_newtonian_kernel import add_energies, add_forces
-
+    def add(self, state: HostState, G: float, accelerations: bool, energy: bool) -> None:
         x, v, a = np.zeros((3, 3, state.count))
         for rows, given in ((x, state.position), (v, state.velocity), (a, state.acceleration)):
             rows[: state.dimensions] = given.T
@@ -69,3 +69,71 @@ class PostNewtonian(VelocityField, validate_default=True):
         if accelerations:
             add_forces(x, v, mass, G, self.strength(), a)
             state.acceleration[...] = a.T[:, : state.dimensions]
+
+
+STRICT: set[str] = set()
+"""No fast mathematics, not even fused multiply-adds: which products the compiler fuses may depend on what it has inlined
+where, and then a function would give other bits in another kernel. It costs the map 14 %: 1.51e6 steps per second of the
+outer solar system instead of 1.76e6 on one EPYC core."""
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def heaviest(m):
+    """The index of the largest mass, the first of equal ones."""
+    s = 0
+    for i in range(1, m.size):
+        if m[i] > m[s]:
+            s = i
+    return s
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def add_forces(x, v, m, G, per_c2, a):
+    """Add f_i/m_i to the Newtonian accelerations ``a`` of all bodies; (3, N) each, ``per_c2`` is 1/c²."""
+    s = heaviest(m)
+    ax, ay, az = a[0, s], a[1, s], a[2, s]
+    back_x, back_y, back_z = 0.0, 0.0, 0.0
+    for i in range(m.size):
+        mu = G * (m[s] + m[i])
+        if i == s or mu == 0.0:
+            continue
+        rx, ry, rz = x[0, i] - x[0, s], x[1, i] - x[1, s], x[2, i] - x[2, s]
+        vx, vy, vz = v[0, i] - v[0, s], v[1, i] - v[1, s], v[2, i] - v[2, s]
+        Ax, Ay, Az = a[0, i] - ax, a[1, i] - ay, a[2, i] - az
+        u = 1.0 / np.sqrt(rx * rx + ry * ry + rz * rz)
+        v2 = vx * vx + vy * vy + vz * vz
+        mu_u, mu_u3 = mu * u, mu * u * u * u
+        share = per_c2 * m[s] / (m[s] + m[i])
+        on_r = share * mu_u3 * (mu_u - 1.5 * v2)
+        on_v = share * (3.0 * mu_u3 * (rx * vx + ry * vy + rz * vz) - (vx * Ax + vy * Ay + vz * Az))
+        on_A = share * (0.5 * v2 + 3.0 * mu_u)
+        fx = on_r * rx + on_v * vx - on_A * Ax
+        fy = on_r * ry + on_v * vy - on_A * Ay
+        fz = on_r * rz + on_v * vz - on_A * Az
+        a[0, i] += fx
+        a[1, i] += fy
+        a[2, i] += fz
+        ratio = m[i] / m[s]
+        back_x += ratio * fx
+        back_y += ratio * fy
+        back_z += ratio * fz
+    a[0, s] -= back_x
+    a[1, s] -= back_y
+    a[2, s] -= back_z
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def add_energies(x, v, m, G, per_c2, phi):
+    """Add the energy of each body per unit of its mass to ``phi`` (N,)."""
+    s = heaviest(m)
+    for i in range(m.size):
+        mu = G * (m[s] + m[i])
+        if i == s or mu == 0.0:
+            continue
+        r2, v2 = 0.0, 0.0
+        for c in range(3):
+            r2 += (x[c, i] - x[c, s]) ** 2
+            v2 += (v[c, i] - v[c, s]) ** 2
+        mu_u = mu / np.sqrt(r2)
+        share = per_c2 * m[s] / (m[s] + m[i])
+        phi[i] += share * (0.375 * v2 * v2 + 1.5 * mu_u * v2 + 0.5 * mu_u * mu_u)

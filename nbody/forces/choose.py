@@ -15,7 +15,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nbody import cache, machine
+from nbody import machine
+from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
 from nbody.forces.engine import Engine
 from nbody.forces.memory import fits
@@ -24,7 +25,7 @@ from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
 from nbody.forces.timing import bucket, key, seconds
 
 KIND = "fastest"
-"""The kind of cache entry; see :mod:`nbody.cache`."""
+"""The kind of cache entry; see :mod:`nbody.compute.cache`."""
 
 ALWAYS_TREE = {"cpu": 1 << 21, "gpu": 1 << 22}
 """From this number of bodies a tree is taken unmeasured."""
@@ -112,14 +113,14 @@ def check_name(name: str, where: str = "") -> str:
 
 def _named(name: str, problem: Problem, where: str) -> list[str]:
     """The engines that a name stands for. Raises InputError if there is none."""
-    from nbody import gpu
+    from nbody import compute
 
     if name == "gpu":  # users type this for the fastest engine on the GPU
-        gpu.require("engine 'gpu'")
+        compute.require("engine 'gpu'")
     if name == "tree":
         return list(TREES)
     if name in AUTOMATIC:
-        if gpu.SIMULATED and not gpu.why_unavailable():  # it has no time worth measuring
+        if compute.SIMULATED and not compute.why_unavailable():  # it has no time worth measuring
             return ["gpu-symmetric", "cpu"] if name == "auto" else ["gpu-symmetric"]
         trees = problem.accuracy is not None
         return [each for each in ORDINARY if (trees or each not in TREES) and (name == "auto" or _on_gpu(each))]
@@ -150,9 +151,9 @@ def _on_gpu(name: str) -> bool:
 
 
 def _missing_here(name: str) -> str:
-    from nbody import gpu
+    from nbody import compute
 
-    reason = gpu.why_unavailable() if _on_gpu(name) else ""
+    reason = compute.why_unavailable() if _on_gpu(name) else ""
     return f"no GPU: {reason}" if reason else ""
 
 
@@ -243,9 +244,9 @@ def _because(reasons: Sequence[str]) -> str:
 
 
 def _device(kinds: dict[str, type[Engine]]) -> str:
-    from nbody import gpu
+    from nbody import compute
 
-    return gpu.facts().name if any(kind.can.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
+    return compute.facts().name if any(kind.can.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:

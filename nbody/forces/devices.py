@@ -1,6 +1,6 @@
 """What this machine must have for an engine to compute: a GPU, or a compiler and threads."""
 
-from nbody import gpu
+from nbody import compute
 from nbody.errors import DeviceError
 from nbody.forces.engine import Engine
 from nbody.parallel import launch
@@ -10,7 +10,7 @@ def require_device(kind: type[Engine], name: str) -> None:
     """Raise a DeviceError if this machine lacks what an engine, called ``name``, computes on. (There always is a CPU.)"""
     if kind.can.device == "gpu":
         remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
-        gpu.require(f"engine '{name}'", f"{remedy}use --engine cpu")
+        compute.require(f"engine '{name}'", f"{remedy}use --engine cpu")
     elif kind.can.compiled:
         require_compiler(name)
 

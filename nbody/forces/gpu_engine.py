@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.devices import require_device
 from nbody.forces.engine import Engine, Identity, Memory
 from nbody.forces.layers.sorted import acting
@@ -50,7 +50,7 @@ class Shape(NamedTuple):
     @property
     def law(self) -> Callable:
         """The pair law as a CUDA device function; see :func:`nbody.law.pair_law`."""
-        return pair_law(self.softening, self.dimensions, gpu.rsqrt, gpu.device_function)
+        return pair_law(self.softening, self.dimensions, compute.rsqrt, compute.device_function)
 
     @property
     def real(self) -> type:
@@ -84,11 +84,11 @@ class GpuEngine(Engine):
     ) -> None:
         require_device(type(self), self._name)
         super().__init__(gravity, precision, options, team)
-        self._devices = gpu.devices_for(getattr(self._options, "gpus", None))
-        gpu.use_device(self._devices[0])
+        self._devices = compute.devices_for(getattr(self._options, "gpus", None))
+        compute.use_device(self._devices[0])
 
     def identity(self, state: State | None = None) -> Identity:
-        card, devices = gpu.facts(), 1
+        card, devices = compute.facts(), 1
         if isinstance(state, DeviceState):
             devices += len(state.partition.transport.helpers)
         return Identity(f"{devices} x {card.name}" if devices > 1 else card.name, card.driver)

@@ -39,9 +39,9 @@ def needs(engine: type[Engine], problem: Problem, added: tuple[Column, ...] = ()
 def free(place: str) -> int:
     """Free bytes of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter if there is no GPU."""
     if place == "GPU memory":
-        from nbody import gpu
+        from nbody import compute
 
-        return gpu.facts().memory_free
+        return compute.facts().memory_free
     return machine.memory_available()
 
 

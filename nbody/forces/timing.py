@@ -53,7 +53,7 @@ def seconds(kind: type[Engine], asked: Problem) -> float:
 
 def seconds_on_gpu(engine: Any, bodies: Particles) -> float:
     """The time of one force evaluation, launched by replaying a graph as a run does."""
-    from nbody import gpu
+    from nbody import compute
 
     state = engine.load(bodies)
 
@@ -62,9 +62,9 @@ def seconds_on_gpu(engine: Any, bodies: Particles) -> float:
         engine.evaluate(state)
 
     evaluate()  # compiles
-    graph = gpu.Graph(state.stream, evaluate)
+    graph = compute.Graph(state.stream, evaluate)
     calls = max(1, 20480 // bodies.count)
-    return 1e-3 * min(gpu.milliseconds(graph.replay, 1, calls, state.stream) for _ in range(REPEATS))
+    return 1e-3 * min(compute.milliseconds(graph.replay, 1, calls, state.stream) for _ in range(REPEATS))
 
 
 def seconds_on_cpu(engine: Engine, bodies: Particles, clock: Callable[[], float] = time.perf_counter) -> float:

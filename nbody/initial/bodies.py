@@ -12,7 +12,7 @@ import numpy as np
 from nbody.errors import InputError, printable
 from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_format
-from nbody.exchange.format import Notify
+from nbody.exchange.format import Notify, frame_number
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
 
@@ -37,17 +37,13 @@ def read_bodies(
     """Read the bodies in a file, as step 0 and time 0 of a new run.
 
     Args:
-        path: an .npz with arrays ``mass`` (N,), ``position`` and ``velocity`` (N, D) and perhaps ``id`` (N,), of any
-            real dtype, ``species`` (N,) of whole numbers and ``species_names`` of text; a .csv with the header
-            ``m,x,y,z,vx,vy,vz`` (without z and vz in 2-D), perhaps with ``id`` and ``species`` (names); a recording; or
-            a file of another of :data:`nbody.exchange.FORMATS`.
+        path: a recording, or a file of one of :data:`nbody.exchange.FORMATS`.
         dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
         frame: the frame of a recording, from 0; None for the last one.
-        where: the beginning of an error message (``run.yaml:2: initial.file: ``).
         notify: gets a line about what is ignored.
 
     Raises:
-        InputError: one line that names the file and the mistake in it.
+        InputError: one line, beginning with ``where``, that names the file and the mistake in it.
     """
     find_bodies(path, frame, where)
     start = f"{where}{printable(path)}: "
@@ -64,9 +60,7 @@ def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
 
     try:
         with Trajectory(path) as run:
-            k = len(run) - 1 if frame is None else frame
-            if not 0 <= k < len(run):
-                raise InputError(f"{printable(path)}: has no frame {k}; it holds {len(run)}, counted from 0")
+            k = frame_number(frame, len(run), f"{printable(path)}: ")
             return replace(run.particles(k), time=0.0, step=0)
     except InputError as error:
         raise InputError(f"{where}{error}") from None

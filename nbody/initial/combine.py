@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.scenario.groups import GeneratedPart, Placed, Rotation
+from nbody.scenario.bodies import GeneratedPart, Placed, Rotation
 
 Array = np.ndarray
 
@@ -63,8 +63,8 @@ def placed(bodies: Particles, part: Placed, where: Callable[[str], str]) -> Part
 def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[bool], where: Sequence[str]) -> Particles:
     """One set of bodies, with new ids.
 
-    Each species of a part becomes a species of the whole: a part without species becomes the species ``names[k]``; a part
-    with species gets this name as a prefix if the user has ``given`` it. Other names that occur twice get a number.
+    A part without species becomes the species ``names[k]``; a part with species gets this name as a prefix if the user has
+    ``given`` it. Other names that occur twice get a number.
 
     Raises:
         InputError: starting with ``where[k]``, if the user has given two parts the same name.
@@ -77,21 +77,18 @@ def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[boo
         own: list[str] = []
         for inner in part.species_names:
             wanted = name if not inner else f"{name} {inner}" if given[k] else inner
-            unique = next(
-                each for each in (wanted, *(f"{wanted} {i}" for i in range(2, 1000))) if each not in found + own
-            )
-            own.append(unique)
+            numbered = (wanted, *(f"{wanted} {i}" for i in range(2, 1000)))
+            own.append(next(each for each in numbered if each not in found + own))
         species.append(part.species + len(found))
         found += own
     radii = [part.radius if len(part.radius) else np.zeros(part.count) for part in parts]
-    return Particles(
-        np.concatenate([part.mass for part in parts]),
-        np.concatenate([part.position for part in parts]),
-        np.concatenate([part.velocity for part in parts]),
-        species=np.concatenate(species),
-        species_names=tuple(found),
-        radius=np.concatenate(radii) if any(len(part.radius) for part in parts) else np.empty(0),
+    mass, position, velocity = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("mass", "position", "velocity")
     )
+    return Particles(
+        mass, position, velocity, species=np.concatenate(species), species_names=tuple(found),
+        radius=np.concatenate(radii) if any(len(part.radius) for part in parts) else np.empty(0),
+    )  # fmt: skip
 
 
 def seeds(seed: int, parts: Sequence[Placed]) -> list[np.random.SeedSequence]:

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -27,7 +26,8 @@ HOT = 0.5
 """The largest σ_R in units of the circular velocity: in the middle of a heavy disc, a constant Q would ask for more."""
 
 Share = Annotated[Finite, Field(gt=0, lt=1)]
-
+Height = Annotated[Positive, Field(le=1)]
+ToomreQ = Annotated[NotNegative, Field(le=10)]
 
 Lengths = Callable[[str, str], float]
 """The softening length between bodies of two components: ``disc``, ``bulge``, ``halo``."""
@@ -46,10 +46,6 @@ def _together(pulls: Sequence[tuple[Callable[[Array], Array], float]], r: Array)
     for within, length in pulls:
         total = total + softened_mass(r, within, length)
     return total
-
-
-Height = Annotated[Positive, Field(le=1)]
-ToomreQ = Annotated[NotNegative, Field(le=10)]
 
 
 class Spheroid(Group):
@@ -96,8 +92,7 @@ def rotation_of_disc(x: Array) -> Array:
     return 2 * y * y * (i0e(y) * k0e(y) - i1e(y) * k1e(y))
 
 
-@dataclass(frozen=True)
-class RotationCurve:
+class RotationCurve(NamedTuple):
     """What holds a disc up, on a grid of radii: circular velocity, Ω and κ, radial dispersion, mean rotation."""
 
     radius: Array
@@ -198,25 +193,17 @@ class ExponentialDisk(Generator):
         spheres, lengths = self._spheres, self.lengths(gravity)
         names = ["disc", *spheres]
         weights = [1 - sum(each.share for each in spheres.values()), *(each.share for each in spheres.values())]
-        counts = self._counts(count, weights)
+        if count < len(weights):
+            counts = [1] * count + [0] * (len(weights) - count)
+        else:
+            counts = apportioned([round(1e6 * weight) for weight in weights], count)
         parts = [self._disc(counts[0], gravity.G, lengths, rng)]
         parts += [self._sphere(name, n, gravity.G, lengths, rng) for name, n in zip(spheres, counts[1:], strict=True)]
         masses = [self.mass, *(each.mass_made for each in spheres.values())]
-        return at_rest(
-            Particles(
-                np.concatenate([np.full(n, mass / max(n, 1)) for n, mass in zip(counts, masses, strict=True)]),
-                np.concatenate([x for x, _ in parts]),
-                np.concatenate([v for _, v in parts]),
-                species=np.repeat(range(len(names)), counts),
-                species_names=tuple(names),
-            )
-        )
-
-    @staticmethod
-    def _counts(count: int, weights: list[float]) -> list[int]:
-        if count < len(weights):
-            return [1] * count + [0] * (len(weights) - count)
-        return apportioned([round(1e6 * weight) for weight in weights], count)
+        mass = np.repeat([mass / max(n, 1) for n, mass in zip(counts, masses, strict=True)], counts)
+        position, velocity = (np.concatenate(each) for each in zip(*parts, strict=True))
+        species = np.repeat(range(len(names)), counts)
+        return at_rest(Particles(mass, position, velocity, species=species, species_names=tuple(names)))
 
     def _disc(self, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator) -> tuple[Array, Array]:
         grid = self.radius * np.linspace(0, self.cut, 4000)
@@ -225,10 +212,8 @@ class ExponentialDisk(Generator):
         u = rng.random(count)
         z0 = self.height * self.radius
         z = 0.5 * z0 * (np.log(np.maximum(u, 1e-12)) - np.log(np.maximum(1 - u, 1e-12)))  # tanh(z/z₀) = 2u − 1
-        curve = self.curve(G, lengths)
-        sigma, mean, omega, kappa = (
-            np.interp(R, curve.radius, each) for each in (curve.sigma, curve.mean, curve.omega, curve.kappa)
-        )
+        radius, _, *columns = self.curve(G, lengths)
+        omega, kappa, sigma, mean = (np.interp(R, radius, each) for each in columns)
         normal = np.clip(rng.standard_normal((3, count)), -3, 3)
         along = sigma * normal[0]
         around = mean + sigma * kappa / (2 * omega) * normal[1]
@@ -256,17 +241,14 @@ class ExponentialDisk(Generator):
         within = {"disc": self.disc_mass} | {other: each.within for other, each in self._spheres.items()}
         if lengths is None:
             del within[name]
-            newton = [(mass, 0.0) for mass in within.values()]
-            return sphere(
-                one.density, outermost=outermost, others=lambda r: _together(newton, r * one.radius) / one.mass
-            )
-        pulls = [(mass, lengths(name, other)) for other, mass in within.items()]
-        return sphere(
-            one.density,
-            innermost=1e-3,
-            outermost=outermost,
-            attracting=lambda r: _together(pulls, r * one.radius) / one.mass,
-        )
+        pulls = [(mass, lengths(name, other) if lengths else 0.0) for other, mass in within.items()]
+
+        def attraction(r: Array) -> Array:
+            return _together(pulls, r * one.radius) / one.mass
+
+        if lengths is None:
+            return sphere(one.density, outermost=outermost, others=attraction)
+        return sphere(one.density, innermost=1e-3, outermost=outermost, attracting=attraction)
 
     def _sphere(
         self, name: str, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator

@@ -1,7 +1,7 @@
 """Two and three bodies whose motion is known: Kepler's ellipse, the figure eight, Burrau's and Lagrange's triangles."""
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import BeforeValidator, Field
@@ -38,9 +38,7 @@ class Kepler(FixedGenerator):
     semi_major_axis: Length = 1.0
     masses: Annotated[tuple[Mass, MassOrZero], BeforeValidator(a_list("a list of two masses"))] = (0.5, 0.5)
 
-    @property
-    def bodies_made(self) -> int:
-        return 2
+    bodies_made: ClassVar[int] = 2
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         a, e, mass = self.semi_major_axis, self.eccentricity, np.array(self.masses)
@@ -54,9 +52,7 @@ class FigureEight(FixedGenerator):
     """Three equal masses that follow each other on one figure eight (Moore 1993; Chenciner & Montgomery 2000; the digits
     are Simó's, which close to 3e-8). Period 6.32591398, energy −1.2871419918 for G = 1; velocities scale as √G."""
 
-    @property
-    def bodies_made(self) -> int:
-        return 3
+    bodies_made: ClassVar[int] = 3
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         x1, v3 = np.array([0.97000436, -0.24308753]), np.array([-0.93240737, -0.86473146])
@@ -68,9 +64,7 @@ class Pythagorean(FixedGenerator):
     """Masses 3, 4 and 5 at rest at the corners of the triangle with these sides (Burrau 1913; solved by Szebehely &
     Peters 1967): close encounters, and in the end the lightest body is thrown out. Energy −769/60 for G = 1."""
 
-    @property
-    def bodies_made(self) -> int:
-        return 3
+    bodies_made: ClassVar[int] = 3
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         x = np.array([[1.0, 3.0], [-2.0, -1.0], [1.0, -1.0]])
@@ -96,9 +90,7 @@ class LagrangeTriangle(FixedGenerator):
     side: Length = 1.0
     eccentricity: Eccentricity = 0.0
 
-    @property
-    def bodies_made(self) -> int:
-        return 3
+    bodies_made: ClassVar[int] = 3
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         mass, e = np.array(self.masses), self.eccentricity

@@ -10,6 +10,7 @@ import numpy as np
 from nbody.errors import did_you_mean
 
 LARGEST = float(np.finfo(float).max)
+DEEPEST = 50
 
 FUNCTIONS: dict[str, np.ufunc] = {
     name: getattr(np, name)
@@ -20,8 +21,10 @@ OPERATORS: dict[type, Callable] = {
     ast.Pow: np.power, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
 
+Function = Callable[[Any], Any]
 
-def compiled(text: str, variable: str) -> Callable[[Any], Any]:
+
+def compiled(text: str, variable: str) -> Function:
     """The function of ``variable`` that a formula describes.
 
     Raises:
@@ -34,49 +37,38 @@ def compiled(text: str, variable: str) -> Callable[[Any], Any]:
         raise ValueError(
             f"is not a formula: {text[:60]!a}; write one in {variable}, as in '1/({variable}*(1+{variable})**3)'"
         ) from None
-    _check(tree, written, variable, 0)
-    return lambda value: _value(tree, {variable: np.asarray(value, float)})
+    found = _compiled(tree, written, variable, 0)
+    return lambda value: found(np.asarray(value, float))
 
 
-def _check(node: ast.AST, text: str, variable: str, depth: int) -> None:
-    """Raise ValueError for anything but arithmetic, the variable, pi and the functions."""
-    if depth > 50:
+def _compiled(node: ast.AST, text: str, variable: str, depth: int) -> Function:
+    """The function of one part. Raises ValueError for anything but arithmetic, the variable, pi and the functions."""
+    if depth > DEEPEST:
         raise ValueError("this formula is nested too deep; simplify it")
     known = [variable, "pi", *FUNCTIONS]
-    children: list[ast.AST] = []
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        children = [node.left, node.right]
-    elif isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
-        children = [node.operand]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in FUNCTIONS:
-            hint = did_you_mean(node.func.id, FUNCTIONS)
-            raise ValueError(f"unknown function '{node.func.id[:40]}'{hint}; one of: {', '.join(FUNCTIONS)}")
-        children, takes = list(node.args), FUNCTIONS[node.func.id].nin
-        if len(children) != takes:
-            raise ValueError(f"{node.func.id}() takes {takes} argument{'s' * (takes > 1)}, got {len(children)}")
-    elif isinstance(node, ast.Name):
-        if node.id not in (variable, "pi"):
-            raise ValueError(f"unknown name '{node.id[:40]}'{did_you_mean(node.id, known)}; the variable is {variable}")
-    elif not (isinstance(node, ast.Constant) and _is_number(node.value)):
-        part = ast.get_source_segment(text, node) or text  # (unparse() recurses as deep as the formula)
-        raise ValueError(f"can't evaluate '{part[:40]}'; use arithmetic, {variable}, {', '.join(known[1:])}")
-    for child in children:
-        _check(child, text, variable, depth + 1)
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and value <= LARGEST
-
-
-def _value(node: ast.AST, values: dict[str, Any]) -> Any:
-    if isinstance(node, ast.BinOp):
-        return OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
-    if isinstance(node, ast.UnaryOp):
-        return OPERATORS[type(node.op)](_value(node.operand, values))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return FUNCTIONS[node.func.id](*(_value(each, values) for each in node.args))
-    if isinstance(node, ast.Name):
-        return values.get(node.id, np.pi)
-    assert isinstance(node, ast.Constant)
-    return np.float64(node.value)  # type: ignore[arg-type]  # so that 1/0 is an infinity
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            function, parts = OPERATORS[type(op)], [left, right]
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            function, parts = OPERATORS[type(op)], [operand]
+        case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]):
+            if name not in FUNCTIONS:
+                hint = did_you_mean(name, FUNCTIONS)
+                raise ValueError(f"unknown function '{name[:40]}'{hint}; one of: {', '.join(FUNCTIONS)}")
+            function = FUNCTIONS[name]
+            if len(parts) != function.nin:
+                takes = f"{function.nin} argument{'s' * (function.nin > 1)}"
+                raise ValueError(f"{name}() takes {takes}, got {len(parts)}")
+        case ast.Name(id=name):
+            if name not in (variable, "pi"):
+                hint = did_you_mean(name, known)
+                raise ValueError(f"unknown name '{name[:40]}'{hint}; the variable is {variable}")
+            return (lambda x: x) if name == variable else (lambda x: np.pi)
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool) and value <= LARGEST:
+            number = np.float64(value)  # so that 1/0 is an infinity
+            return lambda x: number
+        case _:
+            part = ast.get_source_segment(text, node) or text  # (unparse() recurses as deep as the formula)
+            raise ValueError(f"can't evaluate '{part[:40]}'; use arithmetic, {variable}, {', '.join(known[1:])}")
+    inner = [_compiled(part, text, variable, depth + 1) for part in parts]
+    return lambda x: function(*(each(x) for each in inner))

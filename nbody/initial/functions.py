@@ -36,10 +36,10 @@ def function(name: str) -> Callable[..., Particles]:
 
     generate.__name__ = generate.__qualname__ = name
     fields = ", ".join(f"{key}={field.default!r}" for key, field in kind.model_fields.items())
+    summary = GENERATORS[name].summary
     generate.__doc__ = (
-        f"{GENERATORS[name].summary[:1].upper()}{GENERATORS[name].summary[1:]}: ``particles`` bodies from ``seed``, for the "
-        f"gravitational constant ``G`` (by default 1, or that of the ``units``), in ``dimensions`` dimensions.\n\n"
-        f"    Options: {fields or 'none'}.\n\n"
+        f"{summary[:1].upper()}{summary[1:]}: ``particles`` bodies from ``seed``, for the gravitational constant ``G`` (by "
+        f"default 1, or that of the ``units``), in ``dimensions`` dimensions.\n\n    Options: {fields or 'none'}.\n\n"
         f"    {kind.__doc__ or ''}"
     )
     return generate

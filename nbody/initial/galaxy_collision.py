@@ -12,8 +12,8 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.scenario.bodies import Placed, Rotation
 from nbody.scenario.fields import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
-from nbody.scenario.groups import Placed, Rotation
 
 Array = np.ndarray
 

@@ -6,25 +6,16 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_serializer, model_validator
 
 from nbody.errors import unknown
-from nbody.registry import Entry, Registry
 from nbody.scenario.fields import Finite, Group, KeyProblem, Name, SolarMasses
 
 Array = np.ndarray
 
-MASS_FUNCTIONS = Registry(
-    "mass function",
-    {
-        "equal": Entry("nbody.initial.masses:EQUAL", "all masses are the same"),
-        "salpeter": Entry("nbody.initial.masses:SALPETER", "dN/dm ∝ m^−2.35 (Salpeter 1955)"),
-        "kroupa": Entry("nbody.initial.masses:KROUPA", "dN/dm ∝ m^−0.3 to 0.08, m^−1.3 to 0.5, m^−2.3 (Kroupa 2001)"),
-    },
-)
-"""Every mass function that a cluster may name. Masses are those of stars in solar masses, before they are scaled."""
-
-EQUAL: tuple[tuple[float, float], ...] = ()
 SALPETER = ((0.0, 2.35),)
 KROUPA = ((0.0, 0.3), (0.08, 1.3), (0.5, 2.3))
-"""Pieces of a power law: from which mass on, and the exponent −d ln N/d ln m."""
+
+MASS_FUNCTIONS: dict[str, tuple[tuple[float, float], ...]] = {"equal": (), "salpeter": SALPETER, "kroupa": KROUPA}
+"""The mass functions (Salpeter 1955; Kroupa 2001), as pieces of a power law: from which mass on, and the exponent
+−d ln N/d ln m. Masses are those of stars in solar masses, before they are scaled."""
 
 
 def _function(name: str) -> str:
@@ -66,7 +57,7 @@ class Masses(Group):
         """``count`` masses with the sum 1."""
         if self.function == "equal":
             return np.full(count, 1 / count)
-        drawn = power_law(rng.random(count), MASS_FUNCTIONS.load(self.function), self.low, self.high)
+        drawn = power_law(rng.random(count), MASS_FUNCTIONS[self.function], self.low, self.high)
         return drawn / drawn.sum()
 
 

@@ -1,7 +1,7 @@
 """The Solar System from published ephemerides, in astronomical units and solar masses."""
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import PrivateAttr
@@ -119,9 +119,7 @@ class SolarSystem(Ephemeris):
 
     frame: Literal["ecliptic", "equatorial"] = "ecliptic"
 
-    @property
-    def bodies_made(self) -> int:
-        return 11
+    bodies_made: ClassVar[int] = 11
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         names, mass, state = de405()
@@ -137,9 +135,7 @@ class OuterSolarSystem(Ephemeris):
     problem of Hairer, Lubich & Wanner (Geometric Numerical Integration, I.2.4), equatorial, in au and solar masses. Their
     time is in days, with G = 2.95912208286e-4."""
 
-    @property
-    def bodies_made(self) -> int:
-        return 6
+    bodies_made: ClassVar[int] = 6
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         rows = [line.split() for line in OUTER.split("\n") if line]

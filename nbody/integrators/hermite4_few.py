@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_few import add_jerks, variant_of
 
 
@@ -77,4 +77,4 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             following = min(longest, np.sqrt(eta * smallest))
         return done, time, following, last, 0.0
 
-    return disk_cached(make_steps)
+    return compute.kernel("cpu")(make_steps)

@@ -22,9 +22,9 @@ import numpy as np
 from numba import njit
 from pydantic import Field
 
+from nbody import compute
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair
@@ -275,7 +275,7 @@ def _begin() -> Callable:
             Q[c, 0], V[c, 0] = place / total, flow / total
         kick(Q, V, m, 0.5 * h, critical, np.empty((3, m.size)))
 
-    return disk_cached(begin)
+    return compute.kernel("cpu")(begin)
 
 
 @cache
@@ -310,4 +310,4 @@ def _advance() -> Callable:
                 x[c, i], v[c, i] = star + Q[c, i], end_V[c, 0] + end_V[c, i]
         return done, good, met
 
-    return disk_cached(advance)
+    return compute.kernel("cpu")(advance)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields.post_newtonian import STRICT
 
 TERMS = 8
 """Those of Stumpff's series leave an error below 1e-18 up to |z| = 0.5."""

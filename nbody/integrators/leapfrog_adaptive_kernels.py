@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_few import add_pairs, variant_of
 from nbody.forces.direct.cpu_roots import FAST
 
@@ -34,7 +34,7 @@ def rate_of_pairs(x, v, m, G, length2, scale):
 @cache
 def rate(parallel: bool) -> Callable:
     """:func:`rate_of_pairs`, compiled."""
-    return disk_cached(rate_of_pairs, parallel=parallel, fastmath=FAST)
+    return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)
 
 
 rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
@@ -84,4 +84,4 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             rate = 2 * (scale / eta) - rate
         return done, time, rate, scale
 
-    return disk_cached(make_steps)
+    return compute.kernel("cpu")(make_steps)

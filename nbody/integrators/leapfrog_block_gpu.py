@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.integrators.integrator import Motion
 from nbody.integrators.leapfrog_block_cpu import DEEPEST, TICKS
 
-THREADS = 64 if gpu.SIMULATED else 256
+THREADS = 64 if compute.SIMULATED else 256
 
 LENGTH, END = range(2)
 """Columns of ``steps``, (N, 2) int32 in ticks."""
@@ -20,7 +20,7 @@ BLOCK, COUNT = range(2)
 """Places in ``found``, int32."""
 
 
-@gpu.device_function
+@compute.device_function
 def _wanted(acceleration, i, scale):
     """The step in ticks that √(scale/|a|) in units of dt allows: a power of two, at most all of them."""
     square = 0.0
@@ -33,14 +33,14 @@ def _wanted(acceleration, i, scale):
     return 1 << (DEEPEST + min(max(exponent - 1, -DEEPEST), 0))
 
 
-@gpu.device_function
+@compute.device_function
 def _kick(velocity, acceleration, i, half):
     """v += a h/2 for one body."""
     for k in range(3):
         velocity[i, k] += acceleration[i, k] * half
 
 
-@gpu.device_function
+@compute.device_function
 def _sums(shared, t, value):
     """The sum of the values of the threads up to this one, and of all."""
     cuda.syncthreads()
@@ -56,13 +56,13 @@ def _sums(shared, t, value):
     return shared[t], shared[THREADS - 1]
 
 
-@gpu.device_function
+@compute.device_function
 def _ends(steps, i, found):
     """1 if the step of body i ends with the block."""
     return 1 if i < steps.shape[0] and steps[min(i, steps.shape[0] - 1), END] == found[BLOCK] else 0
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def begin_steps(velocity, acceleration, steps, found, halves, scale):
     """All bodies choose a step, and are kicked over half of it; ``halves[k]`` is half a step of 2^k ticks."""
     i = cuda.grid(1)
@@ -71,10 +71,10 @@ def begin_steps(velocity, acceleration, steps, found, halves, scale):
     if i < steps.shape[0]:
         length = _wanted(acceleration, i, scale)
         steps[i, LENGTH], steps[i, END] = length, length
-        _kick(velocity, acceleration, i, halves[63 - gpu.leading_zeros(np.uint64(length))])
+        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def end_steps(velocity, acceleration, steps, found, halves, scale, rows, now):
     """Kick some bodies over half of the steps that end now; unless dt is over, they begin new ones with a kick."""
     k = cuda.grid(1)
@@ -83,15 +83,15 @@ def end_steps(velocity, acceleration, steps, found, halves, scale, rows, now):
     if k < rows.shape[0]:
         i = rows[k]
         length = int(steps[i, LENGTH])
-        _kick(velocity, acceleration, i, halves[63 - gpu.leading_zeros(np.uint64(length))])
+        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
         if now < TICKS:
             wanted, longest = _wanted(acceleration, i, scale), now & -now
             length = wanted if wanted <= length else max(length, min(wanted, longest))
             steps[i, LENGTH], steps[i, END] = length, now + length
-            _kick(velocity, acceleration, i, halves[63 - gpu.leading_zeros(np.uint64(length))])
+            _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def find_block(steps, found):
     """The smallest end."""
     shared = cuda.shared.array(THREADS, np.int32)
@@ -107,7 +107,7 @@ def find_block(steps, found):
         cuda.atomic.min(found, BLOCK, shared[0])
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def count_rows(steps, found, counts):
     """The bodies of the block among those of each block of threads."""
     shared = cuda.shared.array(THREADS, np.int32)
@@ -117,7 +117,7 @@ def count_rows(steps, found, counts):
         counts[cuda.blockIdx.x] = total
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def collect_rows(steps, found, counts, rows):
     """The bodies of the block in order, and their number."""
     shared = cuda.shared.array(THREADS, np.int32)
@@ -141,7 +141,7 @@ class DeviceLengths:
         self.state, count = state, state.count
         self._blocks = -(-count // THREADS)
         self._scale = np.float64(2 * eta * float(motion.engine.gravity.length2) ** 0.5 / dt**2)
-        with gpu.out_of_memory(f"block steps of {count} particles", 12 * count):
+        with compute.out_of_memory(f"block steps of {count} particles", 12 * count):
             self._steps, self._rows = cuda.device_array((count, 2), np.int32), cuda.device_array(count, np.int32)
             self._counts = cuda.device_array(self._blocks, np.int32)
             self._found = cuda.device_array(2, np.int32)

@@ -13,8 +13,8 @@ from numba import njit
 from numba.extending import overload
 
 from nbody import law
-from nbody.fields import post_newtonian_kernel
-from nbody.fields.post_newtonian_kernel import STRICT
+from nbody.fields import post_newtonian
+from nbody.fields.post_newtonian import STRICT
 from nbody.law import pair_law
 
 RELATIVITY = "+1pn"
@@ -27,7 +27,7 @@ NEAREST = 0.1
 def variant_of(name: str) -> str:
     """The text by which kernels ask for a variant. It changes with the source of the forces, so that kernels on disk do."""
     files = sorted(Path(law.__file__).parent.glob("*.py"))
-    made_of = b"".join(file.read_bytes() for file in [*files, Path(__file__), Path(post_newtonian_kernel.__file__)])
+    made_of = b"".join(file.read_bytes() for file in [*files, Path(__file__), Path(post_newtonian.__file__)])
     return f"{name} {hashlib.sha256(made_of).hexdigest()}"
 
 
@@ -55,7 +55,7 @@ def _accelerate_in_a_kernel(variant, x, v, m, G, length2, more, a):
 
     def with_relativity(variant, x, v, m, G, length2, more, a):
         compiled(x, m, G, length2, a)
-        post_newtonian_kernel.add_forces(x, v, m, G, more[0], a)
+        post_newtonian.add_forces(x, v, m, G, more[0], a)
 
     return with_relativity if name.endswith(RELATIVITY) else of_pairs
 

@@ -17,8 +17,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.fields.post_newtonian_kernel import STRICT
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
 
@@ -243,7 +243,7 @@ def continue_polynomial(b, e, ratio):
 @cache
 def steps_for(name: str) -> Callable:
     """The compiled function ``advance``, which makes steps under a variant of the forces; see its text below."""
-    return disk_cached(uncompiled(name))
+    return compute.kernel("cpu")(uncompiled(name))
 
 
 def uncompiled(name: str) -> Callable:

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_few import add_pairs, variant_of
 from nbody.forces.layers import fields_few
 from nbody.forces.layers.fields import fields_of
@@ -73,7 +73,7 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Ca
             now = origin + (first + step + 1) * h
         return evaluations
 
-    return disk_cached(make_steps)
+    return compute.kernel("cpu")(make_steps)
 
 
 class FewSteps:

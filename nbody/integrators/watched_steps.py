@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators import radau
 from nbody.integrators.collisions import contact
 from nbody.integrators.collisions.contact import any_contact
@@ -62,7 +62,7 @@ def _watching(name: str) -> Callable:
             touched = made > 0 and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
         return done, good, touched
 
-    return disk_cached(steps_to_contact)
+    return compute.kernel("cpu")(steps_to_contact)
 
 
 class WatchedSteps:

@@ -21,9 +21,9 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
+from nbody import compute
 from nbody.errors import RunFailed
-from nbody.fields.post_newtonian_kernel import STRICT
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.few_bodies import FewBodies, components, per_c2, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step
@@ -285,7 +285,7 @@ def _begin() -> Callable:
         correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a, per_c2)
         drift(X, V, inner, 0.5 * h, distance, per_c2)
 
-    return disk_cached(begin)
+    return compute.kernel("cpu")(begin)
 
 
 @cache
@@ -313,4 +313,4 @@ def _advance() -> Callable:
         from_jacobi(end_V, m, inner, v)
         return done, first, second
 
-    return disk_cached(advance)
+    return compute.kernel("cpu")(advance)

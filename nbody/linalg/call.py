@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.errors import InputError
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
@@ -34,13 +34,13 @@ def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: A
     except AttributeError:
         return _multiply_on_host(load, name, a, b, out)
     where = type(a) if target is None else _layout(target)
-    key = name, gpu.current_device(), _layout(left), _layout(right), where
+    key = name, compute.current_device(), _layout(left), _layout(right), where
     call = _CALLS.get(key)
     if call is None:
         call = _prepared(load, name, a, (left, right, target))
         if len(_CALLS) >= MOST_CALLS:
             _CALLS.clear()
-        _CALLS[name, gpu.current_device(), *key[2:]] = call  # the first call may have made the device current
+        _CALLS[name, compute.current_device(), *key[2:]] = call  # the first call may have made the device current
     return call.run(left, right, target, out)
 
 
@@ -75,7 +75,7 @@ def _checked_rung(
     rung = load(name, dtype)
     rung.check(shape, dtype)
     if rung.on == "gpu":
-        gpu.require(f"the rung '{rung.title}'")
+        compute.require(f"the rung '{rung.title}'")
     elif on_device:
         raise InputError(f"the rung '{rung.title}' runs on the CPU; give it NumPy arrays")
     return rung, shape, dtype
@@ -129,20 +129,20 @@ class DeviceCall:
             )
         others = {view["stream"] for view in (left, right, target) if view and view.get("stream")} - {LEGACY_STREAM}
         for stream in others:
-            gpu.cuda.external_stream(stream).synchronize()
+            compute.cuda.external_stream(stream).synchronize()
         self.launch(at_a, at_b, at_c)
         if others:  # the caller's next work on its own stream waits for the product
-            done = gpu.cuda.event(timing=False)
-            done.record(gpu.cuda.legacy_default_stream())
+            done = compute.cuda.event(timing=False)
+            done.record(compute.cuda.legacy_default_stream())
             for stream in others:
-                done.wait(gpu.cuda.external_stream(stream))
+                done.wait(compute.cuda.external_stream(stream))
         return out
 
     def _made(self) -> tuple[Any, int]:
         try:
             return self.make()
         except Exception:
-            with gpu.out_of_memory(self.what, sum(self.sizes)):
+            with compute.out_of_memory(self.what, sum(self.sizes)):
                 return self.make()
 
     def _check_target(self, at_a: int, at_b: int, at_c: int, target: dict) -> None:
@@ -163,7 +163,7 @@ def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple)
         if view is not None:
             _check_layout(label, view)
     sizes = tuple(rows * columns * dtype.itemsize for rows, columns in shape.matrices)
-    with gpu.out_of_memory(what := f"a product of {shape}", sum(sizes)):
+    with compute.out_of_memory(what := f"a product of {shape}", sum(sizes)):
         launch = rung.launch(shape, dtype)
         assert isinstance(launch, ProductLaunch)
         return DeviceCall(launch.direct(shape, dtype), _maker(a, shape, dtype), sizes, what)
@@ -178,7 +178,7 @@ def _maker(a: Any, shape: ProductShape, dtype: np.dtype) -> Callable[[], tuple[A
         kind, device = a.dtype, a.device
         new, address = lambda: library.empty(size, dtype=kind, device=device), lambda made: made.data_ptr()
     else:
-        new, address = lambda: gpu.cuda.device_array(size, dtype), lambda made: made.device_ctypes_pointer.value
+        new, address = lambda: compute.cuda.device_array(size, dtype), lambda made: made.device_ctypes_pointer.value
 
     def make() -> tuple[Any, int]:
         made = new()
@@ -200,7 +200,7 @@ def _multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: An
         raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
     rung, shape, dtype = _checked_rung(load, name, a, b, on_device)
     if out is None:
-        out = (gpu.cuda.device_array if on_device else np.empty)((shape.m, shape.n), dtype)
+        out = (compute.cuda.device_array if on_device else np.empty)((shape.m, shape.n), dtype)
     elif isinstance(out, np.ndarray) and not out.flags.writeable:
         raise InputError("out is read-only; give an array that can be written")
     _check_out(out, shape, dtype)
@@ -216,10 +216,10 @@ def _multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: An
             out[...] = result
     else:
         needed = sum(rows * columns for rows, columns in shape.matrices) * dtype.itemsize
-        with gpu.out_of_memory(f"a product of {shape}", needed):
-            result = gpu.cuda.device_array((shape.m, shape.n), dtype)
+        with compute.out_of_memory(f"a product of {shape}", needed):
+            result = compute.cuda.device_array((shape.m, shape.n), dtype)
             launch = rung.launch(shape, dtype)
-            left, right = (gpu.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
+            left, right = (compute.cuda.to_device(np.ascontiguousarray(factor, dtype)) for factor in (a, b))
             launch(left, right, result)
             out[...] = result.copy_to_host()
     return out

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import device_function
+from nbody.compute import device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import mma_f64, move_vector
 from nbody.linalg.staging import slab_copier
 from nbody.linalg.tensor_tile import COLUMNS, ROWS, tile_writer
-from nbody.unroll import unrolled
 
 PLANE = 8
 """Columns of A in one plane of a slab: the eight k of 128-bit reads of four lanes."""

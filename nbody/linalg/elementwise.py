@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
 from nbody.linalg.rung import ProductLaunch, ProductShape
 
 THREADS = 256

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import SIMULATED
+from nbody.compute import SIMULATED
 
 AMPERE = 0
 """The depth for which :func:`mma_f64` multiplies 16x4 by 4x8 numbers with two instructions of compute capability 8."""
@@ -78,7 +78,7 @@ if SIMULATED:
 else:
     from llvmlite import ir
 
-    from nbody.gpu.intrinsics import intrinsic, types
+    from nbody.compute.intrinsics import intrinsic, types
 
     SHARED, GLOBAL = 3, 1  # NVVM's address spaces
 

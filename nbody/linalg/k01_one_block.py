@@ -7,7 +7,7 @@ multiprocessors of an H200 are idle.
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
 LARGEST = 32

@@ -10,7 +10,7 @@ H200, n = 2048: 1.36 TFLOP/s in float32, 1.25 in float64.
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.rung import Rung, by_tiles
 
 SIDE = 16

@@ -9,7 +9,7 @@ H200, n = 2048: 1.24 TFLOP/s in float32 (k02: 1.36), 1.25 in float64 (1.25).
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
 THREADS = 256

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, by_tiles, tile_reads
 
 TILE = 32

@@ -9,9 +9,9 @@ H200, n = 2048: 12.6 and 15.6 TFLOP/s in float32 (k06: 8.1), 6.5 and 8.9 in floa
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
-from nbody.unroll import unrolled
 
 TILE = 32
 

@@ -15,10 +15,10 @@ useful with the loads of k10 and the register tiles after it.
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
 from nbody.linalg.staging import slab_filler
-from nbody.unroll import unrolled
 
 TILE = 64
 """Rows and columns of C that a block computes."""

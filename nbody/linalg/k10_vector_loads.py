@@ -10,7 +10,7 @@ H200, n = 2048: 20.1 TFLOP/s in float32, 10.5 in float64.
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.k09_sliding_window import DEPTH, RESULTS, ROWS, THREADS, TILE
 from nbody.linalg.rung import Reads, Rung, by_tiles

@@ -14,10 +14,10 @@ of the reads of k12, but gains little: with 167 registers per thread only one bl
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
 from nbody.linalg.staging import slab_filler
-from nbody.unroll import unrolled
 
 SIDE = 16
 """Threads along each side of a block."""

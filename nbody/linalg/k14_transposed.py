@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import bounded, cuda, device_function
+from nbody.compute import bounded, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.register_tile import RegisterTile, register_tile
 from nbody.linalg.rung import Rung, by_tiles, tile_reads

@@ -12,7 +12,7 @@ latency as well. The copies of k17 bypass the registers.
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import vector_length
 from nbody.linalg.k14_transposed import DEPTH, RESULTS, SIDE, SUMS, TILE, pieces
 from nbody.linalg.rung import Rung, by_tiles, tile_reads

@@ -11,7 +11,7 @@ H200, n = 2048: 1.31 TFLOP/s in float32 (k02: 1.36). Random numbers, n = 1000: l
 from functools import cache
 from typing import Any
 
-from nbody.gpu import cuda
+from nbody.compute import cuda
 from nbody.linalg.k02_many_blocks import SIDE
 from nbody.linalg.rung import Rung, by_tiles
 

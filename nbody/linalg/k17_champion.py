@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import bounded, cuda
+from nbody.compute import bounded, cuda
 from nbody.linalg import k18_skinny, partial_sums
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length, wait_for_team
 from nbody.linalg.partial_sums import partial_adder, team_adder

@@ -11,7 +11,7 @@ H200, N = 20480: 0.378 ms in float32, 4.4 TB/s of reads (cuBLAS 1.33 ms). float6
 from functools import cache
 from typing import Any
 
-from nbody.gpu import FAST, cuda
+from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
 

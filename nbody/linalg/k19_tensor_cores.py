@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import bounded, cuda
+from nbody.compute import bounded, cuda
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
 from nbody.linalg.partial_sums import incomplete
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads

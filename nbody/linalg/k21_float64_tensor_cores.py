@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import SIMULATED, available, bounded, cuda, device_function, facts
+from nbody.compute import SIMULATED, available, bounded, cuda, device_function, facts
 from nbody.linalg import k17_champion, k18_skinny, partial_sums
 from nbody.linalg.double_tile import REAL, DoubleTiling, double_copiers, double_tile
 from nbody.linalg.intrinsics import AMPERE, commit_copies, copies_waiter

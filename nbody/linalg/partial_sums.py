@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import FAST, cuda, device_function
+from nbody.compute import FAST, cuda, device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.rung import ProductShape, Scratch
-from nbody.unroll import unrolled
 
 BLOCKS = 240
 """A product with fewer tiles is split along k into at most this number of blocks; an H200 has 132 multiprocessors."""

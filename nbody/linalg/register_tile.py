@@ -7,9 +7,9 @@ that are ``row_stride`` apart, and its columns likewise: so neighbouring threads
 from functools import cache
 from typing import Any, NamedTuple
 
-from nbody.gpu import device_function
+from nbody.compute import device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
-from nbody.unroll import unrolled
 
 ROWS, ROWS_TURNING, COLUMNS_TURNING = "row by row", "row by row, there and back", "column by column, down and up"
 """Paths through a tile. A multiply-add that shares a factor with the previous one reads it from the reuse cache instead of

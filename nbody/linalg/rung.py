@@ -77,14 +77,14 @@ class Scratch(NamedTuple):
 @lru_cache(maxsize=16)
 def _allocate(scratch: Scratch, index: int) -> Any:
     """The array, cached for later launches; ``index`` distinguishes several arrays of one launch."""
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
 
 
 @lru_cache(maxsize=64)
 def _allow_shared(launch: "ProductLaunch", dtype: np.dtype) -> None:
-    from nbody.gpu import SIMULATED, allow_shared
+    from nbody.compute import SIMULATED, allow_shared
 
     if not SIMULATED:
         allow_shared(launch.kernel, launch.signature(dtype), launch.dynamic_shared)
@@ -118,7 +118,7 @@ class ProductLaunch:
     def direct(self, shape: ProductShape, dtype: Any) -> Callable[[int, int, int], None]:
         """The same launch for the addresses of a, b and c, on the default stream: a few microseconds of Python instead of
         about a hundred."""
-        from nbody.gpu import DirectLaunch
+        from nbody.compute import DirectLaunch
 
         shapes = [*shape.matrices, *(s.shape for s in self.scratch)]
         extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import device_function
+from nbody.compute import device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import copy_async, copy_vector_async, move_vector, vector_length
-from nbody.unroll import unrolled
 
 
 @cache

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import device_function
+from nbody.compute import device_function
+from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, move_vector, round_tf32
-from nbody.unroll import unrolled
 
 COLUMNS, ROWS, K = 16, 8, 8
 """Columns and rows of C, and depth, of one instruction."""

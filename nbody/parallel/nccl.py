@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, NoReturn
 
+from nbody.compute import SIMULATED
 from nbody.errors import RunFailed
-from nbody.gpu import SIMULATED
 from nbody.parallel.team import Team
 
 SWITCH = "NBODY_NCCL"

@@ -11,7 +11,7 @@ from nbody.initial.ensemble import check_bodies
 from nbody.integrators.integrator import Integrator, unsupported
 from nbody.run.schedule import Schedule, TimeSchedule
 from nbody.scenario import FromArrays, Scenario
-from nbody.trajectory.systems import COLUMNS
+from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
 
 
 def engine_of_systems(
@@ -25,9 +25,12 @@ def engine_of_systems(
     written, systems = scenario.engine.name, asked["systems"]
     entry = ENGINES.get(check_name(written, scenario.where("engine")).partition(":")[0])
     if written == "auto":
-        from nbody import gpu
+        from nbody import compute
 
-        on_gpu, missing = systems_engine("gpu", systems), gpu.why_unavailable() or "the simulator" * gpu.SIMULATED
+        on_gpu, missing = (
+            systems_engine("gpu", systems),
+            compute.why_unavailable() or "the simulator" * compute.SIMULATED,
+        )
         why = (
             f"no GPU: {missing}"
             if missing

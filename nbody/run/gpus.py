@@ -10,7 +10,7 @@ from nbody.parallel import team
 from nbody.scenario import Scenario
 
 if TYPE_CHECKING:
-    from nbody.gpu import GpuFailed
+    from nbody.compute import GpuFailed
 
 Notify = Callable[[str], None]
 
@@ -21,11 +21,11 @@ def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify:
     Raises:
         InputError: this machine has fewer GPUs, or they differ.
     """
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.why_unavailable():
+    if compute.why_unavailable():
         return  # the engine says so
-    there, fewest = len(gpu.devices_for(gpus, where)), kind.can.divided_from
+    there, fewest = len(compute.devices_for(gpus, where)), kind.can.divided_from
     if count < fewest and there > 1:
         notify(f"gpus: one of {there} GPUs computes; from {fewest} bodies on it is worth dividing the work")
 
@@ -41,9 +41,9 @@ def naming_failed(devices: Sequence[int], recording: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        from nbody import gpu
+        from nbody import compute
 
-        if len(devices) < 2 or not (isinstance(error, gpu.GpuFailed) or gpu.is_of_driver(error)):
+        if len(devices) < 2 or not (isinstance(error, compute.GpuFailed) or compute.is_of_driver(error)):
             raise
         failed = _failed(error, devices)
         others = [str(number) for number in devices if number != failed.number]
@@ -55,15 +55,15 @@ def naming_failed(devices: Sequence[int], recording: Any) -> Iterator[None]:
 
 def _failed(error: Exception, devices: Sequence[int]) -> "GpuFailed":
     """Which device an error is about. One that a wait reports may come from any: the devices are asked."""
-    from nbody import gpu
+    from nbody import compute
 
-    if isinstance(error, gpu.GpuFailed):
+    if isinstance(error, compute.GpuFailed):
         return error
     try:
-        gpu.check(devices[1:])
-    except gpu.GpuFailed as found:
+        compute.check(devices[1:])
+    except compute.GpuFailed as found:
         return found
-    return gpu.failure(devices[0], error)
+    return compute.failure(devices[0], error)
 
 
 def with_those_there(scenario: Scenario, notify: Notify) -> Scenario:
@@ -74,12 +74,12 @@ def with_those_there(scenario: Scenario, notify: Notify) -> Scenario:
         return scenario
     if team().size > 1:
         return scenario.override(gpus=1)
-    from nbody import gpu
+    from nbody import compute
 
-    if gpus == "all" or gpu.why_unavailable():
+    if gpus == "all" or compute.why_unavailable():
         return scenario
     try:
-        gpu.devices_for(gpus)
+        compute.devices_for(gpus)
     except InputError as error:
         notify(f"gpus: {error}; going on with those that are there")
         return scenario.override(gpus="all")

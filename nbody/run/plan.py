@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from nbody import cache, machine
+from nbody import machine
+from nbody.compute import cache
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import widths
 from nbody.errors import InputError, NBodyError
@@ -29,8 +30,8 @@ from nbody.run.progress import Summary
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.run.supported import asked_of_run, require_support, scheme_for
 from nbody.scenario import Scenario
-from nbody.scenario.components import component
 from nbody.scenario.fields import Group, validated
+from nbody.scenario.model import component
 from nbody.state import Column, checkpoint_arrays, itemsize
 from nbody.trajectory import RunHeader, required_bytes, state_bytes
 from nbody.trajectory.events import RECORDED
@@ -99,9 +100,9 @@ class Plan:
         """How many GPUs compute the forces in this process."""
         asked = getattr(self.engine_options, "gpus", None)
         if asked == "all":
-            from nbody import gpu
+            from nbody import compute
 
-            return gpu.device_count() if gpu.available() else 1
+            return compute.device_count() if compute.available() else 1
         return len(asked) if isinstance(asked, list) else asked or 1
 
     @property
@@ -200,9 +201,9 @@ class Plan:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
         scenario, device = self.scenario, machine.cpu_name()
         if self.engine_kind.can.device == "gpu":
-            from nbody import gpu
+            from nbody import compute
 
-            device = gpu.facts().name if not gpu.why_unavailable() else "no GPU"
+            device = compute.facts().name if not compute.why_unavailable() else "no GPU"
         law = f"{scenario.gravity.softening} {scenario.gravity.dimensions}-D"
         law += " per species" if scenario.gravity.per_species else ""
         device += f" {team().size} ranks" if team().size > 1 else ""

@@ -53,14 +53,14 @@ def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[
     _require_same(ranks, scope(), "the bits of a run are those of one kind of machine; choose like hosts")
     if engine.can.device != "gpu":
         return
-    from nbody import gpu
+    from nbody import compute
 
-    card = gpu.facts()
+    card = compute.facts()
     kind = {"card": card.name, "multiprocessors": str(card.multiprocessors), "GiB": str(card.memory_total >> 30)}
     _require_same(ranks, kind, "the bits of a run are those of one kind of card")
-    cards = ranks.all((ranks.hosts[ranks.rank], gpu.uuid()))
+    cards = ranks.all((ranks.hosts[ranks.rank], compute.uuid()))
     for rank, card in enumerate(cards):
-        if (other := cards.index(card)) < rank and not gpu.SIMULATED:
+        if (other := cards.index(card)) < rank and not compute.SIMULATED:
             raise InputError(
                 f"ranks {other} and {rank} have the same GPU of host {card[0]}; start as many ranks per host as it has GPUs"
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from nbody import machine
 from nbody.diagnostics.energy import Energies, observables
 from nbody.diagnostics.observables import measured
 from nbody.run.force_error import force_errors
@@ -20,7 +21,6 @@ from nbody.run.schedule import Schedule
 from nbody.scenario import FromArrays
 from nbody.state import Outputs, Snapshot
 from nbody.trajectory import TrajectoryWriter, state_bytes
-from nbody.trajectory.provenance import collect_provenance
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import SlotSnapshot
@@ -208,7 +208,7 @@ class Recording:
         if file.start is None and run.measures_forces and Outputs.ACCELERATION in run.state.clock.current:
             seed = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(run.engine, run.state, run.bodies.mass, seed)
-        header = run.plan.header(**collect_provenance(**known))
+        header = run.plan.header(**machine.provenance(**known))
         if file.start is None:
             header = replace(header, state_bytes=state_bytes(run.checkpoint_arrays(), self._meta()))
         return file.open(run.bodies, header, self.schedule, self.frames, (run.steps_made, run.time))

@@ -34,7 +34,7 @@ from nbody.run.step_call import StepCall
 from nbody.run.summary import summary_of
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import frames_per_block
-from nbody.trajectory.events import EventTable, no_events
+from nbody.trajectory.events import event_table, no_events
 from nbody.trajectory.opening import one_line
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Simulation:
     @property
     def events(self) -> Any:
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        return EventTable(no_events() if self.colliding is None else self.colliding.rows).shown()
+        return event_table(no_events() if self.colliding is None else self.colliding.rows).shown()
 
     @property
     def summary(self) -> Summary | None:
@@ -447,9 +447,9 @@ class Simulation:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
         if self.engine.can.device == "gpu":
-            from nbody import gpu
+            from nbody import compute
 
-            gpu.use_device(devices_of(self.engine)[0])  # in this thread
+            compute.use_device(devices_of(self.engine)[0])  # in this thread
 
     def _check_idle(self) -> None:
         if self._running:

@@ -163,7 +163,7 @@ class Sweep:
 
     def _slots(self) -> "SimpleQueue[dict[str, str]]":
         """The environment of each place where a run can be made: a GPU, or some cores."""
-        from nbody import gpu
+        from nbody import compute
 
         slots: SimpleQueue[dict[str, str]] = SimpleQueue()
         if self.cluster:
@@ -171,7 +171,7 @@ class Sweep:
                 slots.put({})
             return slots
         first = plan(Scenario.load(self.scenario, (*self.fixed, *self.tasks[0].values)), measure=False)
-        cards = _cards() if first.engine_kind.can.device == "gpu" and not gpu.SIMULATED else []
+        cards = _cards() if first.engine_kind.can.device == "gpu" and not compute.SIMULATED else []
         cores = machine.cores()
         jobs = min(self.jobs or len(cards) or cores, len(self.tasks))
         for k in range(jobs):
@@ -200,7 +200,7 @@ def _varied(text: str) -> tuple[str, list[str]]:
 
 def _cards() -> list[str]:
     """The GPUs, as CUDA_VISIBLE_DEVICES names them."""
-    from nbody.gpu import cuda
+    from nbody.compute import cuda
 
     given, count = os.environ.get("CUDA_VISIBLE_DEVICES", ""), len(cuda.gpus)
     names = given.split(",") if given else map(str, range(count))

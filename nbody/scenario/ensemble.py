@@ -108,13 +108,13 @@ def keys_of(path: str) -> Keys:
     return keys
 
 
-def whole_range(values: Any) -> range | None:
+def whole_range(values: object) -> range | None:
     """The numbers of a text such as ``1..64``, with the last; None for all else."""
     found = _RANGE.fullmatch(values.strip()) if isinstance(values, str) else None
     return range(int(found[1]), int(found[2]) + 1) if found else None
 
 
-def _axis(values: Any) -> list[Any] | None:
+def _axis(values: object) -> list[Any] | None:
     """The values of a range or a list; None for a distribution."""
     if (found := whole_range(values)) is not None:
         return list(found)
@@ -130,7 +130,7 @@ def _numbers(values: Any) -> list[float]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
-def _check(values: Any) -> None:
+def _check(values: object) -> None:
     """Raise a ValueError unless these are values that a path may have."""
     if (found := whole_range(values)) is not None:
         if not 0 < found.stop - found.start <= MOST_SYSTEMS:

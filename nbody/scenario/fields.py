@@ -4,11 +4,11 @@ pydantic does the checks. This module makes them stricter (true is not a number,
 whole number) and turns pydantic's findings into one line with the file and the line of the key.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -24,24 +24,17 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
-from nbody.given import number, shown, whole
+from nbody.given import KeyProblem, number, shown, whole
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
-
-
-class KeyProblem(ValueError):
-    """An error about one key of the group that is being checked (``"length"``, or ``"gravity.length"``)."""
-
-    def __init__(self, key: str, message: str) -> None:
-        super().__init__(message)
-        self.keys = tuple(key.split("."))
 
 
 def _number(value: object) -> float:
     return number(_without_unit(value))
 
 
-def _whole(value: object) -> int:
+def whole_number(value: object) -> int:
+    """Convert a whole number without a unit; 1e6 is one."""
     return whole(_without_unit(value))
 
 
@@ -67,10 +60,10 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
-def a_list(wanted: str) -> Callable[[Any], Any]:
+def a_list(wanted: str) -> Callable[[object], object]:
     """A validator that refuses what is not a list: ``must be a list of 2 or 3 numbers, got 5``."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if not isinstance(value, list | tuple):
             raise ValueError(f"must be {wanted}, got {shown(value)}")
         return value
@@ -86,7 +79,7 @@ class Quantity:
     dimension: str
     to: str = ""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_before_validator_function(self._read, handler(source))
 
     def _read(self, value: object, info: ValidationInfo) -> object:
@@ -113,7 +106,7 @@ def unit_scale(info: ValidationInfo) -> Scale | None:
     return info.context.scale if isinstance(info.context, ScenarioText) else None
 
 
-def _group(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _group(values: Mapping[str, object], key: str) -> Mapping[str, object]:
     found = values.get(key)
     return found if isinstance(found, Mapping) else {}
 
@@ -128,9 +121,9 @@ MassOrZero = Annotated[NotNegative, Quantity("mass")]
 SolarMasses = Annotated[Positive, Quantity("mass", "Msun")]
 Time = Annotated[Positive, Quantity("time")]
 SpeedOrZero = Annotated[NotNegative, Quantity("velocity")]
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**53)]
-Seed = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**53)]
+Count = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**53)]
+Seed = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**63 - 1)]
 Offset = Annotated[
     tuple[Annotated[Finite, Quantity("length")], ...],
     BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
@@ -154,7 +147,7 @@ class Group(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, values: Any) -> Any:
+    def _known_keys(cls, values: object) -> object:
         if isinstance(values, BaseModel):
             return values
         if not isinstance(values, Mapping):
@@ -172,7 +165,7 @@ class Group(BaseModel):
         return values
 
 
-def unknown_key(key: str, likely: Any, known: Any) -> str:
+def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
     """The message for an unknown key: the nearest of the ``likely`` keys, else of all ``known`` keys, else the list."""
     hint = did_you_mean(key, likely) or did_you_mean(key, known)
     return f"unknown key{hint}" if hint else f"unknown key; the keys here are {', '.join(known)}"
@@ -202,7 +195,7 @@ def arithmetic(source: ScenarioText, at: Keys = ()) -> Iterator[None]:
 M = TypeVar("M", bound=BaseModel)
 
 
-def validated(model: type[M], values: Any, source: ScenarioText, at: Keys = ()) -> M:
+def validated(model: type[M], values: object, source: ScenarioText, at: Keys = ()) -> M:
     """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
 
     Raises:

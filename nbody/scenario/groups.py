@@ -1,51 +1,46 @@
-"""The groups of keys in a scenario."""
+"""The groups of keys in a scenario, but for the bodies (:mod:`.bodies`) and the ensemble (:mod:`.ensemble`)."""
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
-    Field,
+    PlainValidator,
+    PrivateAttr,
     TypeAdapter,
     ValidationInfo,
     model_serializer,
     model_validator,
-)  # fmt: skip
+)
 
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import OBSERVABLES
-from nbody.errors import InputError, did_you_mean, unknown
+from nbody.errors import unknown
+from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
+from nbody.scenario.bodies import Component
 from nbody.scenario.fields import (
     Count,
-    Finite,
     Group,
     KeyProblem,
     Length,
     LengthOrZero,
     Name,
     NotNegative,
-    Offset,
     Positive,
     Quantity,
-    Seed,
     Text,
     Time,
-    Velocity,
     Whole,
-    a_list,
-    arithmetic,
     short_name,
-    shown,
     unit_scale,
-    unknown_key,
     validated,
+    whole_number,
 )
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.units import Scale, UnitProblem
+from nbody.scenario.units import Scale
 
 
 class UnitKeys(Group):
@@ -56,49 +51,25 @@ class UnitKeys(Group):
     time: Text | None = None
     velocity: Text | None = None
 
+    _scale: Scale = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        self._scale = Scale(self.model_dump(exclude_none=True))
+        return self
+
 
 def scale_from(source: ScenarioText) -> Scale | None:
     """The units that a scenario declares; None if it has none. Raises InputError: one line with the file and the line."""
     if "units" not in source.values:
         return None
-    keys = validated(UnitKeys, source.values["units"], source, ("units",))
-    try:
-        with arithmetic(source, ("units",)):
-            return Scale(keys.model_dump(exclude_none=True))
-    except UnitProblem as error:
-        at = ("units", error.key) if error.key else ("units",)
-        raise InputError(source.where(at) + str(error)) from None
+    return validated(UnitKeys, source.values["units"], source, ("units",))._scale
 
 
-def units_from(values: Any, info: ValidationInfo) -> Any:
+def units_from(values: object, info: ValidationInfo) -> object:
     """The units that :func:`scale_from` has checked, with the symbols of all four."""
     scale = unit_scale(info)
     return scale.units if scale else values
-
-
-class Component(Group):
-    """A group of keys that names a component and gives its options beside the name. The options are checked when the
-    component is loaded, see :func:`nbody.scenario.components.component`."""
-
-    model_config = ConfigDict(extra="allow")
-
-    named_by: ClassVar[str]
-    """The key that names the component."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The component's options, as written."""
-        return dict(self.model_extra or {})
-
-
-class Generated(Component):
-    """Bodies that a generator makes. Some generators make a fixed number of bodies; all others need ``particles``."""
-
-    named_by = "generator"
-
-    generator: Name
-    particles: Count | None = None
-    seed: Seed = 1
 
 
 class EngineChoice(Component):
@@ -108,17 +79,14 @@ class EngineChoice(Component):
 
     name: Name = "auto"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_name(cls, values: object) -> object:
+        return values if isinstance(values, Mapping | EngineChoice) else {"name": short_name(values)}
+
     @model_serializer
-    def _short(self) -> str | dict[str, Any]:
+    def _short(self) -> str | dict[str, object]:
         return {"name": self.name, **self.options} if self.options else self.name
-
-
-def engine_from(values: Any, info: ValidationInfo) -> EngineChoice:
-    """Convert a name, or a group with a name and options, to an EngineChoice."""
-    if isinstance(values, EngineChoice):
-        return values
-    keys = values if isinstance(values, Mapping) else {"name": short_name(values)}
-    return EngineChoice.model_validate(keys, context=info.context)
 
 
 class FieldChoice(Component):
@@ -129,7 +97,7 @@ class FieldChoice(Component):
     field: Name
 
 
-def fields_from(values: Any) -> Any:
+def fields_from(values: object) -> object:
     """Convert one field, or a list of fields, to a tuple; None if there are none."""
     if isinstance(values, Mapping):
         return (values,)
@@ -138,107 +106,7 @@ def fields_from(values: Any) -> Any:
     return tuple(values) if values else None
 
 
-PLACED = dict.fromkeys(
-    ("offset", "velocity", "rotate", "species"),
-    "only parts of 'combine' have it; write 'combine: [{…}]' around this one",
-)
-"""Keys of a part (:class:`Placed`) that bodies from one generator or file do not have."""
-
-
-class FromFile(Group):
-    """Bodies from a file: .npz, .csv, or a ``frame`` (the last one by default) of an earlier run's .h5."""
-
-    elsewhere = PLACED
-
-    file: Text
-    frame: Whole | None = None
-
-
-class FromArrays(Group):
-    """Bodies that a Python program gave as arrays. Only their number is known here: they are in the recording's frames."""
-
-    source: Literal["arrays"] = "arrays"
-    particles: Count
-
-
-class Rotation(Group):
-    """A rotation by the angles of an orbit, in degrees: by ``argument`` about z, then by ``inclination`` about x, then by
-    ``node`` about z."""
-
-    inclination: Finite = 0.0
-    node: Finite = 0.0
-    argument: Finite = 0.0
-
-
-class Placed(Group):
-    """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
-
-    offset: Offset | None = None
-    velocity: Velocity | None = None
-    rotate: Rotation | None = None
-    species: Name | None = None
-
-
-class GeneratedPart(Placed, Generated):
-    """A part that a generator makes. Without ``seed`` it gets one from the scenario's seed and its place in the list."""
-
-    seed: Seed | None = None  # type: ignore[assignment]
-
-
-class FilePart(Placed, FromFile):
-    """A part that comes from a file."""
-
-
-def part_from(values: Any, info: ValidationInfo) -> GeneratedPart | FilePart:
-    """Convert an item of ``combine`` to a part."""
-    if isinstance(values, GeneratedPart | FilePart):
-        return values
-    return _either(values, GeneratedPart, FilePart, info)
-
-
-class Combined(Group):
-    """Bodies from several parts. ``particles`` is the number of generated bodies in all, if it differs from the sum of the
-    parts' numbers, whose proportions then stay."""
-
-    combine: Annotated[
-        tuple[Annotated[GeneratedPart | FilePart, BeforeValidator(part_from)], ...],
-        BeforeValidator(a_list("a list of parts, each with 'generator:' or 'file:'")),
-        Field(min_length=1, max_length=100),
-    ]
-    particles: Count | None = None
-    seed: Seed = 1
-
-
-Initial = Generated | FromFile | FromArrays | Combined
-
-
-def initial_from(values: Any, info: ValidationInfo) -> Initial:
-    """Convert a group of keys to generated bodies (``generator``), bodies from a file (``file``), both
-    (``combine``), or bodies that a program gave as arrays (``source: arrays``, in recordings)."""
-    if isinstance(values, Initial):
-        return values
-    if isinstance(values, Mapping) and values.get("source") == "arrays":
-        return FromArrays.model_validate(values, context=info.context)
-    if isinstance(values, Mapping) and "combine" in values:
-        return Combined.model_validate(values, context=info.context)
-    return _either(values, Generated, FromFile, info)
-
-
-def _either(values: Any, generated: type[Any], from_file: type[Any], info: ValidationInfo) -> Any:
-    either = "needs 'generator: NAME' with 'particles: N', or 'file: PATH'"
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{either}; got {shown(values)}")
-    if "file" in values and "generator" in values:
-        raise KeyProblem("file", "the bodies come from a file or from a generator, not both; remove one of the two")
-    if "file" not in values and "generator" not in values:
-        strange = [str(key) for key in values if did_you_mean(key, ("generator", "file", "combine"))]
-        if strange:
-            raise KeyProblem(strange[0], unknown_key(strange[0], ("generator", "file", "combine"), ()))
-        raise ValueError(either)
-    return (from_file if "file" in values else generated).model_validate(values, context=info.context)
-
-
-def _not_a_length(value: Any) -> Any:
+def _not_a_length(value: object) -> object:
     """Refuse a length where the name of the softening belongs."""
     name, colon, length = value.partition(":") if isinstance(value, str) else ("plummer", "", str(value))
     if colon or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -253,19 +121,18 @@ def _softening(name: str) -> str:
     return name
 
 
-def _length(value: Any, info: ValidationInfo) -> float | dict[str, float]:
-    """A softening length, or a mapping from the names of species to their lengths."""
+def _for_each_species(value: object, of_one: Any, of_each: Any, kinds: str, info: ValidationInfo) -> Any:
+    """A value of the type ``of_one``, or a mapping from the names of species to values of the type ``of_each``."""
     if isinstance(value, Mapping) and not value:
-        raise ValueError("must be a length, or a length of each species, as in {stars: 0.01, halo: 0.1}")
-    kind: Any = dict[Name, Length] if isinstance(value, Mapping) else LengthOrZero
-    found: float | dict[str, float] = TypeAdapter(kind).validate_python(value, context=info.context)
+        raise ValueError(f"must be {kinds}")
+    kind = dict[Name, of_each] if isinstance(value, Mapping) else of_one
+    return TypeAdapter(kind).validate_python(value, context=info.context)
+
+
+def _length(value: object, info: ValidationInfo) -> float | dict[str, float]:
+    kinds = "a length, or a length of each species, as in {stars: 0.01, halo: 0.1}"
+    found: float | dict[str, float] = _for_each_species(value, LengthOrZero, Length, kinds, info)
     return found
-
-
-def _dimensions(number: int) -> int:
-    if number not in (2, 3):
-        raise ValueError(f"must be 2 or 3, got {shown(number)}")
-    return number
 
 
 G_TOLERANCE = 1e-3
@@ -278,13 +145,13 @@ class GravityKeys(Group):
     a length."""
 
     G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
-    dimensions: Annotated[Whole, AfterValidator(_dimensions)] = Gravity.dimensions
+    dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: Annotated[Any, BeforeValidator(_length)] = Gravity.length
+    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
 
     @model_validator(mode="before")
     @classmethod
-    def _g_of_the_units(cls, values: Any, info: ValidationInfo) -> Any:
+    def _g_of_the_units(cls, values: object, info: ValidationInfo) -> object:
         scale = unit_scale(info)
         return {"G": scale.G, **values} if scale and isinstance(values, Mapping) else values
 
@@ -317,7 +184,7 @@ class GravityKeys(Group):
         return self
 
 
-def gravity_from(values: Any, info: ValidationInfo) -> Gravity:
+def gravity_from(values: object, info: ValidationInfo) -> Gravity:
     """Convert the keys of ``gravity`` to a :class:`~nbody.law.Gravity`."""
     if isinstance(values, Gravity):
         return values
@@ -344,7 +211,7 @@ class IntegratorKeys(Component):
         return self
 
 
-def _observables(names: Any) -> list[str]:
+def _observables(names: object) -> list[str]:
     """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
     if not isinstance(names, list | tuple):
         raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
@@ -366,7 +233,7 @@ class Record(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_interval(cls, values: Any) -> Any:
+    def _one_interval(cls, values: object) -> object:
         if isinstance(values, Mapping) and not {"every", "dt"} & set(values):
             return {**values, "every": 1}
         if isinstance(values, Mapping) and values.get("every") is not None and values.get("dt") is not None:
@@ -385,3 +252,51 @@ class EnergyLimit(Group):
 
     limit: Positive
     action: Literal["warn", "stop"] = "warn"
+
+
+RULES = {
+    "merge": "two bodies that touch become one; mass and momentum are conserved",
+    "stop": "the run ends",
+    "record": "only the event is recorded; the bodies pass through each other",
+}
+"""What may happen when two bodies touch."""
+
+
+class Density(Group):
+    """The density of all bodies: R = (3 m/(4 π ρ))^(1/3)."""
+
+    density: Annotated[Positive, Quantity("density")]
+
+
+def _radius(value: object, info: ValidationInfo) -> float | dict[str, float] | Density | None:
+    if isinstance(value, Density) or value is None:
+        return value
+    if isinstance(value, Mapping) and "density" in value:
+        return Density.model_validate(value, context=info.context)
+    kinds = "a length, a length of each species, as in {stars: 0.01}, or {density: NUMBER}"
+    found: float | dict[str, float] = _for_each_species(value, LengthOrZero, LengthOrZero, kinds, info)
+    return found
+
+
+class CollisionKeys(Group):
+    """What happens when the distance of two bodies becomes the sum of their radii.
+
+    ``rule``: :data:`RULES`. ``radius``: one for all bodies, one of each species, or ``{density: …}``; bodies that have radii
+    of their own (``bodies: [{m: 1, radius: 0.005}]``, a column ``radius`` of a file) need none. ``most``: the number of
+    events for which the file has room under ``record``. (Mergers always have room.)
+    """
+
+    rule: Literal["merge", "stop", "record"]
+    radius: Annotated[float | dict[str, float] | Density | None, PlainValidator(_radius)] = None
+    most: Count | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_rule(cls, values: object) -> object:
+        return {"rule": values} if isinstance(values, str) else values
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Self:
+        if self.most is not None and self.rule != "record":
+            raise KeyProblem("most", f"belongs to rule 'record'; rule '{self.rule}' needs no limit, so remove it")
+        return self

@@ -1,7 +1,7 @@
 """The scenario: the bodies, the law between them, the integration scheme, and what is recorded."""
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -9,40 +9,31 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
-from nbody.errors import InputError, unknown
+from nbody.errors import InputError
 from nbody.given import path_text, shown
 from nbody.law import LAWS, Gravity
-from nbody.scenario.collisions import CollisionKeys, collisions_from
+from nbody.registry import Registry
+from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
-from nbody.scenario.fields import Group, KeyProblem, Text, validated
+from nbody.scenario.fields import Group, KeyProblem, Text, unknown_key, validated
 from nbody.scenario.groups import (
     CheckpointKeys,
+    CollisionKeys,
     EnergyLimit,
     EngineChoice,
     FieldChoice,
-    FromArrays,
-    Initial,
     IntegratorKeys,
     Record,
-    engine_from,
     fields_from,
     gravity_from,
-    initial_from,
     scale_from,
     units_from,
 )
-from nbody.scenario.options import ELSEWHERE, OPTIONS, Assignment, Precision, of_keywords, softening_keys
-from nbody.scenario.source import Keys, ScenarioText
+from nbody.scenario.options import ELSEWHERE, Precision
+from nbody.scenario.overrides import overridden, plain_python, with_keywords
+from nbody.scenario.source import ScenarioText
 from nbody.scenario.units import Units
-from nbody.scenario.yaml_reader import dump, read_assignment, read_file, read_text
-
-EXCLUDES: dict[Keys, Keys] = {
-    ("integrator", "steps"): ("integrator", "end"),
-    ("integrator", "end"): ("integrator", "steps"),
-    ("record", "every"): ("record", "dt"),
-    ("record", "dt"): ("record", "every"),
-}
-"""Pairs of keys that exclude each other: an option that sets the first removes the second."""
+from nbody.scenario.yaml_reader import dump, read_file, read_text
 
 
 class Scenario(Group):
@@ -60,8 +51,8 @@ class Scenario(Group):
     fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     ensemble: Ensemble | None = None
     integrator: IntegratorKeys
-    collisions: Annotated[CollisionKeys | None, BeforeValidator(collisions_from)] = None
-    engine: Annotated[EngineChoice, BeforeValidator(engine_from)] = EngineChoice()
+    collisions: CollisionKeys | None = None
+    engine: EngineChoice = EngineChoice()
     precision: Precision = "float32"
     record: Record = Record()
     checkpoint: CheckpointKeys = CheckpointKeys()
@@ -74,7 +65,7 @@ class Scenario(Group):
         """Read a YAML file, or the packaged scenario of a name such as ``disk``, and replace values as :meth:`override`
         does; they may be values that the file lacks. Raises InputError: one line with the file, the line, the key and the
         fix."""
-        return cls._of(_overridden(read_file(Path(path_text(path))), assignments, "--set", options))
+        return cls._of(overridden(read_file(Path(path_text(path))), assignments, "--set", options))
 
     @classmethod
     def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:
@@ -83,25 +74,25 @@ class Scenario(Group):
 
     @classmethod
     def from_dict(
-        cls, values: Mapping[str, Any], folder: str | Path = ".", keywords: Mapping[str, Any] | None = None
+        cls, values: Mapping[str, object], folder: str | Path = ".", keywords: Mapping[str, object] | None = None
     ) -> Self:
         """Make a scenario from Python values, which may include NumPy scalars; ``keywords`` replace some of them as
         :meth:`with_keywords` does."""
         if not isinstance(values, Mapping):
             raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
-        source = ScenarioText(folder=Path(folder), values=_plain_python(values))
-        return cls._of(_with_keywords(source, keywords or {}))
+        source = ScenarioText(folder=Path(folder), values=plain_python(values))
+        return cls._of(with_keywords(source, keywords or {}, cls.model_fields))
 
     @classmethod
     def _of(cls, source: ScenarioText) -> Self:
         stem = Path(source.name).stem
-        default: dict[str, Any] = {"name": stem} if stem and stem.isprintable() else {}
+        default: dict[str, object] = {"name": stem} if stem and stem.isprintable() else {}
         if isinstance(source.values.get("units", False), Mapping):
             default["gravity"] = {}  # whose G follows from the units
         source = replace(source, scale=scale_from(source))
         return validated(cls, default | dict(source.values), source)
 
-    def model_post_init(self, source: Any) -> None:
+    def model_post_init(self, source: object) -> None:
         """Keep the source of the values, which pydantic passes as the validation's context."""
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
 
@@ -142,15 +133,15 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
-        return self._of(_overridden(self._source, assignments, by, options))
+        return self._of(overridden(self._source, assignments, by, options))
 
-    def with_keywords(self, values: Mapping[str, Any]) -> Self:
+    def with_keywords(self, values: Mapping[str, object]) -> Self:
         """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.options`).
 
         Raises:
             InputError: one line that begins with the keyword.
         """
-        return self._of(_with_keywords(self._source, values))
+        return self._of(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
         """A copy in a higher precision, in which every value stays valid."""
@@ -192,78 +183,28 @@ class Scenario(Group):
         return dump(self.resolved())
 
 
-def _overridden(
-    source: ScenarioText, assignments: Sequence[str], by: str, options: Mapping[str, object]
-) -> ScenarioText:
-    """The source with options in place of its values; see :meth:`Scenario.override`."""
-    initial = source.values.get("initial")
-    bodies = initial if isinstance(initial, Mapping) else {}
-    origin = shown(bodies["file"]) if "file" in bodies else "arrays" if bodies.get("source") == "arrays" else ""
-    given: list[Assignment] = []
-    for option, value in options.items():
-        if option not in OPTIONS:
-            raise unknown("option", option, OPTIONS)
-        keys = OPTIONS[option].keys
-        if value is None:
-            continue
-        if keys[0] == "initial" and origin:
-            raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-        given.append((keys, f"--{option}", value))
-    read = [read_assignment(each, by) for each in assignments]
-    given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
-    return _assigned(source, given)
+def component(scenario: Scenario, at: str, chosen: Component, registry: Registry, name: str = "") -> tuple[Any, Group]:
+    """The class of a component and its options.
 
+    Args:
+        scenario: the scenario, whose lines errors name.
+        at: the key of the group ``chosen``, as ``engine`` or ``fields.0``.
+        name: the component's name, if it differs from the written one (which may be ``auto``).
 
-def _with_keywords(source: ScenarioText, values: Mapping[str, Any]) -> ScenarioText:
-    """The source with keyword arguments of Python in place of its values."""
-    return _assigned(source, _groups_first(of_keywords(_plain_python(values), Scenario.model_fields)))
+    Returns:
+        The class, and an instance of its ``Options``; the latter is an instance of the class itself if that is a group.
 
-
-def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:
-    """The source with these values in place of its own, one after the other."""
-    given = dict[Keys, str]()
-    for keys, name, value in values:
-        excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
-        if excluded in given:
-            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
-        source = _without_foreign_options(source, keys, value, given)
-        if name.removeprefix("--") == "softening":
-            source = _softened(source, name, value)
-        else:
-            source = source.with_option(keys, name, value, excluded)
-        if value is not None:
-            given[keys] = name
-    return source
-
-
-def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
-    """The values in an order in which none replaces another one: ``engine`` before ``engine.accuracy``."""
-    return sorted(values, key=lambda each: len(each[0]))
-
-
-def _softened(source: ScenarioText, option: str, value: Any) -> ScenarioText:
-    """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
-    found = softening_keys(value, option)
-    law = str(found["softening"])
-    removed = None if law in LAWS and LAWS.load(law).has_length else ("gravity", "length")
-    source = source.with_option(("gravity", "softening"), option, law, removed)
-    return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
-
-
-def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
-    """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
-    whole group.)"""
-    group = source.values.get(keys[0])
-    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
-        return source
-    kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
-    return replace(source, values={**source.values, keys[0]: kept})
-
-
-def _plain_python(value: Any) -> Any:
-    """Convert NumPy scalars and arrays inside ``value`` to Python's types."""
-    if isinstance(value, Mapping):
-        return {key: _plain_python(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_python(each) for each in value]
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    Raises:
+        InputError: one line about an unknown name or option, or a wrong value.
+    """
+    key = chosen.named_by
+    name = name or getattr(chosen, key)
+    kind = registry.load(name, "" if name in registry else scenario.where(f"{at}.{key}"))
+    model: type[Group] = getattr(kind, "Options", kind)
+    for option in chosen.options:
+        if option not in model.model_fields:
+            known = [*type(chosen).model_fields, *model.model_fields]
+            placed = type(chosen) is Generated and option in PLACED
+            message = PLACED[option] if placed else unknown_key(option, known, known)
+            raise InputError(scenario.where(f"{at}.{option}", f"{at}.{key}") + message)
+    return kind, validated(model, chosen.options, scenario.source, tuple(at.split(".")))

@@ -4,10 +4,8 @@ The command line's options, their help and their completion (:mod:`nbody.cli.sce
 :class:`~nbody.run.simulation.Simulation` and the hints about misplaced keys are all made from :data:`OPTIONS`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from nbody.errors import InputError, unknown
 from nbody.scenario.source import Keys
 
 Precision = Literal["float32", "mixed", "float64"]
@@ -81,58 +79,3 @@ ELSEWHERE = {
     if dot and name == key
 }
 """Keys that users write at the top level, and where they belong."""
-
-Assignment = tuple[Keys, str, Any]
-"""The keys of a value, the option or the keyword that gives it, and the value."""
-
-
-def of_keywords(values: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[Assignment]:
-    """What the keywords ``values`` set. ``top``: the keys of a scenario.
-
-    Raises:
-        InputError: there is no such keyword.
-    """
-    for name, value in values.items():
-        if value is None:
-            continue
-        if isinstance(value, Mapping) and name in top:
-            for key, each in value.items():
-                yield (name, str(key)), name, each
-        elif name in OPTIONS:
-            yield OPTIONS[name].keys, name, value
-        elif name in top and name != "initial":
-            yield (name,), name, value
-        else:
-            raise unknown("keyword", name, [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))])
-
-
-def softening_keys(value: Any, option: str = "softening") -> dict[str, Any]:
-    """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
-    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
-
-    Raises:
-        InputError: the length is not a number; the line begins with ``option``.
-    """
-    if isinstance(value, Mapping):
-        return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
-    name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)
-    if isinstance(name, str) and length is None:
-        name, colon, after = name.partition(":")
-        length = after if colon else None
-        if not colon and _number(name) is not None:
-            name, length = "plummer", name
-    elif not isinstance(name, str):
-        name, length = "plummer", name
-    if isinstance(length, str):
-        number = _number(length)
-        if number is None:
-            raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
-        length = number
-    return {"softening": name} if length is None else {"softening": name, "length": length}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

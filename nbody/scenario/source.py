@@ -55,7 +55,7 @@ class ScenarioText:
         no keys if none differs by more than ten."""
         found: list[tuple[float, Keys, object]] = [(10.0, (), None)]
 
-        def visit(value: Any, keys: Keys) -> None:
+        def visit(value: object, keys: Keys) -> None:
             if isinstance(value, Mapping):
                 for key, each in value.items():
                     visit(each, (*keys, str(key)))

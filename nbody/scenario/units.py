@@ -11,9 +11,10 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbody.errors import InputError, did_you_mean
+from nbody.given import KeyProblem
 
 _NUMBER = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _QUANTITY = re.compile(rf"({_NUMBER})(?: +((?:[^\W\d_]|\(|1?/).*)|([^\W\d_]+))")
@@ -83,8 +84,7 @@ def time_text(time: float, unit: str) -> str:
     return f"{factor * time:.6g} {symbol}".rstrip()
 
 
-@dataclass(frozen=True)
-class Dimension:
+class Dimension(NamedTuple):
     """A physical dimension: length^a mass^b time^c."""
 
     name: str
@@ -110,14 +110,6 @@ DIMENSIONS = {
 """The dimensions of the values in scenarios, by name."""
 
 
-class UnitProblem(ValueError):
-    """An error about the units themselves; ``key`` is the key in ``units`` that it concerns."""
-
-    def __init__(self, key: str, message: str) -> None:
-        super().__init__(message)
-        self.key = key
-
-
 class Scale:
     """The sizes of a scenario's units, for conversions.
 
@@ -129,7 +121,7 @@ class Scale:
         G: the gravitational constant in these units.
 
     Raises:
-        UnitProblem: a symbol that is not a unit, or not of this kind; too few units, or units that contradict each other.
+        KeyProblem: a symbol that is not a unit, or not of this kind; too few units, or units that contradict each other.
         ArithmeticError: a unit of :data:`DIMENSIONS` in SI is beyond float64.
         InputError: Astropy is not installed.
     """
@@ -138,14 +130,14 @@ class Scale:
         constants = _astropy("astropy.constants")
         size = {key: self._size(key, text) for key, text in written.items()}
         if "mass" not in size or len(size) < 3:
-            raise UnitProblem("", "needs 'mass' and two of 'length', 'time' and 'velocity'; add what is missing")
+            raise KeyProblem("", "needs 'mass' and two of 'length', 'time' and 'velocity'; add what is missing")
         symbols = dict(written)
         for key, (first, divide, second) in _DERIVED.items():
             if key not in size:
                 size[key] = size[first] / size[second] if divide else size[first] * size[second]
                 symbols[key] = _composed(symbols[first], -1 if divide else 1, symbols[second])
         if not math.isclose(size["velocity"], size["length"] / size["time"], rel_tol=1e-6):
-            raise UnitProblem("velocity", "contradicts the units of length and time; remove one of the three")
+            raise KeyProblem("velocity", "contradicts the units of length and time; remove one of the three")
         self.units = Units(**symbols)
         self._size_of = size
         if not all(0 < self._si(dimension) < math.inf for dimension in DIMENSIONS.values()):
@@ -171,9 +163,9 @@ class Scale:
         try:
             size = value * _si(unit, DIMENSIONS[key], text, f"'{_EXAMPLES[key]}'")
         except ValueError as error:
-            raise UnitProblem(key, str(error)) from None
+            raise KeyProblem(key, str(error)) from None
         if not (size > 0 and math.isfinite(size)):
-            raise UnitProblem(key, f"must be greater than 0, got '{text}'")
+            raise KeyProblem(key, f"must be greater than 0, got '{text}'")
         return size
 
 
@@ -239,7 +231,7 @@ def _si(text: str, dimension: Dimension, quantity: str, example: str) -> float:
 
 def _near(text: str, units: Any) -> str:
     """A hint that corrects the first unknown name of a unit."""
-    known = [name for name in units.get_current_unit_registry().registry if name.isalpha() and name.isascii()]
+    known = sorted(name for name in units.get_current_unit_registry().registry if name.isalpha() and name.isascii())
     strange = next((name for name in re.findall(r"[^\W\d_]+", text) if name not in known), "")
     return did_you_mean(strange, known) if strange else ""
 

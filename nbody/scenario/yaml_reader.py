@@ -72,7 +72,7 @@ def read_text(text: str, name: str, folder: Path) -> ScenarioText:
     return ScenarioText(name, folder, text, values, reader.lines)
 
 
-def read_assignment(text: str, option: str = "--set") -> tuple[Keys, Any]:
+def read_assignment(text: str, option: str = "--set") -> tuple[Keys, object]:
     """Split ``engine.theta=0.5`` into keys and value. Raises InputError, which begins with the option that gave it."""
     key, equals, value = text.partition("=")
     if not equals or not all(part.isidentifier() or part.isdecimal() for part in key.split(".")):
@@ -80,7 +80,7 @@ def read_assignment(text: str, option: str = "--set") -> tuple[Keys, Any]:
     return tuple(key.split(".")), read_text(f"value: {value}", f"{option} {key}", Path()).values["value"]
 
 
-def dump(values: dict[str, Any]) -> str:
+def dump(values: dict[str, object]) -> str:
     """Format values as YAML that :func:`read_text` reads back unchanged, one group per line."""
     return yaml.dump(values, Dumper=_Dumper, default_flow_style=None, sort_keys=False, allow_unicode=True, width=110)
 
@@ -97,9 +97,9 @@ class _NodeReader:
         start = ScenarioText(self.name, lines={keys: _line(event.start_mark)}).where(keys)
         return InputError(start + message)
 
-    def document(self, events: Iterator[yaml.Event]) -> dict[str, Any]:
+    def document(self, events: Iterator[yaml.Event]) -> dict[str, object]:
         """Build the single mapping of the text."""
-        values: Any = None
+        values: dict[str, object] | None = None
         documents = 0
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -107,15 +107,16 @@ class _NodeReader:
                 if documents > 1:
                     raise self.error(event, (), "a second document begins here; a file holds one scenario")
             elif isinstance(event, yaml.NodeEvent):
-                values = self.node(event, events, ())
-                if values is not None and not isinstance(values, dict):
-                    kind = "a list" if isinstance(values, list) else "a single value"
+                found = self.node(event, events, ())
+                values = found if isinstance(found, dict) else None
+                if found is not None and values is None:
+                    kind = "a list" if isinstance(found, list) else "a single value"
                     raise self.error(event, (), f"this is {kind}; a scenario is 'key: value' lines, as in --help")
         if not values:
             raise InputError(f"{self.name}: is empty; a scenario needs at least initial and integrator")
         return values
 
-    def node(self, event: Any, events: Iterator[yaml.Event], keys: Keys) -> Any:
+    def node(self, event: Any, events: Iterator[yaml.Event], keys: Keys) -> object:
         """Build the value that starts with ``event``."""
         if isinstance(event, yaml.AliasEvent) or event.anchor:
             raise self.error(event, keys, "anchors and aliases (& and *) are not read here; write the value out")
@@ -131,14 +132,14 @@ class _NodeReader:
         if isinstance(event, yaml.ScalarEvent):
             return event.value if event.style is not None else self.plain(event, keys)
         if isinstance(event, yaml.SequenceStartEvent):
-            items: list[Any] = []
+            items: list[object] = []
             while not isinstance(item := next(events), yaml.SequenceEndEvent):
                 items.append(self.node(item, events, (*keys, str(len(items)))))
             return items
         return self.mapping(events, keys)
 
-    def mapping(self, events: Iterator[yaml.Event], keys: Keys) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def mapping(self, events: Iterator[yaml.Event], keys: Keys) -> dict[str, object]:
+        values: dict[str, object] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise self.error(event, keys, "a key must be a plain name; write 'name: value'")
@@ -152,7 +153,7 @@ class _NodeReader:
             values[event.value] = self.node(next(events), events, below)
         return values
 
-    def plain(self, event: yaml.ScalarEvent, keys: Keys) -> Any:
+    def plain(self, event: yaml.ScalarEvent, keys: Keys) -> object:
         """Convert an unquoted value: null, true or false, a number, or else text."""
         text = event.value
         value = _plain(text)
@@ -164,7 +165,7 @@ class _NodeReader:
         return value
 
 
-def _plain(text: str) -> Any:
+def _plain(text: str) -> object:
     """The value of an unquoted text."""
     if text in ("", "~", "null"):
         return None
@@ -182,7 +183,7 @@ def _plain(text: str) -> Any:
 class _Dumper(yaml.SafeDumper):
     """Writes YAML; quotes every text that :func:`_plain` would read as another type."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: object) -> bool:
         return True
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import cuda, out_of_memory
+from nbody.compute import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state import Column, State, bytes_of
 from nbody.state.graph_time import DeviceClock

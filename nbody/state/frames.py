@@ -29,7 +29,7 @@ def frame_bytes(particles: int, precision: str) -> int:
 
 COLUMNS = ("potential", "density")
 """What frames may bring for each body, in float64: the potential φ per unit mass, and the local density of
-:mod:`nbody.diagnostics.density`."""
+:func:`nbody.diagnostics.local_density`."""
 
 
 def frames_per_block(particles: int, precision: str) -> int:

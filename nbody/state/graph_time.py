@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.state.clock import StateClock
 
 MOST_DRIFTS = 8
@@ -63,16 +63,16 @@ class DeviceClock(StateClock):
             set_clock[1, 32, stream](self._start, np.int64(self.step + self.made))
 
 
-@gpu.device_function
+@compute.device_function
 def time_of(clock, made, origin, dt, drifts):
     """origin + (clock + made) dt, and the drifts added one after the other."""
-    time = gpu.add(origin, gpu.multiply(np.float64(clock[0] + made), dt))
+    time = compute.add(origin, compute.multiply(np.float64(clock[0] + made), dt))
     for drift in drifts:
-        time = gpu.add(time, drift)
+        time = compute.add(time, drift)
     return time
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def set_clock(clock, step):
     """Set the step at which a graph starts."""
     if cuda.grid(1) == 0:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nbody.gpu import mark, wait_for
+from nbody.compute import mark, wait_for
 from nbody.parallel.devices import ONE_DEVICE, ForceTransport
 from nbody.state.progress import ForceProgress
 

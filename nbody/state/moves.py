@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import cuda, device_function, kernel, row
+from nbody.compute import cuda, device_function, kernel, row
 from nbody.state import StateMoves
 from nbody.state.clock import StateClock
 from nbody.state.sums import SUMS
@@ -72,7 +72,7 @@ def _add_up(terms, block_sums):
             block_sums[cuda.blockIdx.x, k] = total
 
 
-@kernel
+@kernel("gpu")
 def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     """Make MOST moves, given by ``kinds`` and ``factors``, one after the other; at most one of them packs a frame.
 
@@ -126,7 +126,7 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
         velocity[i, 0], velocity[i, 1], velocity[i, 2] = vx, vy, vz
 
 
-@kernel
+@kernel("gpu")
 def copy_potential(acceleration, column):
     """Copy the potential of each body from acceleration (N, 4) to a column of a frame, (N,) float64."""
     i = cuda.grid(1)

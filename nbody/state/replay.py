@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Hashable
 from typing import Any, NamedTuple
 
-from nbody.diagnostics.density import NEIGHBOURS
-from nbody.gpu import SIMULATED, Graph
+from nbody.compute import SIMULATED, Graph
+from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 from nbody.state.frames import COLUMNS, Snapshot, StateFrames
 from nbody.state.graph_time import DeviceClock

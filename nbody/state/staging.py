@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu import cuda, is_done, out_of_memory
+from nbody.compute import cuda, is_done, out_of_memory
 from nbody.state import BLOCKS, Snapshot, device_blocks, frame_bytes, frames_per_block
 from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS

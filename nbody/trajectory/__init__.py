@@ -1,30 +1,25 @@
 """The file of a run: one HDF5 file that other tools can open, and that stays valid after a crash at any moment.
 
-====================== ====================================================================================
- :mod:`.layout`        every name inside the file
- :mod:`.records`       the data of a run: a header, and frames with their observables
- :mod:`.output_path`   checks of the path and the disk space, and the numbered name of an older file
- :mod:`.lock`          one writer at a time
- :mod:`.skeleton`      creates the whole file, with room for every frame
- :mod:`.h5format`      the few fields of the HDF5 format that recording changes
- :mod:`.contents`      the contents of a file: its index
- :mod:`.foreign_file`  the contents of a file without an index, read by the HDF5 library in a child process
- :mod:`.sandbox`       child processes with limits of memory and time
- :mod:`.hdf5_process`  the program of that child process
- :mod:`.opening`       opens any file, or raises an error of one line
- :mod:`.rows`          reads and writes the rows of a dataset without the HDF5 library
- :mod:`.framefile`     writes frames into their room and raises their number
- :mod:`.background`    threads for checksums, and for waiting until the disk confirms the writes
- :mod:`.writer`        ``TrajectoryWriter``: skeleton and frames under one lock
- :mod:`.checkpoint`    the engine's state, to resume with the same bits
- :mod:`.reopening`     resumes a recording, in place or in a larger copy
- :mod:`.reader`        ``Trajectory``: frames by index, during the run or after
- :mod:`.events`        the collisions of a run: a table, and the bodies that are left
- :mod:`.notebook`      a recording in a line, and as a notebook shows it
- :mod:`.verify`        checks every frame against its checksums
- :mod:`.difference`    the first frame, field and particle in which two recordings differ
- :mod:`.provenance`    the origin of a recording: program, machine, command line
-====================== ====================================================================================
+================== ===================================================================================
+ :mod:`.layout`      every name inside the file, and the data of a run: a header, and frames
+ :mod:`.contents`    the contents of a file: its index
+ :mod:`.opening`     opens any file, or raises an error of one line; reads and writes rows
+ :mod:`.sandbox`     child processes, with limits of memory and time, in which libraries read files
+ :mod:`.h5format`    what the HDF5 library finds in a file, and the few fields that recording changes
+------------------ -----------------------------------------------------------------------------------
+ :mod:`.writer`      ``TrajectoryWriter``: skeleton and frames under one lock
+ :mod:`.output_path` the output: checks of path and disk space, and the writer's lock
+ :mod:`.skeleton`    creates the whole file, with room for every frame
+ :mod:`.framefile`   writes frames into their room and raises their number; continues a recording
+ :mod:`.background`  threads for checksums, and for waiting until the disk confirms the writes
+ :mod:`.checkpoint`  the engine's state, to resume with the same bits
+------------------ -----------------------------------------------------------------------------------
+ :mod:`.reader`      ``Trajectory``: a recording as Python and notebooks use it
+ :mod:`.frames`      the frames of a recording as arrays (:mod:`.column`), during the run or after it
+ :mod:`.tables`      columns by name; :mod:`.events` and :mod:`.systems` make such tables
+ :mod:`.notebook`    a recording in a line, and as a notebook shows it
+ :mod:`.difference`  the first frame, field and particle in which two recordings differ
+================== ===================================================================================
 
 There are three ways to read a file's structure (h5py 3.16, an AMD EPYC). h5py creates the structure, in memory. With the
 index at the end of a file, opening takes 0.8 ms; a child process with h5py takes 160 to 250 ms, and cannot be started
@@ -43,18 +38,18 @@ if TYPE_CHECKING:
     from nbody.trajectory.checkpoint import read_checkpoint as read_checkpoint
     from nbody.trajectory.checkpoint import state_bytes as state_bytes
     from nbody.trajectory.difference import first_difference as first_difference
+    from nbody.trajectory.layout import Frame as Frame
+    from nbody.trajectory.layout import RunHeader as RunHeader
+    from nbody.trajectory.layout import required_bytes as required_bytes
     from nbody.trajectory.output_path import check_output as check_output
     from nbody.trajectory.output_path import check_space as check_space
     from nbody.trajectory.reader import Trajectory as Trajectory
-    from nbody.trajectory.records import Frame as Frame
-    from nbody.trajectory.records import RunHeader as RunHeader
-    from nbody.trajectory.records import required_bytes as required_bytes
     from nbody.trajectory.writer import TrajectoryWriter as TrajectoryWriter
 
 __all__, __getattr__ = names_of(
     __name__,
     {
-        "records": "Frame RunHeader required_bytes",
+        "layout": "Frame RunHeader required_bytes",
         "writer": "TrajectoryWriter",
         "reader": "Trajectory",
         "checkpoint": "Checkpoint read_checkpoint state_bytes",

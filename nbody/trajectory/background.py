@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from nbody.machine import cores
+from nbody.trajectory.opening import Bytes
 
 SYNC_SECONDS = 5.0
 """Seconds between confirmations by the disk: a power cut can lose this much of a run. (A kill loses nothing.)"""
@@ -91,7 +92,7 @@ class Threads:
         self._pool = self._pool or ThreadPoolExecutor(self._pieces + 1, "frames")
         return self._pool.submit(work).result
 
-    def checksums(self, *lists: Sequence[Any]) -> list[list[int]]:
+    def checksums(self, *lists: Sequence[Bytes]) -> list[list[int]]:
         """zlib.crc32 of each list's C-contiguous arrays or bytes. May be called within such work."""
         begun = [[self._begin_checksums(piece) for piece in self._cut(each)] for each in lists]
         try:
@@ -102,10 +103,10 @@ class Threads:
                     result()
             raise
 
-    def _begin_checksums(self, arrays: Sequence[Any]) -> Callable[[], list[int]]:
+    def _begin_checksums(self, arrays: Sequence[Bytes]) -> Callable[[], list[int]]:
         return self.begin(lambda: [zlib.crc32(array) for array in arrays], _size(arrays))
 
-    def _cut(self, arrays: Sequence[Any]) -> list[Sequence[Any]]:
+    def _cut(self, arrays: Sequence[Bytes]) -> list[Sequence[Bytes]]:
         """A list divided into pieces that are worth a thread, at most half of :data:`MOST`, since two lists are large."""
         count = max(1, min(self._pieces // 2, len(arrays), _size(arrays) // WORTH_A_THREAD))
         ends = [len(arrays) * k // count for k in range(count + 1)]
@@ -117,5 +118,5 @@ class Threads:
             self._pool.shutdown()
 
 
-def _size(arrays: Sequence[Any]) -> int:
+def _size(arrays: Sequence[Bytes]) -> int:
     return sum(memoryview(array).nbytes for array in arrays)

@@ -24,7 +24,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.trajectory import layout
 from nbody.trajectory.contents import DATASET, parse_json
-from nbody.trajectory.opening import OpenFile, one_line
+from nbody.trajectory.opening import Bytes, OpenFile, one_line
 
 Array = np.ndarray
 MAGIC = b"nbodyck1"
@@ -63,17 +63,17 @@ class Checkpoint:
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
-    """Bytes to reserve for checkpoints like this one, for :class:`~nbody.trajectory.records.RunHeader`; the JSON may grow
+    """Bytes to reserve for checkpoints like this one, for :class:`~nbody.trajectory.layout.RunHeader`; the JSON may grow
     by 64 KiB. Only shapes and dtypes matter: ``np.broadcast_to(np.float32(0), (n, 3))`` can represent a later array."""
     facts = _facts(Checkpoint(state, meta, 0, 0))
     return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM
 
 
-def pack(checkpoint: Checkpoint) -> list[Any]:
+def pack(checkpoint: Checkpoint) -> list[Bytes]:
     """The bytes of a slot, in parts that follow one another; the arrays are not copied."""
     facts = _facts(checkpoint)
     arrays = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in checkpoint.state.values()]
-    parts: list[Any] = [struct.pack("<I", len(facts)), facts, *(array for array in arrays if array.size)]
+    parts: list[Bytes] = [struct.pack("<I", len(facts)), facts, *(array for array in arrays if array.size)]
     crc = 0
     for part in parts:
         crc = zlib.crc32(part, crc)

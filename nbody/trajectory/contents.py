@@ -3,7 +3,7 @@
 A file written by nbody ends with an index, after the end of the HDF5 file: the contents as JSON, with checksums of the JSON
 and of the file's structure (all HDF5 metadata). If both are right, reading needs only the index, and not the HDF5 library,
 which may crash or hang on damaged files, and takes 0.15 s to import. For any other file (damaged, changed by another
-program, or of version 1) the library lists the contents in a child process (:mod:`.foreign_file`).
+program, or of version 1) the library lists the contents in a child process (:mod:`.sandbox`).
 """
 
 import json
@@ -16,9 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError
 from nbody.trajectory import layout
-from nbody.trajectory.records import OBSERVABLES
+
+
+class UnknownFormat(Exception):
+    """A form of HDF5 that nbody can't record into."""
+
 
 GROUP, DATASET, LINK, MISSING, ELSEWHERE = "group", "dataset", "link", "missing", "elsewhere"
 
@@ -38,13 +43,10 @@ class Found:
         kind: a group; a dataset; a link that may lead out of the file (not followed); missing; or a dataset whose bytes
             are in other files.
         attributes: names to plain values, text as str.
-        dtype, shape: of the dataset.
-        stored: the bytes that it takes in the file.
-        filtered: True if these may be fewer than its size in memory (compressed chunks).
-        offset: the address of its first byte, if its bytes are contiguous and stored as in memory; None if only the HDF5
-            library can read them.
+        stored: the bytes that a dataset takes in the file; ``filtered``: these may be fewer than in memory.
+        offset: the address of its first byte; None if only the HDF5 library can read it (chunks, another byte order).
         length_at: the address of its length, which recording changes (see :func:`nbody.trajectory.layout.growing`);
-            None if there is none, or it is stored in an unknown form.
+            None if it is stored in an unknown form.
     """
 
     kind: str
@@ -59,19 +61,15 @@ class Found:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a file.
-
-    Attributes:
-        found: the object for every name of :func:`nbody.trajectory.layout.names`.
-        observables: name to width, in the order of their checksum.
-    """
+    """The object for every name of :func:`nbody.trajectory.layout.names`, and the observables: name to width, in the order
+    of their checksum."""
 
     found: Mapping[str, Found]
     observables: Mapping[str, int]
 
     @classmethod
     def of(cls, objects: Any, path: object) -> "Contents":
-        """The contents in an index (or an answer of :mod:`.hdf5_process`). ``path`` is for messages.
+        """The contents in an index (or an answer of :class:`.h5format.LibraryFile`). ``path`` is for messages.
 
         Raises:
             InputError: the file has a newer format version.
@@ -94,7 +92,7 @@ class Contents:
 def _observables(stated: Any) -> Mapping[str, int]:
     """The attribute :data:`~nbody.trajectory.layout.OBSERVABLES`; files of version 1 have none."""
     if stated is None:
-        return OBSERVABLES
+        return ALWAYS
     observables = parse_json(stated)
     if not isinstance(observables, dict) or len(observables) > MOST_OBSERVABLES:
         raise ValueError("it does not say which observables it holds")
@@ -138,7 +136,7 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def pack_index(objects: Mapping[str, Any], structure: bytes) -> bytes:
-    """The bytes that end a file: an index of ``objects`` (see :mod:`.hdf5_process`) and a footer."""
+    """The bytes that end a file: an index of ``objects`` (see :func:`.h5format.describe`) and a footer."""
     text = json.dumps({"structure_crc32": _structure_sum(structure, objects), "objects": objects}).encode()
     return text + FOOTER.pack(len(structure), len(text), zlib.crc32(text), MAGIC)
 

@@ -1,13 +1,14 @@
 """The first difference between two recordings, bit for bit."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nbody.trajectory.events import EventTable
-from nbody.trajectory.reader import Trajectory
+from nbody.trajectory.events import event_line
+from nbody.trajectory.frames import RecordedFrames
 
 Array = np.ndarray
 
@@ -43,56 +44,42 @@ def first_difference(a: str | os.PathLike, b: str | os.PathLike) -> Difference |
     Raises:
         InputError: either is not a recording, or is damaged.
     """
-    with Trajectory(a) as one, Trajectory(b) as two:
-        for field in ("dimensions", "mass", "id", "species", "radius"):
-            found = _compare(field, getattr(one, field), getattr(two, field), None)
-            if found:
-                return found
-        if one.species_names != two.species_names:
-            return Difference("species_names", (", ".join(one.species_names), ", ".join(two.species_names)))
-        if list(one.widths) != list(two.widths):
-            return Difference("observables", (", ".join(one.widths), ", ".join(two.widths)))
-        for k in range(min(len(one), len(two))):
-            found = _compare_frames(one, two, k)
-            if found:
-                return found
-        if len(one) != len(two):
-            return Difference("frames", (len(one), len(two)))
-        return _compare_events(one, two)
+    with RecordedFrames(a) as one, RecordedFrames(b) as two:
+        return next(_differences(one, two), None)
 
 
-def _compare_frames(one: Trajectory, two: Trajectory, k: int) -> Difference | None:
-    left, right = one.frame(k), two.frame(k)
-    for field in ("step", "time", "position", "velocity"):
-        found = _compare(field, getattr(left, field), getattr(right, field), k)
-        if found:
-            return found
-    for name in left.observables:
-        found = _compare(name, left.observables[name], right.observables[name], k)
-        if found:
-            return Difference(name, found.values, k)  # a row of it is a component, not a particle
-    return None
+def _differences(one: RecordedFrames, two: RecordedFrames) -> Iterator[Difference]:
+    for field in ("dimensions", "mass", "id", "species", "radius"):
+        yield from _compared(field, getattr(one, field), getattr(two, field))
+    for field, left, right in (
+        ("species_names", one.species_names, two.species_names),
+        ("observables", tuple(one.widths), tuple(two.widths)),
+    ):
+        if left != right:
+            yield Difference(field, (", ".join(left), ", ".join(right)))
+    for k in range(min(len(one), len(two))):
+        here, there = one.frame(k), two.frame(k)
+        for field in ("step", "time", "position", "velocity"):
+            yield from _compared(field, getattr(here, field), getattr(there, field), k)
+        for name, values in here.observables.items():
+            for found in _compared(name, values, there.observables[name], k):
+                yield Difference(name, found.values, k)  # a row of it is a component, not a particle
+    if len(one) != len(two):
+        yield Difference("frames", (len(one), len(two)))
+    events, others = one.event_rows(), two.event_rows()
+    for k in range(min(len(events), len(others))):
+        if events[k].tobytes() != others[k].tobytes():
+            yield Difference(f"event {k}", (event_line(events[k]), event_line(others[k])))
+    if len(events) != len(others):
+        yield Difference("number of events", (len(events), len(others)))
 
 
-def _compare_events(one: Trajectory, two: Trajectory) -> Difference | None:
-    left, right = one.event_rows(), two.event_rows()
-    for k in range(min(len(left), len(right))):
-        if left[k].tobytes() != right[k].tobytes():
-            return Difference(f"event {k}", (EventTable(left).line(k), EventTable(right).line(k)))
-    if len(left) != len(right):
-        return Difference("number of events", (len(left), len(right)))
-    return None
-
-
-def _compare(field: str, left: Any, right: Any, frame: int | None) -> Difference | None:
+def _compared(field: str, left: Any, right: Any, frame: int | None = None) -> Iterator[Difference]:
+    """The first row that differs."""
     one, two = np.atleast_1d(np.asarray(left)), np.atleast_1d(np.asarray(right))
     if one.shape != two.shape or one.dtype != two.dtype:
-        return Difference(field, (f"{one.shape} {one.dtype}", f"{two.shape} {two.dtype}"), frame)
-    if one.tobytes() == two.tobytes():
-        return None
-    bits = f"u{one.dtype.itemsize}"
-    rows = (one.view(bits) != two.view(bits)).reshape(len(one), -1).any(axis=1)
-    row = int(np.argmax(rows))
-    if np.ndim(left) == 0:
-        return Difference(field, (one[0], two[0]), frame)
-    return Difference(field, (one[row], two[row]), frame, row)
+        yield Difference(field, (f"{one.shape} {one.dtype}", f"{two.shape} {two.dtype}"), frame)
+    elif one.tobytes() != two.tobytes():
+        bits = f"u{one.dtype.itemsize}"
+        row = int(np.argmax((one.view(bits) != two.view(bits)).reshape(len(one), -1).any(axis=1)))
+        yield Difference(field, (one[row], two[row]), frame, row if np.ndim(left) else None)

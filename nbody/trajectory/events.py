@@ -1,14 +1,13 @@
-"""The events of a recording as a table, and which bodies are left after them."""
+"""The collisions of a run: a table, each in words, and which bodies are left after them."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from nbody.trajectory.layout import EVENT_DTYPE, MERGER
-from nbody.trajectory.table import ColumnTable
+from nbody.trajectory.tables import Table
 
 Array = np.ndarray
-
 
 RECORDED = {"bodies": 1, "collision_energy": 1}
 """What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
@@ -19,27 +18,18 @@ def no_events() -> Array:
     return np.zeros(0, EVENT_DTYPE)
 
 
-class EventTable(ColumnTable):
-    """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` …
+def event_table(rows: Array) -> Table:
+    """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` … of rows (M,) of
+    :data:`~nbody.trajectory.layout.EVENT_DTYPE`, without the checksum."""
+    columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
+    return Table(columns | {"kind": rows["kind"].astype(str)})
 
-    Args:
-        rows: (M,) of :data:`~nbody.trajectory.layout.EVENT_DTYPE`.
-    """
 
-    def __init__(self, rows: Array) -> None:
-        self._rows = rows
-        columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
-        self._columns = columns | {"kind": rows["kind"].astype(str)}
-
-    def line(self, k: int, time_factor: float = 1.0, unit: str = "") -> str:
-        """Event ``k`` in words."""
-        row = self._rows[k]
-        first, second = row["id_1"], row["id_2"]
-        what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
-        return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
-
-    def __repr__(self) -> str:
-        return "\n".join(self.line(k) for k in range(len(self._rows)))
+def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
+    """One event in words."""
+    first, second = row["id_1"], row["id_2"]
+    what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
+    return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
 
 
 class Left(NamedTuple):

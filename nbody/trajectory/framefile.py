@@ -6,24 +6,31 @@ length of the positions is last, because other programs take the number of frame
 Frames may be written in groups: their rows are contiguous, so that each dataset and each length needs one write per group.
 One thread writes, because ext4 and tmpfs lock a file during a write: two threads are no faster, and one of them would only
 wait. Other threads compute checksums and the small rows while it writes positions and velocities.
+
+A recording that is resumed is continued in place, or in a larger copy.
 """
 
+import json
 import os
 import struct
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import layout
 from nbody.trajectory.background import Threads
-from nbody.trajectory.contents import DATASET, read_index
-from nbody.trajectory.h5format import UnknownFormat
-from nbody.trajectory.opening import OpenFile
-from nbody.trajectory.records import Frame, RunHeader
-from nbody.trajectory.rows import DatasetRows, write
-from nbody.trajectory.verify import commit_is_whole, commit_sum, with_sums
+from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
+from nbody.trajectory.contents import DATASET, UnknownFormat, read_index
+from nbody.trajectory.frames import RecordedFrames
+from nbody.trajectory.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.opening import Bytes, DatasetRows, OpenFile, one_line, write
+from nbody.trajectory.output_path import RESUMED, check_space
+
+COPY_BLOCK = 2**26
 
 
 class FrameFile:
@@ -31,8 +38,7 @@ class FrameFile:
 
     Attributes:
         fd: its descriptor.
-        rows: the datasets with one row per frame, by name.
-        capacity: the number of frames that it has room for.
+        rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
         slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
@@ -87,7 +93,7 @@ class FrameFile:
         """Read the commit record; begin a new one if it is damaged."""
         self.commit = self._commit.read(0, 1)
         self._committed: bytes | None = None
-        if not commit_is_whole(self.commit):
+        if not layout.is_whole(self.commit):
             self.commit = np.zeros(1, self.commit.dtype)
             self.commit["frames"], self.commit["status"] = self._shown, layout.RUNNING.encode()
 
@@ -129,11 +135,9 @@ class FrameFile:
 
     def _numbers(self, frame: Frame) -> tuple:
         """A row of :attr:`numbers`."""
-        observables = []
-        for name, width in self._file.observables.items():
-            value = frame.observables.get(name, np.nan)
-            observables.append(value if width == 1 else np.broadcast_to(value, width))
-        return (frame.time, frame.step, *observables)
+        found = ((frame.observables.get(name, np.nan), width) for name, width in self._file.observables.items())
+        values = (value if width == 1 else np.broadcast_to(value, width) for value, width in found)
+        return (frame.time, frame.step, *values)
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
         """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (The snapshots of a run
@@ -158,7 +162,7 @@ class FrameFile:
     def write_events(self, k: int, events: np.ndarray) -> None:
         """Write events ``k``, ``k`` + 1 … to their place; :meth:`set_events` makes them visible."""
         assert self.events is not None
-        self.events.write(k, with_sums(events))
+        self.events.write(k, layout.with_sums(events))
 
     def set_events(self, count: int) -> None:
         """Make the first ``count`` events visible to readers."""
@@ -168,11 +172,11 @@ class FrameFile:
     def write_commit(self) -> None:
         """Write the commit record."""
         if "crc32" in (self.commit.dtype.names or ()):
-            self.commit["crc32"] = commit_sum(self.commit)
+            self.commit["crc32"] = layout.commit_sum(self.commit)
         self._committed = self.commit.tobytes()
         self._commit.write(0, self._committed)
 
-    def write_slot(self, sequence: int, parts: Sequence[Sized]) -> None:
+    def write_slot(self, sequence: int, parts: Sequence[Bytes]) -> None:
         """Store a packed checkpoint over the one before the last. Raises ValueError if it does not fit."""
         size = sum(map(len, parts))
         if size > self.slot_bytes:
@@ -211,3 +215,91 @@ def numbers_dtype(observables: Mapping[str, int]) -> np.dtype:
     """The dtype of a frame's numbers besides positions and velocities, in the order of their checksum."""
     values = ((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in observables.items())
     return np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])
+
+
+# --- Continuing -----------------------------------------------------------------------------------------------------
+
+
+def continue_file(
+    path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
+) -> FrameFile:
+    """The file to record into: the file at ``path`` if it has room and the same scenario, else a copy at ``part``. Call this
+    with the lock held. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
+    if read_checkpoint(path).sequence != checkpoint.sequence:
+        raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
+    with RecordedFrames(path) as run:
+        frames = max(frames or run.planned, keep)
+        if not 1 <= keep <= len(run):
+            raise InputError(f"{path}: has {len(run)} frames, and is to go on after frame {keep - 1}; it is damaged")
+        resolved = run.resolved if resolved is None else json.loads(json.dumps(resolved))  # as it would come back
+        file = _for_writing(path)
+        try:
+            header = RunHeader(
+                frames=frames,
+                dtype=str(file.dtype),
+                scenario_text=run.scenario_text,
+                resolved=resolved,
+                provenance=run.stored_provenance,
+                state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
+                observables=run.widths,
+                events=file.events.capacity if file.events else 0,
+            )
+            has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
+            if has_room and resolved == run.resolved:
+                return file
+            check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,", RESUMED)
+            copy = make_file(part, run.particles(0), header)
+            _fill(copy, file, keep, checkpoint)
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+        return copy
+
+
+def events_until(checkpoint: Checkpoint) -> int:
+    """The number of events before a checkpoint."""
+    return int(checkpoint.meta.get("events", 0))
+
+
+def _for_writing(path: Path) -> FrameFile:
+    """Open the valid recording at ``path`` for writing."""
+    with one_line(path):
+        try:
+            return FrameFile(path)
+        except UnknownFormat as error:
+            raise InputError(
+                f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
+                "start from its last frame instead (initial: {file: …})"
+            ) from error
+
+
+def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -> None:
+    """Write the first ``keep`` frames of ``file`` and the checkpoint to ``copy``; close it if that fails."""
+    try:
+        for name, rows in copy.rows.items():
+            _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
+        if copy.events and file.events:
+            count, row = events_until(checkpoint), copy.events.row_bytes
+            _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count * row)
+            copy.set_events(count)
+        for name in file.commit.dtype.names or ():
+            copy.commit[name] = file.commit[name]
+        copy.set_length(keep)
+        copy.write_slot(checkpoint.sequence, pack(checkpoint))
+        copy.write_commit()
+    except BaseException:
+        copy.close()
+        raise
+
+
+def _copy_bytes(source: int, target: int, offset: int, to: int, count: int) -> None:
+    """Copy ``count`` bytes between two open files, inside the kernel if possible."""
+    while count:
+        try:
+            done = os.copy_file_range(source, target, min(count, COPY_BLOCK), offset, to)
+        except (AttributeError, OSError):
+            done = os.pwrite(target, os.pread(source, min(count, COPY_BLOCK), offset), to)
+        if not done:
+            raise OSError(0, "the file has become shorter")
+        offset, to, count = offset + done, to + done, count - done

@@ -1,4 +1,4 @@
-"""The addresses of the few bytes of an HDF5 file that nbody writes itself.
+"""What the HDF5 library finds in a file, and the addresses of the few bytes that nbody writes itself.
 
 The HDF5 library creates the file's structure, in memory and in its oldest format (superblock 0, object headers of version
 1, which have no checksums). All later writes need no library: to add a frame, nbody writes its numbers into reserved room,
@@ -8,10 +8,19 @@ in float32 takes 0.28 ms, against 1.5 ms with HDF5 in SWMR mode (medians of alte
 Source: "HDF5 File Format Specification Version 3.0", section IV.A.
 """
 
+import contextlib
+import json
+import os
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import h5py
+import numpy as np
+
+from nbody.diagnostics.energy import ALWAYS
 from nbody.trajectory import layout
+from nbody.trajectory.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING, UnknownFormat
 
 DATASPACE, LAYOUT, ATTRIBUTE, CONTINUATION = 0x0001, 0x0008, 0x000C, 0x0010
 END_OF_FILE_AT = 40
@@ -25,17 +34,10 @@ Read = Callable[[int, int], bytes]
 """``read(address, count)`` returns ``count`` bytes of the file."""
 
 
-class UnknownFormat(Exception):
-    """A form of HDF5 that this module does not support."""
-
-
 def field_addresses(read: Read, header: int) -> dict[str, int]:
-    """The addresses of two 8-byte fields of the object whose header is at address ``header``.
-
-    Returns:
-        :data:`LENGTH`: the first dimension of a dataset, or the value of the attribute
-        :data:`~nbody.trajectory.layout.VTK_LENGTH`; :data:`STORAGE`: the address of a contiguous dataset's bytes,
-        followed by their number.
+    """The addresses of two 8-byte fields of the object whose header is at address ``header``: :data:`LENGTH`, the first
+    dimension of a dataset, or the value of the attribute :data:`~nbody.trajectory.layout.VTK_LENGTH`; :data:`STORAGE`, the
+    address of a contiguous dataset's bytes, followed by their number.
 
     Raises:
         UnknownFormat: the header has another version, or is damaged.
@@ -85,3 +87,87 @@ def _attribute(content: bytes) -> tuple[str, int]:
     if version != 1:
         raise UnknownFormat(f"attribute of version {version}")
     return content[8 : 8 + sizes[0]].rstrip(b"\0").decode(), 8 + sum(-(-size // 8) * 8 for size in sizes)
+
+
+class LibraryFile:
+    """A file, opened by the library at the first question: the :class:`~nbody.trajectory.sandbox.FileReader` of recordings.
+    ``["describe"]`` asks for its contents, ``["read", name, first, count]`` for rows of a dataset."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._raw = path, os.open(path, os.O_RDONLY)
+        self._file: h5py.File | None = None
+
+    def answer(self, what: str, *arguments: Any) -> tuple[dict[str, Any], bytes]:
+        if self._file is None:
+            self._file = h5py.File(self._path, "r", locking=False)  # cluster file systems have no locks
+        if what == "describe":
+            return describe(self._file, lambda at, count: os.pread(self._raw, count, at)), b""
+        name, first, count = arguments
+        found = self._file[name]
+        rows = found[first : first + count] if found.shape else found[()]  # of a scalar, its own
+        return {}, np.asarray(rows, found.dtype).tobytes()
+
+
+def describe(file: h5py.File, read_bytes: Read) -> dict[str, Any]:
+    """The object for every name of :func:`nbody.trajectory.layout.names`, as plain types: the fields of
+    :class:`nbody.trajectory.contents.Found`. ``read_bytes`` reads the file's bytes."""
+    listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
+    observables = json.loads(listed) if listed else ALWAYS
+    found = {name: _find(file, name) for name in layout.names(observables)}
+    for name in (*layout.growing(observables), layout.EVENTS):
+        if found[name]["kind"] not in (GROUP, DATASET):  # a link is not followed
+            continue
+        with contextlib.suppress(UnknownFormat, KeyError):  # then it can be read, but not recorded into
+            header = h5py.h5o.get_info(file[name].id).addr
+            found[name]["length_at"] = field_addresses(read_bytes, header)[LENGTH]
+    return found
+
+
+def _find(file: h5py.File, name: str) -> dict[str, Any]:
+    """The object called ``name``. Links are not followed."""
+    here: Any = file
+    for part in name.split("/"):
+        link = here.get(part, getlink=True) if isinstance(here, h5py.Group) else None
+        if not isinstance(link, h5py.HardLink):
+            return {"kind": MISSING if link is None else LINK}
+        here = here[part]
+    attributes = {key: plain(here.attrs[key]) for key in here.attrs}
+    if not isinstance(here, h5py.Dataset):
+        return {"kind": GROUP, "attributes": attributes}
+    if here.external or here.is_virtual:
+        return {"kind": ELSEWHERE}
+    return {
+        "kind": DATASET,
+        "attributes": attributes,
+        "dtype": stated(here.dtype),
+        "shape": here.shape,
+        "stored": here.id.get_storage_size(),
+        "filtered": bool(here.chunks),
+        "offset": here.id.get_offset() if _is_plain(here) else None,
+    }
+
+
+def _is_plain(dataset: h5py.Dataset) -> bool:
+    """True if the bytes in the file are contiguous rows of NumPy's dtype."""
+    contiguous = dataset.id.get_create_plist().get_layout() == h5py.h5d.CONTIGUOUS
+    return contiguous and h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
+
+
+def stated(dtype: np.dtype) -> Any:
+    """``dtype`` in plain types that :class:`numpy.dtype` takes. (Its ``descr`` may hold h5py's metadata.)"""
+    if not dtype.fields:
+        return dtype.str
+    columns = [(name, dtype[name].str, dtype.fields[name][1]) for name in dtype.fields]
+    names, formats, offsets = zip(*columns, strict=True)
+    return {"names": names, "formats": formats, "offsets": offsets, "itemsize": dtype.itemsize}
+
+
+def plain(value: Any) -> Any:
+    """An attribute in plain types: numbers, text, lists."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,4 +1,6 @@
-"""Every name inside the file: H5MD (de Buyl, Colberg and Höfling 2014) with a VTKHDF view of the same bytes.
+"""What a recording holds: every name inside the file, and the data of a run: a header, and frames with their observables.
+
+The layout is H5MD (de Buyl, Colberg and Höfling 2014) with a VTKHDF view of the same bytes.
 
 Shapes: T frames, N particles. Position and velocity always have three columns, which MDAnalysis and VTK need; a run in two
 dimensions stores z = 0, and the attribute ``dimensions`` of ``/nbody``. Nothing is compressed: lossless filters gain only 5
@@ -8,7 +10,17 @@ Order of the bytes: the structure (all HDF5 metadata, without gaps), the bytes o
 file the index (see :mod:`.contents`).
 """
 
-from collections.abc import Iterable
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nbody.diagnostics.energy import ALWAYS
+
+Array = np.ndarray
 
 FORMAT_VERSION = 2
 """Raised when an older program can no longer read a new file. Version 1 had no index, no checksum of the commit record
@@ -65,7 +77,10 @@ MERGER = b"merger"
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
-of two bodies so far, at the ends of steps; and an index into :data:`nbody.trajectory.systems.STATUS`."""
+of two bodies so far, at the ends of steps; and an index into :data:`SYSTEM_STATUS`."""
+
+SYSTEM_STATUS = ("done", "close encounter", "collision", "not finite")
+"""What has ended a system. ``done``: the end of the run. ``collision``: a time step became too small to be made."""
 
 VTK = "VTKHDF"
 VTK_POINTS = f"{VTK}/Points"  # (T N, 3): the bytes of POSITION
@@ -92,3 +107,89 @@ def growing(observables: Iterable[str]) -> tuple[str, ...]:
     other datasets, because H5MD readers take the number of frames from them, and VTK's number last. The length of a dataset
     is its first dimension; that of :data:`VTK_STEPS` is the attribute :data:`VTK_LENGTH`."""
     return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)
+
+
+def commit_sum(commit: Array) -> int:
+    """The checksum that a commit record should have."""
+    return zlib.crc32(commit.tobytes()[: commit.dtype.fields["crc32"][1]])  # type: ignore[index]
+
+
+def is_whole(commit: Array) -> bool:
+    """False if a commit record is damaged. (In version 1 this can't be detected.)"""
+    return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
+
+
+def with_sums(events: Array) -> Array:
+    """The events with their checksums."""
+    found = np.array(events, EVENT_DTYPE)
+    for k in range(len(found)):
+        found["crc32"][k] = zlib.crc32(found[k].tobytes()[: -found.dtype["crc32"].itemsize])
+    return found
+
+
+# --- The data of a run ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Frame:
+    """The particles at one step.
+
+    Attributes:
+        step: the number of steps since the start.
+        time: in the scenario's unit, stored as float64.
+        position: (N, D) in the recording's precision, D is 2 or 3.
+        velocity: (N, D), likewise.
+        observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
+    """
+
+    step: int
+    time: float
+    position: Array
+    velocity: Array
+    observables: Mapping[str, float | Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """The data at the start of a recording, except the particles.
+
+    Attributes:
+        frames: the number of frames that the run will record; the file has room for exactly these.
+        dtype: the recording's precision, ``float32`` or ``float64``.
+        scenario_text: the scenario's YAML as the user wrote it.
+        resolved: the scenario with all defaults, in plain types.
+        provenance: the result of :func:`nbody.machine.provenance`.
+        state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
+            run makes none.
+        observables: the numbers stored with each frame: name to how many float64 it has.
+        events: the most events that the run may record; 0 if it records none.
+    """
+
+    frames: int
+    dtype: str = "float32"
+    scenario_text: str = ""
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    state_bytes: int = 0
+    observables: Mapping[str, int] = field(default_factory=lambda: ALWAYS)
+    events: int = 0
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"a recording has at least one frame of float32 or float64, not {self}")
+
+    @property
+    def resolved_json(self) -> str:
+        """:attr:`resolved` as it is stored."""
+        return json.dumps(self.resolved, indent=1)
+
+
+def required_bytes(count: int, header: RunHeader) -> int:
+    """The size in bytes, to within 100 kB, of the file of a run of ``count`` particles. The file has it from the start."""
+    vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
+    numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
+    vtk = 8 * 11  # the VTKHDF view's offsets of a frame
+    constant = (8 + 8 + 4 + 8 + 8 + 8) * count + 2 * header.state_bytes
+    constant += np.dtype(EVENT_DTYPE).itemsize * header.events
+    text = len(header.scenario_text.encode()) + len(header.resolved_json)
+    return header.frames * (vectors + numbers + vtk) + constant + text + 2**17

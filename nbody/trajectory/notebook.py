@@ -5,17 +5,14 @@ import os
 from contextlib import suppress
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nbody.diagnostics import relative_energy_error
-from nbody.diagnostics.centre import square_around
+from nbody.diagnostics.structure import square_around
 from nbody.errors import InputError, counted, printable
+from nbody.trajectory.frames import RecordedFrames
 from nbody.units import size
-
-if TYPE_CHECKING:
-    from nbody.trajectory.reader import Trajectory
 
 POINTS = 20_000
 """Bodies at most in the picture."""
@@ -23,15 +20,18 @@ POINTS = 20_000
 BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
 
 
-def line(run: "Trajectory") -> str:
+def line(run: RecordedFrames) -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
     facts = [run.name, counted(run.count, "body", "bodies"), _frames(run)]
-    if len(run):
-        facts.append(f"t = {_times(run)}")
-    return f"<Trajectory {printable(run.path)}: {', '.join([*facts, _status(run)])}>"
+    facts += [f"t = {_times(run)}"] if len(run) else []
+    try:
+        facts.append(run.status)
+    except ValueError:
+        facts.append("closed")
+    return f"<Trajectory {printable(run.path)}: {', '.join(facts)}>"
 
 
-def page(run: "Trajectory") -> str:
+def page(run: RecordedFrames) -> str:
     """HTML for a notebook: the facts, and a picture of the last frame (PNG, drawn without OpenGL)."""
     bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
     facts = {"file": run.path, "bodies": bodies, "frames": frames}
@@ -48,7 +48,7 @@ def page(run: "Trajectory") -> str:
     return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
 
-def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
+def thumbnail(run: RecordedFrames, frame: int = -1, pixels: int = 240) -> bytes:
     """A PNG of the bodies at a frame, seen along z: those around the centre of mass, up to the radius of 95 % of them.
 
     Raises:
@@ -72,7 +72,7 @@ def thumbnail(run: "Trajectory", frame: int = -1, pixels: int = 240) -> bytes:
     return drawn.getvalue()
 
 
-def _times(run: "Trajectory") -> str:
+def _times(run: RecordedFrames) -> str:
     """The first and the last time, with their unit."""
     from nbody.scenario.units import shown_time  # pydantic takes 0.1 s
 
@@ -80,18 +80,11 @@ def _times(run: "Trajectory") -> str:
     return f"{factor * run.time[0]:g} to {factor * run.time[-1]:g} {printable(unit)}".rstrip()
 
 
-def _frames(run: "Trajectory") -> str:
+def _frames(run: RecordedFrames) -> str:
     return f"{len(run)} of {run.planned} frames" if len(run) < run.planned else counted(len(run), "frame")
 
 
-def _status(run: "Trajectory") -> str:
-    try:
-        return run.status
-    except ValueError:
-        return "closed"
-
-
-def _read_facts(run: "Trajectory") -> dict[str, str]:
+def _read_facts(run: RecordedFrames) -> dict[str, str]:
     """Facts that are read from the open file."""
     found = {"status": run.status, "size": size(os.path.getsize(run.path))}
     energy = run.energy_balance()

@@ -1,14 +1,19 @@
-"""Opens any file: a recording, a damaged file, a file of another program, or a malicious file.
+"""Opens any file: a recording, a damaged file, a file of another program, or a malicious file; and reads and writes the rows
+of its datasets, one per frame, at their addresses.
 
 The HDF5 library never reads a file in this process (see :mod:`.contents`). Links that leave the file (soft, external), data
 stored in other files (external storage, virtual datasets), and shapes larger than the file or the memory are refused.
+
+Rows are read without the library too: for a growing file its caches, which all readers in one process share, would have to
+be cleared before every read. So threads can also read at the same time.
 """
 
+import errno
 import math
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,17 +21,19 @@ import numpy as np
 from nbody import machine
 from nbody.errors import InputError, printable
 from nbody.trajectory import layout
-from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Contents, Found, read_index
-from nbody.trajectory.foreign_file import ForeignFile
-from nbody.trajectory.h5format import UnknownFormat
-from nbody.trajectory.rows import DatasetRows, ForeignRows
+from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Contents, Found, UnknownFormat, read_index
+from nbody.trajectory.sandbox import GuardedReader
 
 Array = np.ndarray
+Bytes = bytes | Array
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 OPTIONAL = (layout.SPECIES, layout.RADIUS, layout.EVENTS, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
 """Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
 index of a file of nbody 0.1 does not list the species.)"""
+
+LIBRARY_SECONDS = 10.0
+"""Of processor time, for each answer of the library in its child process (the first one opens the file)."""
 
 FILTER_GAIN = 1100
 """The most that HDF5's filters can shrink data (deflate, 1032 to 1), with a margin."""
@@ -45,6 +52,92 @@ def one_line(path: object) -> Iterator[None]:
         raise InputError(f"{path}: is damaged, or was not written by nbody ({reason})") from error
 
 
+class DatasetRows:
+    """A dataset without chunks, written by nbody or another program: its rows are contiguous.
+
+    Attributes:
+        offset: the address of row 0.
+        row_bytes: the size of a row.
+        capacity: the number of rows that it has room for.
+    """
+
+    def __init__(self, fd: int, dataset: Found) -> None:
+        """``fd`` is the file of ``dataset``, whose ``offset`` is not None."""
+        assert dataset.offset is not None
+        self.fd, self.dtype, self.offset = fd, dataset.dtype, dataset.offset
+        self.shape = dataset.shape[1:]
+        self.row_bytes = self.dtype.itemsize * math.prod(self.shape)
+        self.capacity = dataset.stored // max(1, self.row_bytes)
+        self._length, self._length_at = dataset.shape[0], dataset.length_at
+
+    def length(self) -> int:
+        """The present number of rows."""
+        if self._length_at is not None:
+            self._length = int.from_bytes(os.pread(self.fd, 8, self._length_at), "little")
+        return min(self._length, self.capacity)
+
+    def read(self, first: int, count: int) -> Array:
+        """``count`` rows from row ``first``: (count, …), in the machine's byte order. Raises OSError if the file has
+        become shorter."""
+        return self._read(np.empty((count, *self.shape), self.dtype), self.offset + first * self.row_bytes)
+
+    def part(self, k: int, start: int, count: int) -> Array:
+        """Entries ``start`` to ``start`` + ``count`` of row ``k``: (count, …). Raises as :meth:`read`."""
+        at = self.offset + k * self.row_bytes + start * (self.row_bytes // self.shape[0])
+        return self._read(np.empty((count, *self.shape[1:]), self.dtype), at)
+
+    def _read(self, found: Array, at: int) -> Array:
+        """Fill ``found`` with the bytes at address ``at``."""
+        view = memoryview(found.reshape(-1).view(np.uint8))
+        while view.nbytes:
+            done = os.preadv(self.fd, [view], at)
+            if not done:
+                raise OSError("the file has become shorter")
+            view, at = view[done:], at + done
+        return found.astype(self.dtype.newbyteorder("="), copy=False)
+
+    def write(self, k: int, *rows: Bytes) -> None:
+        """Write rows ``k``, ``k`` + 1 …: C-contiguous arrays or bytes, each of one or more rows. Raises OSError."""
+        write(self.fd, rows, self.offset + k * self.row_bytes)
+
+
+class LibraryRows:
+    """A dataset that another program has chunked or compressed (``h5repack``), read by HDF5. It does not grow."""
+
+    def __init__(self, library: GuardedReader, name: str, dataset: Found) -> None:
+        self._library, self._name, self._dataset = library, name, dataset
+
+    def length(self) -> int:
+        """How many rows there are."""
+        return self._dataset.shape[0]
+
+    def read(self, first: int, count: int) -> Array:
+        """``count`` rows from row ``first``."""
+        (_, data), dtype = self._library.ask("read", self._name, first, count), self._dataset.dtype
+        rows = np.frombuffer(data, dtype).reshape(count, *self._dataset.shape[1:])
+        return rows.astype(dtype.newbyteorder("="))
+
+    def part(self, k: int, start: int, count: int) -> Array:
+        """Entries ``start`` to ``start`` + ``count`` of row ``k``: (count, …)."""
+        return self.read(k, 1)[0, start : start + count]
+
+
+def write(fd: int, parts: Sequence[Bytes], offset: int) -> None:
+    """Write all bytes of ``parts``, one after the other, at ``offset``, with one system call if possible: after each call a
+    thread waits for Python's other threads. Raises OSError."""
+    views = [memoryview(part).cast("B") for part in parts]
+    views = [view for view in views if view.nbytes]
+    while views:
+        done = os.pwritev(fd, views, offset)
+        if not done:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        offset += done
+        while views and done >= views[0].nbytes:
+            done -= views.pop(0).nbytes
+        if done:
+            views[0] = views[0][done:]
+
+
 class OpenFile:
     """A recording, open, with everything in it checked.
 
@@ -59,7 +152,7 @@ class OpenFile:
         """Raises InputError: one line with the fault and its place in the file."""
         self.path = path
         self.fd = _open(path, writable)
-        self._foreign: ForeignFile | None = None
+        self._library: GuardedReader | None = None
         try:
             with one_line(path):
                 contents = self._contents()
@@ -73,35 +166,31 @@ class OpenFile:
         objects = read_index(self.fd)
         if objects is not None:
             return Contents.of(objects, self.path)
-        self._foreign = ForeignFile(self.path)
-        contents = Contents.of(self._foreign.describe(), self.path)
+        reader, path = "nbody.trajectory.h5format:LibraryFile", os.path.abspath(os.fspath(self.path))
+        self._library = GuardedReader("the HDF5 library", reader, LIBRARY_SECONDS, path)
+        contents = Contents.of(self._library.ask("describe")[0], self.path)
         if all(found.offset is not None for found in contents.found.values() if found.kind == DATASET):
-            self._foreign.close()
-            self._foreign = None
+            self._library.close()
+            self._library = None
         return contents
 
-    def rows(self, name: str) -> DatasetRows | ForeignRows:
+    def rows(self, name: str) -> DatasetRows | LibraryRows:
         """The rows of a dataset."""
         found = self.found[name]
         if found.offset is not None:
             return DatasetRows(self.fd, found)
-        return ForeignRows(self._foreign_file(name), name, found)
-
-    def _foreign_file(self, name: str) -> ForeignFile:
-        if self._foreign is None:
+        if self._library is None:
             raise ValueError(f"/{name} has no bytes")
-        return self._foreign
+        return LibraryRows(self._library, name, found)
 
     def value(self, name: str) -> Array:
         """All of a dataset whose shape does not change."""
         found = self.found[name]
         if found.shape:
             return self.rows(name).read(0, found.shape[0])
-        if found.offset is not None:
-            data = os.pread(self.fd, found.dtype.itemsize, found.offset)
-        else:
-            data = self._foreign_file(name).read(name, 0, 1)
-        return np.frombuffer(data, found.dtype)[0]
+        if found.offset is None:
+            return self.rows(name).read(0, 1)[0]
+        return np.frombuffer(os.pread(self.fd, found.dtype.itemsize, found.offset), found.dtype)[0]
 
     def text(self, name: str) -> str:
         """A dataset that is one text."""
@@ -110,8 +199,8 @@ class OpenFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self.fd)
-        if self._foreign:
-            self._foreign.close()
+        if self._library:
+            self._library.close()
 
     def __enter__(self) -> "OpenFile":
         return self

@@ -1,266 +1,27 @@
-"""``Trajectory``: the frames of a recording by index, during the run or after it."""
+"""``Trajectory``: a recording as Python and notebooks use it: bodies at a frame or between frames, and tables."""
 
-import os
-import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError, printable, shortened, unknown
-from nbody.given import converted, number, path_text, whole
+from nbody.errors import InputError
+from nbody.given import converted, number
 from nbody.particles import Particles
-from nbody.trajectory import layout
-from nbody.trajectory.between import bodies_between, error_between
-from nbody.trajectory.contents import MISSING, parse_json
-from nbody.trajectory.events import EventTable, Left, left_after, no_events
-from nbody.trajectory.lock import same_file, writing_process
-from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.records import OBSERVABLES, Frame
-from nbody.trajectory.systems import System, Systems
-from nbody.trajectory.table import Table
-from nbody.trajectory.verify import commit_is_whole, damage, damaged_constants, damaged_events
-
-if TYPE_CHECKING:
-    from nbody.scenario import Units
+from nbody.trajectory import notebook
+from nbody.trajectory.events import event_table
+from nbody.trajectory.frames import RecordedFrames
+from nbody.trajectory.systems import System, system_table
+from nbody.trajectory.tables import observable_table
 
 Array = np.ndarray
 
-TORN = 5
-"""The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
-
-SAMPLE_BLOCKS = 64
-
-
-class FrameColumn:
-    """The positions or velocities of a trajectory, an array (T, N, D) that is read frame by frame, with its checksums
-    verified: ``column[k]`` is frame ``k``, (N, D). Indices and slices mean what they mean in NumPy, and
-    ``np.asarray(column)`` reads everything."""
-
-    def __init__(self, trajectory: "Trajectory", name: str, checksum: int) -> None:
-        self._trajectory, self._name, self._checksum = trajectory, name, checksum
-
-    def __len__(self) -> int:
-        return len(self._trajectory)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(T, N, D)."""
-        return len(self), self._trajectory.count, self._trajectory.dimensions
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float32 or float64."""
-        return self._trajectory.dtype
-
-    ndim = 3
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self[:].astype(dtype or self.dtype, copy=False)
-
-    def __iter__(self) -> Iterator[Array]:
-        return (self[k] for k in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Array:
-        """Frame ``index``, counted from the end if negative: (N, D); a slice or a list of frames gives (frames, N, D). More
-        indices select bodies and components: ``position[:, 5]`` is the path of body 5, (T, D).
-
-        Raises:
-            IndexError: there is no such frame.
-            InputError: the checksum of a frame is wrong.
-        """
-        first, *rest = index if isinstance(index, tuple) else (index,)
-        if first is Ellipsis:
-            first, *rest = [slice(None)] * (3 - len(rest)) + rest
-        if isinstance(first, int | np.integer):
-            return self._frame(first)[tuple(rest)]
-        frames = np.arange(len(self))[first]
-        some = np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-        found = np.empty((len(frames), *some.shape[1:]), self.dtype)
-        for row, k in enumerate(frames):
-            found[row] = self._frame(k)[tuple(rest)]
-        return found
-
-    def _frame(self, frame: int | np.integer) -> Array:
-        """Frame ``frame``, (N, D)."""
-        k = self._trajectory.index(int(frame))
-        values, sums = self._trajectory.rows((self._name, layout.CHECKSUMS), k)
-        if zlib.crc32(values) != sums[self._checksum]:
-            what = self._name.split("/")[-2]
-            raise InputError(f"{self._trajectory.path}: frame {k}: the {what} has been damaged since it was recorded")
-        dimensions = self._trajectory.dimensions
-        return values if dimensions == 3 else np.ascontiguousarray(values[:, :2])
-
-    def sample(self, frame: int, most: int) -> Array:
-        """About ``most`` bodies of frame ``frame``, the same in every frame: blocks of neighbours, evenly spread. All bodies
-        if there are fewer. The checksum is verified only if all are read.
-
-        Raises:
-            IndexError: there is no such frame.
-            InputError: the checksum is wrong, or the file became shorter.
-        """
-        run = self._trajectory
-        if run.count <= most:
-            return self[frame]
-        k, block = run.index(frame), -(-most // SAMPLE_BLOCKS)
-        starts = np.linspace(0, run.count - block, SAMPLE_BLOCKS).astype(int)
-        return np.concatenate([run.part(self._name, k, start, block) for start in starts])[:, : run.dimensions]
-
-
-class Trajectory:
-    """A recording, open for reading. ``with Trajectory(path) as run:`` closes it.
-
-    Attributes:
-        path: the file's name.
-        step: (T,) int64, and
-        time: (T,) float64, of every frame as of the last :meth:`refresh`.
-        dimensions: 2 or 3.
-        mass: (N,) float64.
-        id: (N,) int64.
-        species: (N,) int64, the component of each body: an index into ``species_names``.
-        species_names: the name of each species.
-        radius: (N,) float64 at the first frame; empty if the bodies have no radii.
-        position: ``position[k]`` is (N, D); see :class:`FrameColumn`.
-        velocity: likewise.
-        scenario_text: the scenario as the user wrote it.
-        resolved: the scenario with all defaults.
-        dtype: the precision of positions and velocities.
-        widths: the names of the observables stored with each frame, and how many numbers each has.
-        stored_provenance: :attr:`provenance` without the values that change during the run.
-        planned: the planned number of frames.
-
-    Raises:
-        InputError: one line with the file and the reason why it is not a valid recording.
-    """
-
-    def __init__(self, path: str | os.PathLike) -> None:
-        self.path = path_text(path)
-        file = OpenFile(path)
-        with one_line(path), ExitStack() as on_error:
-            on_error.callback(file.close)
-            self.dimensions = int(file.found[layout.NBODY].attributes[layout.DIMENSIONS])
-            self.mass: Array = file.value(layout.MASS).astype(np.float64, copy=False)
-            self.id: Array = file.value(layout.ID).astype(np.int64, copy=False)
-            self.species, self.species_names = _species(file, len(self.mass))
-            has = {name: file.found[name].kind != MISSING for name in (layout.RADIUS, layout.EVENTS)}
-            self.radius: Array = file.value(layout.RADIUS).astype(np.float64) if has[layout.RADIUS] else np.empty(0)
-            self._events = file.rows(layout.EVENTS) if has[layout.EVENTS] else None
-            self.scenario_text = file.text(layout.SCENARIO)
-            self.resolved: dict[str, Any] = parse_json(file.text(layout.RESOLVED))
-            if not isinstance(self.resolved, dict):
-                raise ValueError(f"/{layout.RESOLVED} holds no keys")
-            self.planned = int(file.found[layout.POSITION].attributes[layout.PLANNED])
-            attributes = file.found[layout.PROVENANCE].attributes
-            self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items() if name}
-            self.widths = file.observables
-            self.dtype = file.found[layout.POSITION].dtype.newbyteorder("=")
-            self._rows = {name: file.rows(name) for name in layout.rows_per_frame(file.observables)}
-            on_error.pop_all()
-        self._file: OpenFile | None = file
-        self.temporary: TemporaryDirectory | None = None
-        """The folder that is removed with the file, if the recording is temporary."""
-        self.position = FrameColumn(self, layout.POSITION, 0)
-        self.velocity = FrameColumn(self, layout.VELOCITY, 1)
-        self.refresh()
-
-    def refresh(self) -> int:
-        """Look for new frames (30 µs). Returns the number of frames.
-
-        Raises:
-            InputError: the file was removed or replaced. The frames known so far can still be read.
-        """
-        if not same_file(self._opened().fd, self.path):
-            gone = "has been replaced by another recording; open it anew"
-            raise InputError(f"{self.path}: {gone if os.path.exists(self.path) else 'there is no such file any more'}")
-        with one_line(self.path):
-            self._frames = min(rows.length() for rows in self._rows.values())
-            self.step: Array = self._rows[layout.STEP].read(0, self._frames)
-            self.time: Array = self._rows[layout.TIME].read(0, self._frames)
-        return self._frames
-
-    def _opened(self) -> OpenFile:
-        if self._file is None:
-            raise ValueError(f"{self.path}: has been closed")
-        return self._file
-
-    def __len__(self) -> int:
-        """The number of frames at the last :meth:`refresh`."""
-        return self._frames
-
-    @property
-    def count(self) -> int:
-        """N."""
-        return len(self.mass)
-
-    def index(self, frame: int) -> int:
-        """``frame`` counted from the start. Raises IndexError if there is no such frame, InputError if it is no number."""
-        frame = converted(f"{self.path}: frame: ", whole, frame)
-        k = frame + len(self) if frame < 0 else frame
-        if not 0 <= k < len(self):
-            raise IndexError(f"{self.path}: there is no frame {frame}; it has {len(self)}, counted from 0")
-        return k
-
-    def rows(self, names: Iterable[str], k: int) -> list[Array]:
-        """Row ``k`` of datasets of :mod:`.layout`."""
-        self._opened()
-        with one_line(self.path):
-            return [self._rows[name].read(k, 1)[0] for name in names]
-
-    def part(self, name: str, k: int, start: int, count: int) -> Array:
-        """Bodies ``start`` to ``start`` + ``count`` of row ``k`` of a dataset of :mod:`.layout`, not verified."""
-        self._opened()
-        with one_line(self.path):
-            return self._rows[name].part(k, start, count)
-
-    def frame(self, frame: int) -> Frame:
-        """Frame ``frame``, with its observables."""
-        k = self.index(frame)
-        values = dict(zip(self.widths, self.rows(map(layout.observable, self.widths), k), strict=True))
-        return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
-
-    def particles(self, frame: int) -> Particles:
-        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that have merged into others
-        are left out (their rows in :attr:`position` are where the others are).
-
-        Raises:
-            IndexError: there is no such frame.
-            InputError: the checksum of the frame, the masses or the scenario is wrong.
-        """
-        if damaged := damaged_constants(self._opened()):
-            raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
-        moment, left = self.frame(frame), self.left(frame)
-        found = Particles(
-            left.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
-            self.species, self.species_names, left.radius,
-        )  # fmt: skip
-        return found.rows(left.alive) if not left.alive.all() else found
-
-    def at(self, time: float) -> Particles:
-        """The bodies at a time between two frames, in float64: positions on the cubic that has those of both frames and
-        their velocities (Hermite), velocities on its derivative; the errors are of order 4 and 3 in the time between
-        frames. At a frame: :meth:`particles`. Bodies that merge before the next frame are still two.
-
-        Raises:
-            InputError: the time is before the first frame or after the last one, or a frame is damaged.
-        """
-        return bodies_between(self, self._time(time))
-
-    def error_at(self, time: float) -> Array:
-        """An estimate of the error of the positions of :meth:`at`, |d⁴x/dt⁴| h⁴ s² (1 - s)²/24, one for each body; h is the
-        time between the two frames, and s the fraction of it that has passed. The fourth derivative is the difference of
-        the third ones of neighbouring cubics, so it means little if frames are a good part of an orbit apart.
-
-        Raises:
-            InputError: as :meth:`at`, or there are fewer than three frames.
-        """
-        return error_between(self, self._time(time))
-
-    def _time(self, time: object) -> float:
-        return converted(f"{self.path}: at: ", number, time)
+class Trajectory(RecordedFrames):
+    """A recording, open for reading. ``with Trajectory(path) as run:`` closes it. The frames and facts are those of
+    :class:`~nbody.trajectory.frames.RecordedFrames`."""
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
@@ -272,11 +33,79 @@ class Trajectory:
         """The particles of each frame."""
         return (self.particles(k) for k in range(len(self)))
 
+    def at(self, time: float) -> Particles:
+        """The bodies at a time between two frames, in float64: positions on the cubic that has those of both frames and
+        their velocities (Hermite), velocities on its derivative; the errors are of order 4 and 3 in the time between
+        frames. At a frame: :meth:`particles`. Bodies that merge before the next frame are still two.
+
+        Raises:
+            InputError: the time is before the first frame or after the last one, or a frame is damaged.
+        """
+        k, time = self._frame_before(time)
+        found = self.particles(k)
+        if found.time == time:
+            return found
+        h, x0, v0, x1, v1 = self._ends(k)
+        s = (time - found.time) / h
+        # With d = x1 - x0 - h v0 and w = h (v1 - v0): x = x0 + h v0 s + (3 d - w) s² + (w - 2 d) s³.
+        d, w = x1 - x0 - h * v0, h * (v1 - v0)
+        x = x0 + (h * v0 + ((3 * d - w) + (w - 2 * d) * s) * s) * s
+        v = v0 + (2 * (3 * d - w) + 3 * (w - 2 * d) * s) * s / h
+        alive = self.left(k).alive
+        return replace(found, position=x[alive], velocity=v[alive], time=time)
+
+    def error_at(self, time: float) -> Array:
+        """An estimate of the error of the positions of :meth:`at`, |d⁴x/dt⁴| h⁴ s² (1 - s)²/24, one for each body; h is the
+        time between the two frames, and s the fraction of it that has passed. The fourth derivative is the difference of
+        the third ones of neighbouring cubics, so it means little if frames are a good part of an orbit apart.
+
+        Raises:
+            InputError: as :meth:`at`, or there are fewer than three frames.
+        """
+        k, time = self._frame_before(time)
+        if len(self) < 3:
+            raise InputError(
+                f"{self.path}: the error between two frames follows from a third one, and there are {len(self)}"
+            )
+        alive = self.left(k).alive
+        if time == self.time[k]:
+            return np.zeros(np.count_nonzero(alive))
+        thirds = {n: self._third_derivative(n) for n in (k - 1, k, k + 1) if 0 <= n < len(self) - 1}
+        middle = {n: (self.time[n] + self.time[n + 1]) / 2 for n in thirds}
+        fourth = [(thirds[n] - thirds[k]) / (middle[n] - middle[k]) for n in thirds if n != k]
+        h = self.time[k + 1] - self.time[k]
+        s = (time - self.time[k]) / h
+        size: Array = np.max([np.linalg.norm(each, axis=1) for each in fourth], axis=0)
+        return size[alive] * (h * h * s * (1 - s)) ** 2 / 24
+
+    def _frame_before(self, time: object) -> tuple[int, float]:
+        """The last frame not after a time, and the time. Raises InputError if there is none, or none after it."""
+        t = converted(f"{self.path}: at: ", number, time)
+        if not (math.isfinite(t) and len(self) and self.time[0] <= t <= self.time[-1]):
+            span = f"from t = {self.time[0]:g} to {self.time[-1]:g}" if len(self) else "at no time"
+            raise InputError(f"{self.path}: at: the recording has frames {span}, got {t:g}")
+        return int(np.searchsorted(self.time, t, side="right")) - 1, t
+
+    def _ends(self, k: int) -> tuple[float, Array, Array, Array, Array]:
+        """The time between frames ``k`` and ``k`` + 1, and positions and velocities at both, in float64."""
+        rows = (column[n].astype(np.float64) for n in (k, k + 1) for column in (self.position, self.velocity))
+        x0, v0, x1, v1 = rows
+        return float(self.time[k + 1] - self.time[k]), x0, v0, x1, v1
+
+    def _third_derivative(self, k: int) -> Array:
+        """That of the cubic after frame ``k``, (N, D)."""
+        h, x0, v0, x1, v1 = self._ends(k)
+        return (12 * (x0 - x1) + 6 * h * (v0 + v1)) / h**3
+
     @property
     def observables(self) -> Any:
         """The observables of all frames as a table: a pandas DataFrame with the time as its index if pandas is installed,
         else a mapping of column names to arrays. Columns: ``step``, ``total_energy``, ``momentum_x`` …"""
-        return Table(self).shown()
+        return observable_table(self.widths, self._numbers).shown()
+
+    def _numbers(self, name: str) -> Array:
+        """``step``, ``time``, or an observable, of every frame."""
+        return {"step": self.step, "time": self.time}[name] if name in ("step", "time") else self.observable(name)
 
     @property
     def systems(self) -> Any:
@@ -287,7 +116,7 @@ class Trajectory:
         Raises:
             InputError: the recording is no ensemble.
         """
-        return Systems(self).shown()
+        return system_table(self).shown()
 
     def system(self, number: int) -> System:
         """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
@@ -297,142 +126,11 @@ class Trajectory:
     def events(self) -> Any:
         """The collisions as a table, in order of time: a pandas DataFrame if pandas is installed, else a mapping of column
         names to arrays. Columns: those of :data:`nbody.trajectory.layout.EVENT_DTYPE` without the checksum."""
-        return EventTable(self.event_rows()).shown()
-
-    def event_rows(self) -> Array:
-        """The collisions so far, (M,) of :data:`nbody.trajectory.layout.EVENT_DTYPE`."""
-        self._opened()
-        with one_line(self.path):
-            return no_events() if self._events is None else self._events.read(0, self._events.length())
-
-    def left(self, frame: int) -> Left:
-        """Which bodies are left at frame ``frame``, and their masses and radii."""
-        rows = self.event_rows()
-        with one_line(self.path):
-            return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
-
-    def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme."""
-        energy = self.observable("total_energy")
-        return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
-
-    def observable(self, name: str) -> Array:
-        """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
-        records.
-
-        Raises:
-            InputError: there is no such observable; the line names those that exist.
-        """
-        self._opened()
-        if name not in self.widths:
-            if name not in OBSERVABLES:
-                raise unknown("observable", name, self.widths, f"{printable(self.path)}: ")
-            width = OBSERVABLES[name]
-            return np.full(len(self) if width == 1 else (len(self), width), np.nan)
-        with one_line(self.path):
-            return self._rows[layout.observable(name)].read(0, len(self))
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """The origin of the recording: program, packages, machine, command line, and ``status`` and ``wall_s``."""
-        return {**self.stored_provenance, "status": self.status, "wall_s": float(self._commit()["wall_s"][0])}
-
-    def _commit(self) -> Array:
-        file = self._opened()
-        with one_line(self.path):
-            for _ in range(TORN):
-                commit = np.asarray(file.value(layout.COMMIT))
-                if commit_is_whole(commit):
-                    break
-        return commit
-
-    @property
-    def status(self) -> str:
-        """``complete``; ``stopped`` (ended early, in good order); ``running``; ``killed`` by a crash or a signal; or
-        ``damaged`` if the commit record is damaged."""
-        commit = self._commit()
-        if not commit_is_whole(commit):
-            return "damaged"
-        status = commit["status"][0].decode(errors="replace")
-        if status == layout.RUNNING and not writing_process(Path(self.path).resolve()):
-            return "killed"
-        return printable(status)
-
-    @property
-    def name(self) -> str:
-        """The name of the scenario, on one line."""
-        return shortened(printable(self.resolved.get("name", "")), 60) or "run"
-
-    @property
-    def complete(self) -> bool:
-        """True if the run recorded all planned frames."""
-        return self.status == layout.COMPLETE
-
-    @property
-    def units(self) -> "Units":
-        """The units of the run's numbers; symbols are empty if its scenario has none."""
-        from nbody.scenario.units import Units  # pydantic takes 0.1 s
-
-        written = self.resolved.get("units")
-        known = written if isinstance(written, dict) else {}
-        return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
-
-    def verify(self) -> list[str]:
-        """Check every frame against its checksums. Returns one line per damaged object."""
-        return damage(self._opened(), self.rows, len(self)) + [f"event {k}" for k in damaged_events(self.event_rows())]
+        return event_table(self.event_rows()).shown()
 
     def __repr__(self) -> str:
-        from nbody.trajectory.notebook import line
-
-        return line(self)
+        return notebook.line(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the facts, and a picture of the last frame."""
-        from nbody.trajectory.notebook import page
-
-        return page(self)
-
-    def close(self) -> None:
-        """Close the file, and remove it if it is temporary."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if self.temporary is not None:
-            self.temporary.cleanup()
-            self.temporary = None
-
-    def __enter__(self) -> "Trajectory":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
-def _species(file: OpenFile, count: int) -> tuple[Array, tuple[str, ...]]:
-    """The species of each body, and their names: one species without a name if the file has none."""
-    found = file.found[layout.SPECIES]
-    if found.kind == MISSING or layout.SPECIES_NAMES not in found.attributes:
-        return np.zeros(count, np.int64), ("",)
-    names = parse_json(found.attributes[layout.SPECIES_NAMES])
-    species: Array = file.value(layout.SPECIES).astype(np.int64, copy=False)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
-        raise ValueError(f"/{layout.SPECIES} has no names")
-    if species.min(initial=0) < 0 or species.max(initial=0) >= len(names):
-        raise ValueError(f"/{layout.SPECIES} has a species without a name")
-    return species, tuple(map(printable, names))
-
-
-def _parsed(value: Any) -> Any:
-    """An attribute, made printable; JSON text as its value."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        with suppress(ValueError):
-            value = parse_json(value)
-    return _printable(value)
-
-
-def _printable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {printable(key): _printable(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_printable(inner) for inner in value]
-    return printable(value) if isinstance(value, str) else value
+        return notebook.page(self)

@@ -2,7 +2,7 @@
 
 The HDF5 library creates the structure in memory and never writes to the disk, because it does not report failed writes
 reliably, and crashes on some. It allocates no storage for the datasets; this module places them after the structure and
-writes their addresses into it. :func:`nbody.trajectory.rows.write` writes all bytes and checks each write; then they are
+writes their addresses into it. :func:`nbody.trajectory.opening.write` writes all bytes and checks each write; then they are
 read back.
 """
 
@@ -18,17 +18,16 @@ from typing import Any
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
 from nbody import machine
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import layout
-from nbody.trajectory.contents import pack_index
-from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, UnknownFormat, field_addresses
-from nbody.trajectory.hdf5_process import describe
-from nbody.trajectory.records import RunHeader
-from nbody.trajectory.rows import write
-from nbody.trajectory.verify import commit_sum
+from nbody.trajectory.contents import UnknownFormat, pack_index
+from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
+from nbody.trajectory.layout import RunHeader
+from nbody.trajectory.opening import Bytes, write
 
 PAGE = 4096
 READ_BACK_BLOCK = 2**24
@@ -47,10 +46,10 @@ class Skeleton:
         access.set_fapl_core(2**16, False)  # in memory
         access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)  # see h5format.py
         self.file = h5py.File(h5py.h5f.create(b"skeleton", h5py.h5f.ACC_TRUNC, fapl=access))
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, np.ndarray] = {}
         self._rooms: list[str] = []
 
-    def reserve(self, name: str, shape: tuple[int, ...], dtype: Any) -> h5py.Dataset:
+    def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> h5py.Dataset:
         """A contiguous dataset. Its bytes are reserved in the file, but not written."""
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         creation.set_layout(h5py.h5d.CONTIGUOUS)
@@ -64,7 +63,7 @@ class Skeleton:
         self._rooms.append(name)
         return self.file[name]
 
-    def constant(self, name: str, value: Any) -> None:
+    def constant(self, name: str, value: npt.ArrayLike) -> None:
         """A dataset that never changes, with the checksum of its bytes."""
         value = np.asarray(value)
         self.values[name] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
@@ -127,7 +126,7 @@ def create(path: Path, particles: Particles, header: RunHeader) -> None:
             f"h5py {h5py.__version__} (HDF5 {h5py.version.hdf5_version}) makes files that this nbody can't record into "
             f"({error}); install 'h5py>=3.11,<4', or update nbody"
         ) from error
-    parts = {offsets[name]: value for name, value in skeleton.values.items() if name in offsets}
+    parts: dict[int, Bytes] = {offsets[name]: value for name, value in skeleton.values.items() if name in offsets}
     parts |= {0: structure, end: index}
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -138,7 +137,7 @@ def create(path: Path, particles: Particles, header: RunHeader) -> None:
         os.close(fd)
 
 
-def _read_back(fd: int, parts: Mapping[int, Any]) -> None:
+def _read_back(fd: int, parts: Mapping[int, Bytes]) -> None:
     """Raise OSError unless the disk returns the written bytes."""
     os.fsync(fd)
     if hasattr(os, "posix_fadvise"):
@@ -168,7 +167,7 @@ def _nbody(to: Skeleton, header: RunHeader, dimensions: int) -> None:
     _attributes(to.file.create_group(layout.PROVENANCE), header.provenance)
     to.reserve(layout.CHECKSUMS, (header.frames, 3), "<u4")
     commit = np.zeros(1, layout.COMMIT_DTYPE)
-    commit["crc32"] = commit_sum(commit)
+    commit["crc32"] = layout.commit_sum(commit)
     to.reserve(layout.COMMIT, (1,), commit.dtype)
     to.values[layout.COMMIT] = commit.view(np.uint8)
     for slot in layout.SLOTS:

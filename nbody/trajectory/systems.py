@@ -1,21 +1,17 @@
 """The systems of an ensemble's recording: a table with a row per system, and the bodies of one."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError, counted, printable
+from nbody.trajectory.frames import RecordedFrames
 from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
-from nbody.trajectory.table import ColumnTable
-
-if TYPE_CHECKING:
-    from nbody.trajectory.reader import FrameColumn, Trajectory
+from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
+from nbody.trajectory.tables import Table
 
 Array = np.ndarray
-
-STATUS = ("done", "close encounter", "collision", "not finite")
-"""What has ended a system. ``done``: the end of the run. ``collision``: a time step became too small to be made."""
 
 UNFINISHED = "unfinished"
 """In place of ``done`` if the run was interrupted, or is still running: the column ``time`` says what was reached."""
@@ -30,12 +26,14 @@ def number_of_systems(resolved: Mapping[str, Any]) -> int:
     return count if isinstance(count, int) and count > 0 else 0
 
 
-def table_of(run: "Trajectory") -> dict[str, Array]:
+def system_table(run: RecordedFrames) -> Table:
     """The columns of :attr:`~nbody.trajectory.Trajectory.systems`, (S,) each.
 
     Raises:
         InputError: the recording is no ensemble, or has no frame.
     """
+    from nbody.scenario.ensemble import Ensemble
+
     count = number_of_systems(run.resolved)
     if not count or any(run.widths.get(name) != count for name in COLUMNS) or not len(run):
         raise InputError(
@@ -45,30 +43,25 @@ def table_of(run: "Trajectory") -> dict[str, Array]:
     time, steps, closest, status = (values[-1] for values in last)
     names = (STATUS[0] if run.complete else UNFINISHED, *STATUS[1:])
     scale = np.where(energy[0] == 0, 1.0, np.abs(energy[0]))
-    return {
-        "status": np.array(names)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
-        "time": time,
-        "steps": steps.astype(np.int64),
-        "closest_approach": closest,
-        "energy_error": (energy[-1] - energy[0]) / scale,
-        **{path: np.array(values) for path, values in varied(run.resolved).items()},
-    }
+    initial, varied = run.resolved.get("initial", {}), {}
+    if "source" not in initial:
+        varied = Ensemble.model_validate(run.resolved["ensemble"]).values(int(initial.get("seed", 0)))
+    return Table(
+        {
+            "status": np.array(names)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
+            "time": time,
+            "steps": steps.astype(np.int64),
+            "closest_approach": closest,
+            "energy_error": (energy[-1] - energy[0]) / scale,
+            **{path: np.array(values) for path, values in varied.items()},
+        }
+    )
 
 
-def varied(resolved: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The values of each path that varies, one per system."""
-    from nbody.scenario.ensemble import Ensemble
-
-    initial = resolved.get("initial", {})
-    if "source" in initial:
-        return {}
-    return Ensemble.model_validate(resolved["ensemble"]).values(int(initial.get("seed", 0)))
-
-
-def summary(run: "Trajectory") -> dict[str, Any]:
+def summary(run: RecordedFrames) -> dict[str, Any]:
     """The number of systems with each status, quantiles of the absolute energy errors of those that nothing else has ended,
     and the least and the greatest time that a system has reached, in types that JSON has."""
-    table = table_of(run)
+    table = system_table(run)
     whole = np.isin(table["status"], (STATUS[0], UNFINISHED))
     errors, count = np.abs(table["energy_error"][whole]), len(whole)
     return {
@@ -82,23 +75,11 @@ def summary(run: "Trajectory") -> dict[str, Any]:
     }
 
 
-class Systems(ColumnTable):
-    """One row per system; ``table["energy_error"]`` is a column, (S,)."""
-
-    def __init__(self, run: "Trajectory") -> None:
-        self._columns = table_of(run)
-
-    def __repr__(self) -> str:
-        rows = [list(self), *zip(*(map(str, column[:10]) for column in self.values()), strict=True)]
-        count = len(self["status"])
-        return "\n".join("  ".join(cell.rjust(16) for cell in row) for row in rows) + f"\n{count} systems"
-
-
 class System:
     """One system of an ensemble: ``position`` and ``velocity`` of all frames, (T, n, D); ``mass``, ``id`` and ``species`` of
     its bodies, (n,); ``time`` (T,), at which an ended system stands still."""
 
-    def __init__(self, run: "Trajectory", number: int) -> None:
+    def __init__(self, run: RecordedFrames, number: int) -> None:
         count = number_of_systems(run.resolved)
         if not 0 <= number < count:
             raise InputError(f"{printable(run.path)}: there is no system {number}; it has {count}, counted from 0")
@@ -112,16 +93,12 @@ class System:
     @property
     def position(self) -> Array:
         """(T, n, D)."""
-        return self._of(self._run.position)
+        return self._run.position[:, self._rows]
 
     @property
     def velocity(self) -> Array:
         """(T, n, D)."""
-        return self._of(self._run.velocity)
-
-    def _of(self, column: "FrameColumn") -> Array:
-        found: Array = column[:, self._rows]
-        return found
+        return self._run.velocity[:, self._rows]
 
     def __repr__(self) -> str:
         return f"<system {self.number}: {len(self.mass)} bodies, {counted(len(self.time), 'frame')}>"

@@ -15,10 +15,9 @@ from nbody.particles import Particles
 from nbody.trajectory import layout, output_path
 from nbody.trajectory.background import BackgroundSync
 from nbody.trajectory.checkpoint import Checkpoint, pack
-from nbody.trajectory.framefile import FrameFile, make_file
-from nbody.trajectory.lock import WriterLock, same_file
-from nbody.trajectory.records import Frame, RunHeader, required_bytes
-from nbody.trajectory.reopening import continue_file, events_until
+from nbody.trajectory.framefile import FrameFile, continue_file, events_until, make_file
+from nbody.trajectory.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.output_path import WriterLock, same_file
 from nbody.whole_file import keep_older_file
 
 Array = np.ndarray
@@ -27,19 +26,17 @@ UNCHANGED = "no file has been made or changed"
 
 
 class TrajectoryWriter:
-    """Records frames in ``path``. The file appears with its first frame, and can be opened from then on. If the run makes
-    checkpoints (``header.state_bytes``), the file appears with the first checkpoint, so that it can be resumed, or when it
-    is closed without one.
+    """Records frames in ``path``. The file appears, and can be opened, with its first frame; if the run makes checkpoints
+    (``header.state_bytes``), with the first checkpoint, so that it can be resumed, or when it is closed without one.
 
     Args:
-        path: the output file. An existing file is renamed to a numbered name (``run.1.h5``).
-        particles: mass and id of the bodies; their dimensions are those of the run.
-        header: the run's scenario and provenance, and the number of frames.
+        path: an existing file is renamed to a numbered name (``run.1.h5``).
+        particles: the bodies at the start, for the constants of the file.
         overwrite: replace an existing file instead; it disappears when the first frame of the new file is written.
         notify: receives one line if an existing file is renamed, or if the file system has no locks.
 
     Raises:
-        InputError: the path can't be written, or the disk is too small; in this case nothing has been created.
+        InputError: the path can't be written, or the disk is too small; nothing has been created.
     """
 
     def __init__(
@@ -76,12 +73,9 @@ class TrajectoryWriter:
         little room, a larger copy replaces it when the copy is complete.
 
         Args:
-            path: the recording.
-            checkpoint: the result of :func:`~nbody.trajectory.checkpoint.read_checkpoint`.
             frames: the total number of frames of the run; 0 for the planned number.
             keep: the number of frames to keep, if not all up to the checkpoint.
             resolved: the scenario, if it has changed.
-            notify: receives one line if the file system has no locks.
 
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
@@ -136,12 +130,9 @@ class TrajectoryWriter:
         self.append_many([frame])
 
     def append_many(self, frames: Sequence[Frame]) -> None:
-        """Record consecutive frames, as :meth:`append` for each, but all of them become visible at once. Raises as
-        :meth:`append`; if not all frames fit on the disk, those that fit are kept.
-
-        20480 particles in float32 take 0.10 ms per frame in groups of 16 on tmpfs, where plain writes of the same bytes take
-        0.09, and 0.3 to 0.5 one by one (an H200's host, 16 cores).
-        """
+        """Record consecutive frames, as :meth:`append` for each, but all of them become visible at once; if not all fit on
+        the disk, those that fit are kept. (20480 particles in float32 take 0.10 ms per frame in groups of 16 on tmpfs, where
+        plain writes of the same bytes take 0.09, and 0.3 to 0.5 one by one; an H200's host, 16 cores.)"""
         file, k = self._open_file(), self.frames
         end = k + len(frames)
         if end > file.capacity:

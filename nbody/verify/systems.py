@@ -31,7 +31,7 @@ def plummer(engine: str) -> Iterator[Check]:
 
 def king(engine: str) -> Iterator[Check]:
     """Nothing moves: the models are solved."""
-    from nbody.initial.king import king_model
+    from nbody.initial.spheres import king_model
 
     for W0, tidal, half in ((3, 4.699, 0.8388), (6, 17.99, 0.8038), (9, 131.4, 0.9799)):
         model = king_model(W0)

@@ -111,9 +111,7 @@ def movie(
     path: str, size: tuple[int, int], look: Look, notify: Callable[[str], object] = lambda line: None
 ) -> PageMovie:
     """A movie of the recording ``path`` for a page. Raises as :func:`show`."""
-    from nbody.viewer.movie.formats import Film
-    from nbody.viewer.movie.moments import moments
-    from nbody.viewer.movie.writing import Writer, checked
+    from nbody.viewer.movie.film import Film, Writer, checked, moments
 
     backends.use_screenless()
     from nbody.viewer.movie.make import make_movie

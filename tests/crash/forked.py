@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 
-from nbody.trajectory import hdf5_process
+from nbody.trajectory import sandbox
 
 
 class Forked:
-    """The process of :mod:`nbody.trajectory.hdf5_process`, forked: much quicker than a new one."""
+    """The process of :mod:`nbody.trajectory.sandbox`, forked: much quicker than a new one."""
 
-    def __init__(self, path: str, memory: int) -> None:
+    def __init__(self, reader: str, memory: int, seconds: float, *arguments: str) -> None:
         asked, self.stdin = os.pipe()
         self.stdout, answered = os.pipe()
         self.pid = os.fork()
@@ -21,7 +21,7 @@ class Forked:
                     os.dup2(source, target)
                 os.close(self.stdin)
                 sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
-                hdf5_process.serve(path, memory)
+                sandbox.serve(reader, memory, seconds, *arguments)
             finally:
                 os._exit(0)
         os.close(asked)

@@ -37,7 +37,7 @@ from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.exchange import SUFFIXES
-from nbody.trajectory import Trajectory, foreign_file
+from nbody.trajectory import Trajectory, sandbox
 from nbody.trajectory.contents import FOOTER, MAGIC
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -217,7 +217,7 @@ def work(folder: Path, files: int, seed: int) -> Counter:
     folder.mkdir()
     ours, foreign = seeds(folder)
     formats = bodies(folder)
-    foreign_file.start = Forked
+    sandbox.start = Forked
     seen: Counter = Counter()
     for k in range(files):
         suffix = ".h5"

@@ -86,7 +86,7 @@ class Target:
             text[at : at + 8] = data[start + 4 : start + PATCH]
         footer = FOOTER.pack(length, len(text), zlib.crc32(text), MAGIC)
         self.path.write_bytes(self.sound[: self.index_at] + text + footer)
-        with mock.patch.object(opening, "ForeignFile", Refuses), Trajectory(self.path) as run:
+        with mock.patch.object(opening, "GuardedReader", Refuses), Trajectory(self.path) as run:
             run.verify()
             for k in range(len(run)):
                 run.particles(k)

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.forces import timing
 from nbody.forces.timing import GRAVITY as CLUSTER
-from nbody.initial.lecture import Lecture
+from nbody.initial.simple import Lecture
 from nbody.law import Gravity
 from nbody.particles import Particles
 

@@ -30,7 +30,7 @@ def prepare(
 
       nbody bench --gpus 1,2 --engines gpu-tree --particles 1e6 1e7
     """
-    from nbody import gpu
+    from nbody import compute
     from nbody.bench import card, report
     from nbody.bench.scaling import suite
     from nbody.forces import ENGINES
@@ -38,7 +38,7 @@ def prepare(
     from nbody.law import Gravity
 
     card.require_gpu("nbody bench scaling")
-    there = gpu.device_count()
+    there = compute.device_count()
     try:
         requested = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
     except ValueError:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_pairs import SOURCES
 from nbody.law import LAWS, pair_law, pair_slopes
 
@@ -193,4 +193,6 @@ def few_kernels(softening: str, dimensions: int) -> FewKernels:
             for k in range(position.shape[1]):
                 acceleration[i, k], jerk[i, k] = sums[k, i], sums[3 + k, i]
 
-    return FewKernels(disk_cached(accelerations), disk_cached(potentials), disk_cached(jerks))
+    return FewKernels(
+        compute.kernel("cpu")(accelerations), compute.kernel("cpu")(potentials), compute.kernel("cpu")(jerks)
+    )

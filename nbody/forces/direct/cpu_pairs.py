@@ -18,9 +18,8 @@ import numpy as np
 from numba import get_thread_id, njit, prange, types
 from numba.extending import overload
 
-from nbody import law
+from nbody import compute, law
 from nbody.forces.direct import cpu_roots, cpu_tiles
-from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import STRIDE, clear_segment
 from nbody.law import pair_law
@@ -85,7 +84,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
                             length2,
                         )
 
-    return disk_cached(gravitate, parallel=True, fastmath=FAST)
+    return compute.kernel("cpu", parallel=True, fastmath=FAST)(gravitate)
 
 
 @njit(error_model="numpy")

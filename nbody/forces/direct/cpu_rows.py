@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, prange
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_pairs import REAL, SOURCES
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
 from nbody.law import pair_law, pair_slopes
@@ -55,7 +55,7 @@ def rows_for(law: str, outputs: Outputs) -> Callable:
         for t in prange(len(targets)):
             sum_row(variant, targets[t], x, v, m, length2, sums[t])
 
-    return disk_cached(rows, parallel=True, fastmath=FAST)
+    return compute.kernel("cpu", parallel=True, fastmath=FAST)(rows)
 
 
 def sum_row(variant, i, x, v, m, length2, sums):

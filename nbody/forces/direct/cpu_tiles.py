@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import config, njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.parallel.segments import segment_count
 
 TILE = 256
@@ -116,7 +116,7 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-@disk_cached
+@compute.kernel("cpu")
 def pack(position, mass, units, tiles):
     """Copy the bodies into their tiles. (On one core: 1 % of an evaluation at N = 20480.)"""
     bodies = tiles.bodies
@@ -186,10 +186,10 @@ def _add_segments(segments, tiles):
         _add_of_tile(b, segments, sums_j)
 
 
-add_segments = disk_cached(_add_segments, parallel=True)
+add_segments = compute.kernel("cpu", parallel=True)(_add_segments)
 
 
-@disk_cached
+@compute.kernel("cpu")
 def unpack(first, last, slot, tiles, units, potential, acceleration, phi):
     """Add ``sums_i`` and a slot of ``sums_j`` of the tiles ``first`` to ``last`` (not included), and write them in the
     caller's units: to ``phi`` if ``potential``, else to ``acceleration``."""

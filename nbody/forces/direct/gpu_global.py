@@ -9,10 +9,10 @@ same body at the same time), so the kernel is not limited by memory but by instr
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
 
 THREADS = 256
 
@@ -21,7 +21,7 @@ def build(shape: Shape) -> Any:
     """The acceleration kernel that reads global memory, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def accelerate_global(body, acceleration, start, acting, G, length2):
         i = start + cuda.grid(1)
         n = body.shape[0]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.gpu_engine import Shape
 from nbody.law import LAWS, pair_law
@@ -35,7 +35,7 @@ def loading(shape: Shape, masses: str) -> Callable:
     # overflow, because the root of infinity would be a NaN.
     nowhere = real(1e25) if real is np.float32 else real(1e153)
 
-    @gpu.device_function
+    @compute.device_function
     def load(body, length2, i):
         if i < body.shape[0]:
             x, y, z, m = real(body[i, 0]), real(body[i, 1]), real(body[i, 2]), real(body[i, 3])
@@ -51,10 +51,10 @@ def loading(shape: Shape, masses: str) -> Callable:
 def differing(mixed: bool) -> Callable:
     """The function of the difference of two coordinates."""
 
-    @gpu.device_function
+    @compute.device_function
     def difference(a, a_low, b, b_low):
         if mixed:
-            return gpu.add(gpu.subtract(a_low, b_low), gpu.subtract(a, b))
+            return compute.add(compute.subtract(a_low, b_low), compute.subtract(a, b))
         return a - b
 
     return difference
@@ -63,14 +63,14 @@ def differing(mixed: bool) -> Callable:
 def weighing_forces(masses: str) -> Callable:
     """:func:`weighing` of a law that is not cubic: from f instead of u."""
 
-    @gpu.device_function
+    @compute.device_function
     def weigh(f, mi, mj):
         if masses == "equal":
             return f, f
         if masses == "product":
-            f = gpu.multiply(gpu.multiply(f, mj), mi)
+            f = compute.multiply(compute.multiply(f, mj), mi)
             return f, f
-        return gpu.multiply(f, mj), gpu.multiply(f, mi)
+        return compute.multiply(f, mj), compute.multiply(f, mi)
 
     return weigh
 
@@ -80,16 +80,16 @@ def weighing(masses: str) -> Callable:
     Explicit multiplications keep the bits independent of the potential (fast-math would share its product u m).
     ``masses``: see :func:`nbody.forces.direct.gpu_pairs.masses_of`."""
 
-    @gpu.device_function
+    @compute.device_function
     def weigh(u, mi, mj):
         if masses == "equal":
-            f = gpu.multiply(u, gpu.multiply(u, u))
+            f = compute.multiply(u, compute.multiply(u, u))
             return f, f
         if masses == "product":
-            f = gpu.multiply(gpu.multiply(gpu.multiply(u, u), gpu.multiply(u, mj)), mi)
+            f = compute.multiply(compute.multiply(compute.multiply(u, u), compute.multiply(u, mj)), mi)
             return f, f
-        f = gpu.multiply(u, gpu.multiply(u, u))
-        return gpu.multiply(f, mj), gpu.multiply(f, mi)
+        f = compute.multiply(u, compute.multiply(u, u))
+        return compute.multiply(f, mj), compute.multiply(f, mi)
 
     return weigh
 
@@ -100,11 +100,11 @@ def binding(shape: Shape, masses: str) -> Callable:
     counted = counts_alone(shape, masses)
     weighed = shape.outputs == Outputs.ENERGY and masses == "product" and shape.softening == "plummer"
 
-    @gpu.device_function
+    @compute.device_function
     def bind(u, mj):
         if counted:
             return u
-        return gpu.multiply(u, mj) if weighed else u * mj
+        return compute.multiply(u, mj) if weighed else u * mj
 
     return bind
 
@@ -124,10 +124,10 @@ def interaction(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Ca
     # A cubic law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     cubic = LAWS.load(shape.softening).cubic
     weigh = weighing(masses) if cubic else weighing_forces(masses)
-    inverse_cube = gpu.rsqrt if cubic else None
-    law = pair_law(shape.softening, shape.dimensions, gpu.rsqrt, gpu.device_function, inverse_cube)
+    inverse_cube = compute.rsqrt if cubic else None
+    law = pair_law(shape.softening, shape.dimensions, compute.rsqrt, compute.device_function, inverse_cube)
 
-    @gpu.device_function
+    @compute.device_function
     def interact(row, sums_i, column, sums_j, length2, itself):
         xj, yj, zj, mj, pj, qj, rj = column
         bx, by, bz, bphi = sums_j
@@ -136,13 +136,13 @@ def interaction(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Ca
             dz = difference(zj, rj, row[2, k], row[6, k])
             root, u = law(dx, dy, dz, of_two(length2, row[4, k], pj))
             fi, fj = weigh(root, row[3, k], mj)
-            bx = gpu.multiply_add(-fj, dx, bx)
-            sums_i[0, k] = gpu.multiply_add(fi, dx, sums_i[0, k])
-            by = gpu.multiply_add(-fj, dy, by)
-            sums_i[1, k] = gpu.multiply_add(fi, dy, sums_i[1, k])
+            bx = compute.multiply_add(-fj, dx, bx)
+            sums_i[0, k] = compute.multiply_add(fi, dx, sums_i[0, k])
+            by = compute.multiply_add(-fj, dy, by)
+            sums_i[1, k] = compute.multiply_add(fi, dy, sums_i[1, k])
             if not flat:
-                sums_i[2, k] = gpu.multiply_add(fi, dz, sums_i[2, k])
-                bz = gpu.multiply_add(-fj, dz, bz)
+                sums_i[2, k] = compute.multiply_add(fi, dz, sums_i[2, k])
+                bz = compute.multiply_add(-fj, dz, bz)
             if potential and not (with_itself and k == itself):
                 sums_i[3, k] -= bind(u, mj)
                 if of_each:
@@ -158,22 +158,22 @@ def passing_on(shape: Shape, masses: str) -> Callable:
     per_species = shape.per_species
     with_mass = masses != "equal" or (shape.potential and not counts_alone(shape, masses))
 
-    @gpu.device_function
+    @compute.device_function
     def pass_on(column, sums_j, lane):
         x, y, z, m, p, q, r = column
         bx, by, bz, bphi = sums_j
-        x, bx = gpu.shuffle(x, lane), gpu.shuffle(bx, lane)
-        y, by = gpu.shuffle(y, lane), gpu.shuffle(by, lane)
+        x, bx = compute.shuffle(x, lane), compute.shuffle(bx, lane)
+        y, by = compute.shuffle(y, lane), compute.shuffle(by, lane)
         if not flat:
-            z, bz = gpu.shuffle(z, lane), gpu.shuffle(bz, lane)
+            z, bz = compute.shuffle(z, lane), compute.shuffle(bz, lane)
         if mixed:
-            p, q, r = gpu.shuffle(p, lane), gpu.shuffle(q, lane), gpu.shuffle(r, lane)
+            p, q, r = compute.shuffle(p, lane), compute.shuffle(q, lane), compute.shuffle(r, lane)
         if per_species:
-            p = gpu.shuffle(p, lane)
+            p = compute.shuffle(p, lane)
         if with_mass:
-            m = gpu.shuffle(m, lane)
+            m = compute.shuffle(m, lane)
         if of_each:
-            bphi = gpu.shuffle(bphi, lane)
+            bphi = compute.shuffle(bphi, lane)
         return (x, y, z, m, p, q, r), (bx, by, bz, bphi)
 
     return pass_on

@@ -11,11 +11,11 @@ Plummer's softening, N = 262144: median error 5.3e-8 (``gpu-tiled``: 2.8e-7), 1.
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
+from nbody.compute.unroll import unrolled
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
-from nbody.unroll import unrolled
 
 TILE = 256
 """Bodies per tile and threads per block."""
@@ -28,15 +28,15 @@ def build(shape: Shape) -> Any:
     """The tiled kernel with compensated sums, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @gpu.device_function
+    @compute.device_function
     def add_compensated(total, error, k, f, d):
         """total[k] += f d, corrected by the rounding error of the last addition; stores its own in error[k]."""
         term = f * d - error[k]  # one multiply-add
-        new = gpu.add(total[k], term)
-        error[k] = gpu.subtract(gpu.subtract(new, total[k]), term)
+        new = compute.add(total[k], term)
+        error[k] = compute.subtract(compute.subtract(new, total[k]), term)
         total[k] = new
 
-    @gpu.device_function
+    @compute.device_function
     def interact(s, begin, tile, first, i, position_i, total, error, length2):
         """Add the force of body ``begin + s`` of the tile on the thread's body i to ``total``."""
         s += begin
@@ -53,7 +53,7 @@ def build(shape: Shape) -> Any:
 
     interact_unrolled = unrolled(interact, UNROLL)
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def accelerate_kahan(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((TILE, 4), real, alignment=16)
         position_i, total, error = cuda.local.array(3, real), cuda.local.array(4, real), cuda.local.array(4, real)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from nbody import gpu
+from nbody import compute
 
 
 class Lengths(NamedTuple):
@@ -42,4 +42,4 @@ def lengths(per_species: bool) -> Lengths:
             lambda length2_i, tile2, s: length2_i,
             lambda length2, length2_i, length2_j: length2,
         )
-    return Lengths(*map(gpu.device_function, found))
+    return Lengths(*map(compute.device_function, found))

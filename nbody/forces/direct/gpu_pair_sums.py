@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SEGMENTS,
@@ -30,7 +31,6 @@ from nbody.forces.direct.gpu_triangle import (
     push,
     units_before,
 )
-from nbody.gpu import cuda
 from nbody.parallel.devices import bounds
 from nbody.parallel.segments import cover
 from nbody.state import Outputs
@@ -135,7 +135,7 @@ def node_bytes(work: PairWork, devices: int, ranks: bool = False) -> int:
 def last_factor(masses: str, column_components: int, real: type) -> Callable:
     """The device function of the factor that the sums still lack; see :func:`nbody.forces.direct.gpu_pairs.masses_of`."""
 
-    @gpu.device_function
+    @compute.device_function
     def factor_of(body, i, component, G):
         factor = G
         if masses == "equal":
@@ -167,11 +167,11 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
         (4 if outputs == Outputs.POTENTIAL else 3),
     )
     tile_size, chunk_size, bodies = tiling.tile, tiling.chunk, tiling.bodies
-    before, block_with = gpu.device_function(units_before), gpu.device_function(block_of)
+    before, block_with = compute.device_function(units_before), compute.device_function(block_of)
     factor_of = last_factor(masses, column_components, real)
     stride = 1 if shared else SLICES
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def add(
         body, rows, columns, starts, nodes, acceleration, G, units, run, first, segment, segments, slot, mergers, root
     ):
@@ -248,7 +248,7 @@ def root_kernel(masses: str, real: type, of_each: bool) -> Any:
     the component."""
     factor_of = last_factor(masses, 4 if of_each else 3, real)
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def add_nodes(body, nodes, order, acceleration, G):
         stack = cuda.local.array(DEPTH, np.float64)
         i, component, depth = cuda.grid(1), cuda.blockIdx.y, 0

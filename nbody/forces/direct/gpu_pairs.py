@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_interaction import interaction, loading, passing_on
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, first_unit, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Outputs
@@ -92,9 +92,9 @@ def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     row_sums, column_sums = 4 if potential else 3, 4 if shape.outputs == Outputs.POTENTIAL else 3
     load, pass_on = loading(shape, masses), passing_on(shape, masses)
     interact, interact_with_self = (interaction(shape, bodies, masses, with_itself) for with_itself in (False, True))
-    before, first_of = gpu.device_function(units_before), gpu.device_function(first_unit)
+    before, first_of = compute.device_function(units_before), compute.device_function(first_unit)
 
-    @gpu.kernel(**gpu.bounded(chunk_size, resident // warps))
+    @compute.kernel("gpu", **compute.bounded(chunk_size, resident // warps))
     def accelerate_pairs(body, rows, columns, length2, first, run, runs, quotient, remainder):
         tile_j = cuda.shared.array((chunk_size, 4), real, alignment=16)  # x y z m of the chunk's columns
         low = cuda.shared.array((3, chunk_size if mixed or per_species else 1), real)

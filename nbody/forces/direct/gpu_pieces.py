@@ -10,18 +10,18 @@ from functools import cache
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 
 PIECE = 1 << 25
-"""Interactions per floating-point lane of the card (see :class:`nbody.gpu.Facts`) in one piece. On an H200 that takes
+"""Interactions per floating-point lane of the card (see :class:`nbody.compute.Facts`) in one piece. On an H200 that takes
 0.17 s with ``gpu-symmetric`` and 0.3 s with ``gpu-tiled``; lanes of other cards are about as fast."""
 
 
 @cache
 def interactions_per_piece(dtype: np.dtype) -> int:
     """Interactions per piece on the current device; ``dtype`` is the type of a pair's arithmetic."""
-    if not gpu.available():
+    if not compute.available():
         return PIECE * 132 * 128  # an H200, to estimate the memory of a run on a machine without a GPU
-    card = gpu.facts()
+    card = compute.facts()
     lanes = card.lanes_float64 if dtype == np.float64 else card.lanes_float32
     return PIECE * card.multiprocessors * lanes

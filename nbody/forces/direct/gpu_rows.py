@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
 from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM
 from nbody.forces.kernel_engine import KernelEngine
@@ -74,5 +74,5 @@ class RowEngine(KernelEngine):
         piece = interactions_per_piece(self._shape().dtype)
         if count * acting <= 2 * piece:
             return max(1, count)
-        wave = gpu.resident_blocks(kernel, arguments, block.threads) * block.bodies
+        wave = compute.resident_blocks(kernel, arguments, block.threads) * block.bodies
         return wave * max(1, round(piece / (wave * acting)))

@@ -15,10 +15,10 @@ Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
 
 THREADS = 128
 BODIES = 2
@@ -32,14 +32,14 @@ def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @gpu.device_function
+    @compute.device_function
     def sum_of_lanes(value):
         """The sum over the warp, the same in every lane."""
         for distance in (16, 8, 4, 2, 1):
             value += cuda.shfl_xor_sync(ALL, value, distance)
         return value
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def accelerate_split(body, acceleration, start, acting, G, length2):
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
@@ -53,7 +53,7 @@ def build(shape: Shape) -> Any:
             ax[k] = ay[k] = az[k] = phi[k] = real(0)
         j = lane
         while j < acting:  # a range() with a step costs three more instructions per iteration
-            xj, yj, zj, m = gpu.row(body, j)
+            xj, yj, zj, m = compute.row(body, j)
             for k in range(BODIES):
                 dx, dy, dz = xj - x[k], yj - y[k], zj - z[k]
                 f, u = law(dx, dy, dz, length2)

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_pair_sums import (
     SLICES,
     PairPart,
@@ -45,7 +46,6 @@ from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
-from nbody.gpu import cuda
 from nbody.parallel.devices import Worker, bounds
 from nbody.particles import Particles
 from nbody.state import Outputs, State, itemsize
@@ -151,7 +151,7 @@ class SymmetricEngine(KernelEngine):
         starts = [0, *accumulate(counts if ranks else slots)]
         shape = starts[-1], 4, rows[rank + 1] - rows[rank]
         needed = part_bytes(work, *(dtype.itemsize for dtype in dtypes)) + _added_bytes(work, size, ranks)
-        with gpu.out_of_memory(f"the sums of {work.count} particles", needed):
+        with compute.out_of_memory(f"the sums of {work.count} particles", needed):
             nodes = cuda.device_array(shape, np.float64)
             own = cuda.device_array((slots[rank], 4, work.count), np.float64) if ranks else nodes[: starts[1]]
             parts = [PairPart(work, first[rank], first[rank + 1], dtypes, own)]
@@ -184,7 +184,7 @@ class SymmetricEngine(KernelEngine):
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
-        return gpu.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
+        return compute.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
 
     def _kernel(self, outputs: Outputs, state: DeviceState) -> PairKernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""
@@ -273,7 +273,7 @@ class SymmetricEngine(KernelEngine):
     def _typical_work(particles: int, precision: str) -> PairWork:
         """The division of the work for which memory is estimated."""
         columns, tiling = _columns(precision), tiling_for(particles, precision)
-        resident = gpu.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
+        resident = compute.blocks_at_most(1024) // 2 * resident_warps(tiling.bodies) // tiling.warps
         return divided(particles, tiling, columns.itemsize, card_limits(tiling, columns, resident))
 
 

@@ -13,12 +13,12 @@ Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, cha
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
+from nbody.compute.unroll import unrolled
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
-from nbody.unroll import unrolled
 
 TILE = 256
 LARGE_TILE = 512
@@ -40,7 +40,7 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
     of_body, put, of_pair, _ = lengths(shape.per_species)
     size2 = tile_size if shape.per_species else 1
 
-    @gpu.device_function
+    @compute.device_function
     def interact(s, begin, tile, tile2, first, i, position_i, acceleration_i, length2_i):
         """Add the force of body ``begin + s`` of the tile on the thread's body i to ``acceleration_i``."""
         s += begin
@@ -57,7 +57,7 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
 
     interact_unrolled = unrolled(interact, UNROLL)
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def accelerate_tiled(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((tile_size, 4), real, alignment=16)  # a body is one 128-bit load
         tile2 = cuda.shared.array(size2, real)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
 LANES = 32
@@ -106,9 +106,9 @@ def card_limits(tiling: PairTiling, dtype: np.dtype, blocks: int | None = None) 
 
     ``blocks``: blocks of the kernel that the card holds at a time; None: the most that it holds of any kernel.
     """
-    memory = gpu.facts().memory_total if gpu.available() else 139 << 30
+    memory = compute.facts().memory_total if compute.available() else 139 << 30
     fraction = 1 << (memory // COLUMNS_FRACTION).bit_length() - 1
-    most = gpu.blocks_at_most(tiling.chunk) if blocks is None else blocks
+    most = compute.blocks_at_most(tiling.chunk) if blocks is None else blocks
     return CardLimits(most, min(COLUMNS_BUDGET, fraction), interactions_per_piece(dtype))
 
 

@@ -15,10 +15,10 @@ block or eight bodies per thread are slower. Conflicts of register banks cost mo
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu import cuda
 
 THREADS = 256
 BODIES = 4
@@ -32,7 +32,7 @@ def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def accelerate_unrolled(body, acceleration, start, acting, G, length2):
         tile = cuda.shared.array((THREADS, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))

@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nbody.fields import sum as of_fields
-from nbody.fields.sum import summed
-from nbody.forces.direct.cpu_cache import sources
+from nbody.compute.cpu_kernels import sources
+from nbody.fields import compiled
+from nbody.fields.compiled import summed
 
 _FUNCTIONS: dict[str, tuple[Callable, ...]] = {}
 """The functions of each variant."""
@@ -22,7 +22,7 @@ def variant_of(functions: tuple[Callable, ...]) -> str:
     changes with their sources, so that kernels on disk do."""
     if not functions:
         return ""
-    made_of = [Path(__file__).read_bytes(), Path(of_fields.__file__).read_bytes()]
+    made_of = [Path(__file__).read_bytes(), Path(compiled.__file__).read_bytes()]
     names = [f"{each.__module__}.{each.__qualname__} {sources(each)}" for each in functions]
     text = hashlib.sha256(b"".join([*made_of, *map(str.encode, names)])).hexdigest()
     _FUNCTIONS[text] = functions

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.layers.sorted import Sorted
-from nbody.gpu import cuda
 from nbody.state import Outputs
 
 THREADS = 256
@@ -35,7 +35,7 @@ class DeviceSorted(Sorted):
         )
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def gather_rows(source, order, destination):
     """destination[q] = source[order[q]], rows of four numbers."""
     q = cuda.grid(1)
@@ -44,7 +44,7 @@ def gather_rows(source, order, destination):
             destination[q, k] = source[order[q], k]
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def scatter_rows(source, order, destination, components):
     """destination[order[q]] = source[q], for the first components of rows of four numbers."""
     q = cuda.grid(1)

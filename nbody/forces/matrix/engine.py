@@ -48,10 +48,10 @@ SKINNY, BLAS = "k18", "numpy"
 
 def default_rung() -> tuple[str, str]:
     """The rung that ``matrix`` alone stands for on this machine, and the reason in one clause."""
-    from nbody import gpu
+    from nbody import compute
 
-    reason = gpu.why_unavailable()
-    return (BLAS, f"no GPU: {reason}") if reason else (SKINNY, gpu.facts().name)
+    reason = compute.why_unavailable()
+    return (BLAS, f"no GPU: {reason}") if reason else (SKINNY, compute.facts().name)
 
 
 @cache

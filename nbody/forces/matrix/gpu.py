@@ -15,14 +15,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.engine import ForceError, Memory, Targets
 from nbody.forces.gpu_engine import Shape, compiled
 from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.matrix.condition import split_error
 from nbody.forces.memory import block_rows
 from nbody.forces.problem import Problem
-from nbody.gpu import cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 from nbody.particles import Particles
 from nbody.state import Outputs, State
@@ -43,7 +43,7 @@ def build_write_factor(real: type) -> Any:
     """The kernel that fills the factor, for a NumPy scalar type: one block of threads, which sum the centre of mass in
     shared memory. (The centre need not be accurate, only the same each time.)"""
 
-    @gpu.device_function
+    @compute.device_function
     def reduce(partial, t):
         """Add the rows of ``partial`` to row 0, always in the same order."""
         half = THREADS // 2
@@ -55,7 +55,7 @@ def build_write_factor(real: type) -> Any:
             half //= 2
         cuda.syncthreads()
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def write_factor(body, factor):
         partial = cuda.shared.array((THREADS, 4), real)
         n, t = body.shape[0], cuda.threadIdx.x
@@ -83,17 +83,17 @@ def build_write_block(shape: Shape) -> Any:
     """The kernel that writes rows ``first`` … of W, or of U for the potential."""
     law, real, potential = shape.law, shape.real, shape.potential
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def write_block(body, block, first, length2):
         j = cuda.grid(1)
         n = body.shape[0]
         if j >= block.shape[1]:
             return
-        x, y, z, m = gpu.row(body, min(j, n - 1))
+        x, y, z, m = compute.row(body, min(j, n - 1))
         top = cuda.blockIdx.y * ROWS
         for r in range(top, min(top + ROWS, block.shape[0])):
             i = first + r
-            xi, yi, zi, _ = gpu.row(body, i)
+            xi, yi, zi, _ = compute.row(body, i)
             f, u = law(x - xi, y - yi, z - zi, length2)
             weight = (u if potential else f) * m
             block[r, j] = weight if j != i and j < n else real(0)
@@ -105,7 +105,7 @@ def build_combine(shape: Shape) -> Any:
     """The kernel that computes accelerations, or potentials, from the product."""
     potential = shape.potential
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def combine(factor, product, acceleration, G):
         i = cuda.grid(1)
         if i < acceleration.shape[0]:
@@ -147,7 +147,7 @@ class GpuMatrixEngine(KernelEngine):
         # Allocates a block of W, the factor and the product.
         super()._prepare(state, particles)
         count, columns, rows = state.count, _columns(state.count), self._rows(state.count, self._dtype.itemsize)
-        with gpu.out_of_memory(f"the force matrix of {count} particles", _bytes(count, columns, rows, self._dtype)):
+        with compute.out_of_memory(f"the force matrix of {count} particles", _bytes(count, columns, rows, self._dtype)):
             factor = cuda.device_array((columns, 4), self._dtype)
             result = cuda.device_array((count, 4), self._dtype)
             block = cuda.device_array((rows, columns), self._dtype)

@@ -9,8 +9,7 @@ import numpy as np
 from numba import njit, prange
 from numba.extending import overload
 
-from nbody import law
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute, law
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
 from nbody.law import pair_law
@@ -53,7 +52,7 @@ def within_for(law_name: str) -> Callable:
             for i in range(s * n, (s + 1) * n):
                 of_one(variant, i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
 
-    return disk_cached(within, parallel=True)
+    return compute.kernel("cpu", parallel=True)(within)
 
 
 def of_one(variant, i, first, last, x, m, G, length2, a, phi):

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.kernel_engine import KernelEngine
 from nbody.forces.problem import Abilities
-from nbody.gpu import cuda
 from nbody.state import State
 from nbody.state.device import DeviceState
 
@@ -17,7 +17,7 @@ def build(shape: Shape, bodies: int) -> Any:
     """The kernel for systems of ``bodies`` bodies."""
     law, zero = shape.law, shape.real(0)
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def within(body, acceleration, G, length2):
         i = cuda.grid(1)
         if i >= body.shape[0]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.parallel.devices import ForceTransport, Worker
 from nbody.state.device import DeviceState
 
@@ -20,7 +20,7 @@ class HelpingGpu(Worker):
     """A further device, with copies of the first device's arrays."""
 
     def __init__(self, number: int, device: int, state: DeviceState, per_species: bool, direct: bool) -> None:
-        self.gpu, self._direct, self._results = gpu.Helper(device), direct, (None, None)
+        self.gpu, self._direct, self._results = compute.Helper(device), direct, (None, None)
         count, dtype = state.count, state.dtype
         with self.current():
             body, acceleration = (cuda.to_device(np.zeros((count, 4), dtype)) for _ in range(2))
@@ -66,13 +66,13 @@ class Gpus(ForceTransport):
     """
 
     def __init__(self, devices: Sequence[int], state: DeviceState, per_species: bool) -> None:
-        self.size, self.direct = len(devices), gpu.connect(devices)
-        with gpu.out_of_memory(f"the copies of {state.count} particles", state.count * 9 * state.dtype.itemsize):
+        self.size, self.direct = len(devices), compute.connect(devices)
+        with compute.out_of_memory(f"the copies of {state.count} particles", state.count * 9 * state.dtype.itemsize):
             self.helpers = [
                 HelpingGpu(number, device, state, per_species, self.direct)
                 for number, device in enumerate(devices[1:], 1)
             ]
-        self._fork = gpu.Fork()
+        self._fork = compute.Fork()
 
     def _begin(self, first: Worker) -> Sequence[Worker]:
         self._fork.start([helper.gpu for helper in self.helpers], first.stream)

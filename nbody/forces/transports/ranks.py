@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.parallel import Team
 from nbody.parallel.devices import ForceTransport
 from nbody.parallel.nccl import Message, Nccl, connected
@@ -37,7 +37,7 @@ class Ranks(ForceTransport):
     def complete(self, array: Any, bounds: Sequence[int], stream: Any) -> None:
         spans, own = list(itertools.pairwise(bounds)), self.number
         if self.nccl:
-            begin, row = gpu.address(array), array.strides[0]
+            begin, row = compute.address(array), array.strides[0]
             parts = [Message(begin + first * row, (last - first) * row, q) for q, (first, last) in enumerate(spans)]
             others = [part for part in parts if part.rank != own]
             self._send([parts[own]._replace(rank=other.rank) for other in others], others, stream)
@@ -47,7 +47,7 @@ class Ranks(ForceTransport):
         first, last = (row - bounds[0] for row in spans[own])
         if last > first:
             rows[first:last].copy_to_host(host[first:last], stream)
-        gpu.wait_for(gpu.mark(stream))
+        compute.wait_for(compute.mark(stream))
         self._team.gather_rows(host, [each - bounds[0] for each in bounds])
         rows.copy_to_device(host, stream)
 
@@ -77,7 +77,7 @@ class Ranks(ForceTransport):
     def _exchange_through_host(self, nodes: Any, counts: Sequence[int], found: Any, spans: list, stream: Any) -> None:
         own = self._host((counts[self.number], *nodes.shape[1:]), nodes.dtype)
         nodes[: len(own)].copy_to_host(own, stream)
-        gpu.wait_for(gpu.mark(stream))
+        compute.wait_for(compute.mark(stream))
         blocks, components = [], found.shape[1]
         for q, (first, last) in enumerate(spans):
             blocks.append(self._host((len(own), components, last - first), own.dtype, q))
@@ -89,25 +89,25 @@ class Ranks(ForceTransport):
 
     def _send(self, sent: list[Message], received: list[Message], stream: Any) -> None:
         assert self.nccl is not None
-        computed = gpu.mark(stream)
+        computed = compute.mark(stream)
         self.nccl.send(
             [part for part in sent if part.size],
             [part for part in received if part.size],
             int(getattr(stream, "handle", 0)),
         )
-        self._pending.append((computed, gpu.mark(stream)))
+        self._pending.append((computed, compute.mark(stream)))
 
     def wait(self) -> None:
         # Raises RunFailed if another rank does not answer: a computation may take as long as it needs, an exchange may not.
         while self._pending:
             computed, arrived = self._pending.pop(0)
-            gpu.wait_for(computed)
+            compute.wait_for(computed)
             self._team.wait(partial(self._has_arrived, arrived))
 
     def _has_arrived(self, event: Any) -> bool:
         assert self.nccl is not None
         self.nccl.check()
-        return gpu.is_done(event)
+        return compute.is_done(event)
 
     def _host(self, shape: tuple[int, ...], dtype: np.dtype, use: int = -1) -> np.ndarray:
         """Memory of the host that is used again: new memory is slower."""
@@ -119,5 +119,5 @@ class Ranks(ForceTransport):
 
 def _lines(array: Any, nodes: int, components: int) -> list[int]:
     """The addresses of the first components of the first nodes."""
-    begin, (node, line, _) = gpu.address(array), array.strides
+    begin, (node, line, _) = compute.address(array), array.strides
     return [begin + k * node + c * line for k in range(nodes) for c in range(components)]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 
 SAMPLE = 4096
 """Bodies from which the size of the bulk is taken."""
@@ -74,4 +74,4 @@ def _find_extremes(position, extremes):
         extremes[1, c, 0], extremes[1, c, 1], extremes[1, c, 2] = x1, y1, z1
 
 
-find_extremes = disk_cached(_find_extremes, parallel=True, fastmath={"nnan", "nsz"})
+find_extremes = compute.kernel("cpu", parallel=True, fastmath={"nnan", "nsz"})(_find_extremes)

@@ -11,8 +11,8 @@ cell), ``workers.py`` (its threads). Ranks divide the targets.
 import numpy as np
 from numba import prange
 
+from nbody import compute
 from nbody.forces.compute_units import NEAREST, mark_coincident
-from nbody.forces.direct.cpu_cache import disk_cached
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
@@ -187,7 +187,7 @@ def _deliver(field, factor, mass, partial, acceleration, norm):
                     acceleration[i, k] = np.float64(acceleration[i, k]) - total[k] / total[3] * np.float64(norm[i])
 
 
-deliver = disk_cached(_deliver, parallel=True)
+deliver = compute.kernel("cpu", parallel=True)(_deliver)
 
 
 def _add_product(target, rate, factor):
@@ -196,4 +196,4 @@ def _add_product(target, rate, factor):
         target[k] += rate[k] * factor
 
 
-add_product = disk_cached(_add_product, parallel=True)
+add_product = compute.kernel("cpu", parallel=True)(_add_product)

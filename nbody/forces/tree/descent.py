@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.pieces import Variant, piece
 from nbody.forces.tree.target import visit_for
@@ -38,7 +38,7 @@ def descend_for(variant: str) -> Callable:
     def descend(w, sources, targets, last, counter, tasks, same, rules, group, few, memory, result):
         return work(variant, w, last, counter, tasks, same, sources, targets, rules, group, few, memory, result)
 
-    return disk_cached(descend, fastmath=FAST)
+    return compute.kernel("cpu", fastmath=FAST)(descend)
 
 
 def _work(variant: Variant) -> Callable:

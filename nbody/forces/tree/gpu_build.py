@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.gpu_keys import LEVELS
-from nbody.gpu import cuda
 
 DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, LEVELS + 9)
 OCTAVES = 32
@@ -33,9 +33,9 @@ CHILD_BITS = 29
 CHILD_MASK = (1 << CHILD_BITS) - 1
 """The children of a cell as one number of 32 bits: the first child, and in the upper bits their number less one."""
 
-MARK_THREADS = 64 if gpu.SIMULATED else 1024
+MARK_THREADS = 64 if compute.SIMULATED else 1024
 MARK_WARPS, ALL_LEVELS = MARK_THREADS // 32, LEVELS + 1
-SCAN_THREADS = 64 if gpu.SIMULATED else 1024
+SCAN_THREADS = 64 if compute.SIMULATED else 1024
 TWO_SCANS = 2 * SCAN_THREADS
 
 
@@ -56,16 +56,16 @@ def digits_of(dimensions: int) -> Digits:
     """:class:`Digits` of keys in 2-D or 3-D."""
     spare = 64 - dimensions * LEVELS
 
-    @gpu.device_function
+    @compute.device_function
     def shared(a, b):
-        bits = np.uint32(gpu.leading_zeros(a ^ b) + dimensions - spare)
+        bits = np.uint32(compute.leading_zeros(a ^ b) + dimensions - spare)
         return int(bits // np.uint32(dimensions)) - 1
 
-    @gpu.device_function
+    @compute.device_function
     def prefix(key, digits):
         return key >> np.uint64(dimensions * (LEVELS - digits))
 
-    @gpu.device_function
+    @compute.device_function
     def first_sharing(keys, i, digits, low):
         wanted = prefix(keys[i], digits)
         near, far = np.uint32(0), np.uint32(i - low)  # places before body i
@@ -86,7 +86,7 @@ def mark_kernel(dimensions: int) -> Any:
     block and level."""
     shared_digits, prefix, first_sharing = digits_of(dimensions)
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def mark(keys, leaf, levels, parts):
         cells = cuda.shared.array(32, np.int32)
         t, i, n = cuda.threadIdx.x, cuda.grid(1), keys.shape[0]
@@ -117,7 +117,7 @@ def mark_kernel(dimensions: int) -> Any:
     return mark
 
 
-@gpu.kernel()
+@compute.kernel("gpu")
 def scan(parts, totals):
     """Sum the cells of the blocks before each block, one level per block of threads."""
     shared = cuda.shared.array(TWO_SCANS, np.int32)
@@ -145,7 +145,7 @@ def scan(parts, totals):
         totals[level] = total
 
 
-@gpu.kernel()
+@compute.kernel("gpu")
 def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work, last_work):
     """The first cell of each level, and the deepest level that fits. The regions whose lists fit beside the moments of
     the cells: at most ``regions``, in ``rows`` rows of ``row_bytes`` each. The interactions that ``work`` counted become
@@ -166,7 +166,7 @@ def number(totals, counts, capacity, regions, rows, cell_bytes, row_bytes, work,
         last_work[0], work[0] = work[0], 0
 
 
-@gpu.kernel()
+@compute.kernel("gpu")
 def write(levels, parts, counts, nodes):
     """The first body and the first child of each cell."""
     warps = cuda.shared.array((MARK_WARPS, ALL_LEVELS), np.int32)
@@ -175,9 +175,9 @@ def write(levels, parts, counts, nodes):
     if i < n:
         low, high = int(levels[i, 0]), min(int(levels[i, 1]), counts[DEPTH])
     for level in range(ALL_LEVELS):
-        found = gpu.ballot(low <= level and level <= high)
+        found = compute.ballot(low <= level and level <= high)
         if t % 32 == 0:
-            warps[t // 32, level] = gpu.count_ones(found)
+            warps[t // 32, level] = compute.count_ones(found)
     cuda.syncthreads()
     if t <= LEVELS:
         total = counts[t] + parts[t, cuda.blockIdx.x]
@@ -189,9 +189,9 @@ def write(levels, parts, counts, nodes):
     parent, below = -1, np.uint32((1 << (t % 32)) - 1)
     for level in range(ALL_LEVELS):
         inside = low <= level and level <= high
-        found = gpu.ballot(inside)
+        found = compute.ballot(inside)
         if inside:
-            node = warps[t // 32, level] + gpu.count_ones(np.uint32(found) & below)
+            node = warps[t // 32, level] + compute.count_ones(np.uint32(found) & below)
             nodes[node, 0], nodes[node, 2] = i, 0
             if parent >= 0:
                 nodes[parent, 2] = node

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.engine import ForceError, Memory
 from nbody.forces.gpu_engine import GpuEngine
 from nbody.forces.options import GpuOptions
@@ -27,7 +28,6 @@ from nbody.forces.tree.gpu_regions import region_kernel
 from nbody.forces.tree.gpu_tree import DeviceCells, DeviceTree, capacity_for
 from nbody.forces.tree.gpu_walk import GROUP, RESIDENT, THREADS, WalkPlan, walk_kernel
 from nbody.forces.tree.options import FINEST, Settings, TreeOptions, interactions, settings
-from nbody.gpu import cuda
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
@@ -193,7 +193,7 @@ class TreeEngine(GpuEngine):
         law = np.float64(self.gravity.length2), np.float64(self._reach), bound
         shared = targets.centres, targets.locals, targets.lists, targets.listed, targets.work
         bodies = targets.sorted, targets.index, result
-        grid = RESIDENT * gpu.facts().multiprocessors, THREADS, targets.stream
+        grid = RESIDENT * compute.facts().multiprocessors, THREADS, targets.stream
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(WalkPlan(shape, basis, geometric, keep))
         regions[grid](targets.counts, targets.regions, *bodies, *shared, *tree.sources, *law)
         walk[grid](

@@ -10,7 +10,8 @@ groups.
 from functools import cache
 from typing import Any, NamedTuple
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.gpu_build import (
     GROUPS,
     OCTAVE,
@@ -21,7 +22,6 @@ from nbody.forces.tree.gpu_build import (
     digits_of,
 )
 from nbody.forces.tree.gpu_keys import LEVELS
-from nbody.gpu import cuda
 
 RUN = 32
 """Bodies, neighbours in Morton order, that share an entry of the costs."""
@@ -39,7 +39,7 @@ class TargetRuns(NamedTuple):
 ALL = TargetRuns(0, 1, 1 << 30)
 
 
-@gpu.device_function
+@compute.device_function
 def _counted(first, count, number, parts, chunk):
     """A run of targets, as it stands in a list: its number of targets; less than 0 if another device begins with the first
     one and counts its interactions; 0 if no target is in its part."""
@@ -48,24 +48,24 @@ def _counted(first, count, number, parts, chunk):
     return -count if (first + count - 1) // chunk % parts == number else 0
 
 
-@gpu.device_function
+@compute.device_function
 def _octave(costs, first, count):
     """The octave of the cost that is expected of a group; 0 has the largest costs."""
     cost = costs[(first + count // 2) // RUN] * count
-    return min(max(gpu.leading_zeros(cost) - 32, 0), OCTAVES - 1)
+    return min(max(compute.leading_zeros(cost) - 32, 0), OCTAVES - 1)
 
 
-@gpu.device_function
+@compute.device_function
 def _add_group(counts, groups, costs, first, count, region_first, number, parts, chunk):
     counted = _counted(first, count, number, parts, chunk)
     if counted != 0:
         place = cuda.atomic.add(counts, GROUPS, 1)
         if place < groups.shape[0]:
             rank = cuda.atomic.add(counts, OCTAVE + _octave(costs, first, count), 1)
-            gpu.set_row(groups, place, first, counted, region_first, rank)
+            compute.set_row(groups, place, first, counted, region_first, rank)
 
 
-@gpu.device_function
+@compute.device_function
 def _add_region(counts, regions, region_at, first, count, number, parts, chunk):
     counted = _counted(first, count, number, parts, chunk)
     if counted != 0:
@@ -84,7 +84,7 @@ def link_kernel(dimensions: int) -> Any:
     the last three arguments. (They are numbered in any order; no result depends on it.)"""
     _, prefix, first_sharing = digits_of(dimensions)
 
-    @gpu.device_function
+    @compute.device_function
     def end_of(keys, first, level):
         """The end of the bodies that share ``level`` digits with body ``first``."""
         n, wanted, step = keys.shape[0], prefix(keys[first], level), 1
@@ -99,7 +99,7 @@ def link_kernel(dimensions: int) -> Any:
                 end = middle
         return end
 
-    @gpu.device_function
+    @compute.device_function
     def region_around(keys, first, level, most):
         """The first body of the largest cell with at most ``most`` bodies around the cell of a level that begins with body
         ``first`` and is not larger itself."""
@@ -114,7 +114,7 @@ def link_kernel(dimensions: int) -> Any:
             found = begin
         return found
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def link(
         keys, counts, nodes, groups, costs, group, regions, region_at, region, number, parts, chunk,
     ):  # fmt: skip
@@ -151,17 +151,17 @@ def link_kernel(dimensions: int) -> Any:
     return link
 
 
-@gpu.kernel()
+@compute.kernel("gpu")
 def arrange(counts, groups, costs, sequence):
     """The sequence in which the groups are walked: from the octave of the largest costs to that of the smallest."""
     for group in range(cuda.grid(1), min(counts[GROUPS], groups.shape[0]), cuda.gridsize(1)):
-        first, count, _, place = gpu.row(groups, group)
+        first, count, _, place = compute.row(groups, group)
         for heavier in range(_octave(costs, first, abs(count))):
             place += counts[OCTAVE + heavier]
         sequence[place] = group
 
 
-@gpu.kernel()
+@compute.kernel("gpu")
 def restart(counts, work, last_work):
     """Let the regions and groups be walked again."""
     if cuda.threadIdx.x == 0:

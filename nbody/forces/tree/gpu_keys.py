@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
@@ -28,7 +28,7 @@ MARGIN = 32.0
 """The extent of a sample of N/256 bodies, times this, is at least that of N bodies for densities that fall like r^-4.2 or
 faster; and it costs 5 of the 21 levels where there are outliers."""
 
-THREADS = 64 if gpu.SIMULATED else 256
+THREADS = 64 if compute.SIMULATED else 256
 PARTS = THREADS
 """Blocks that find the bounds, each of a sample of the bodies."""
 
@@ -38,7 +38,7 @@ def bounds_kernels() -> tuple[Any, Any]:
     """``bounds(body, parts)``: the extent and mass of each block's bodies, (PARTS, 8); ``frame(parts, box, G, widest)``: the
     boxes, the inner one at least 1/``widest`` of the other one (with more, powers of coordinates would overflow)."""
 
-    @gpu.device_function
+    @compute.device_function
     def reduce(shared, t, values):
         """Leave the extent and the mass of all threads of the block in row 0."""
         for k in range(7):
@@ -54,7 +54,7 @@ def bounds_kernels() -> tuple[Any, Any]:
             cuda.syncthreads()
             half //= 2
 
-    @gpu.device_function
+    @compute.device_function
     def power_of_two(x):
         """A power of 2 that makes x about 1; 1 if x is not a positive number."""
         if 0.0 < x < 1e300:
@@ -62,7 +62,7 @@ def bounds_kernels() -> tuple[Any, Any]:
             return math.ldexp(1.0, -exponent)
         return 1.0
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def bounds(body, parts):
         shared = cuda.shared.array((THREADS, 7), np.float64)
         t, n = cuda.threadIdx.x, body.shape[0]
@@ -73,7 +73,7 @@ def bounds_kernels() -> tuple[Any, Any]:
         # a warp reads 32 neighbours, and those of a block are from everywhere: a sample
         first = ((t // 32) * cuda.gridDim.x + cuda.blockIdx.x) * 32 + t % 32
         for i in range(first, n, cuda.gridsize(1)):
-            x, y, z, m = gpu.row(body, i)
+            x, y, z, m = compute.row(body, i)
             values[0], values[3] = min(values[0], float(x)), max(values[3], float(x))
             values[1], values[4] = min(values[1], float(y)), max(values[4], float(y))
             values[2], values[5] = min(values[2], float(z)), max(values[5], float(z))
@@ -82,7 +82,7 @@ def bounds_kernels() -> tuple[Any, Any]:
         if t < 7:
             parts[cuda.blockIdx.x, t] = shared[0, t]
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def frame(parts, box, G, widest):
         shared = cuda.shared.array((THREADS, 7), np.float64)
         samples = cuda.shared.array((THREADS, 6), np.float32)
@@ -133,7 +133,7 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
     """``keys_of(body, rows, box, keys, index)``: the Morton key and the index of each body; if ``chosen``, of the bodies
     ``rows`` only."""
 
-    @gpu.device_function
+    @compute.device_function
     def spread3(x):
         """Two zero bits after each of 21 bits."""
         x = (x | x << np.uint64(32)) & np.uint64(0x1F00000000FFFF)
@@ -142,7 +142,7 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
         x = (x | x << np.uint64(4)) & np.uint64(0x10C30C30C30C30C3)
         return (x | x << np.uint64(2)) & np.uint64(0x1249249249249249)
 
-    @gpu.device_function
+    @compute.device_function
     def spread2(x):
         """One zero bit after each of 21 bits."""
         x = (x | x << np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
@@ -153,21 +153,21 @@ def key_kernel(dimensions: int, chosen: bool = False) -> Any:
 
     spread = spread2 if dimensions == 2 else spread3
 
-    @gpu.device_function
+    @compute.device_function
     def inside(x, low, cells):
         """True if the coordinate is in the box (but for rounding)."""
         return x >= low and (x - low) * cells < float((1 << LEVELS) + 1)
 
-    @gpu.device_function
+    @compute.device_function
     def digit(x, low, cells):
         return np.uint64(np.uint32(min(max((x - low) * cells, 0.0), float((1 << LEVELS) - 1))))
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def keys_of(body, rows, box, keys, index):
         k = cuda.grid(1)
         if k < keys.shape[0]:
             i = rows[k] if chosen else k
-            x, y, z, _ = gpu.row(body, i)
+            x, y, z, _ = compute.row(body, i)
             x, y, z = float(x), float(y), float(z)
             at, cells, key = LOW, CELLS, np.uint64(0)
             scale = box[CELLS]
@@ -190,16 +190,16 @@ def gather_kernel(wide: type) -> Any:
     float32 that would round them."""
     shifted = wide is np.float64
 
-    @gpu.kernel()
+    @compute.kernel("gpu")
     def gather(body, rows, box, index, sorted_body):
         i = cuda.grid(1)
         if i < rows.shape[0]:
             row = rows[i]
             index[i] = row
-            x, y, z, m = gpu.row(body, row)
+            x, y, z, m = compute.row(body, row)
             length = wide(box[LENGTH])
             if shifted:
                 x, y, z = x - box[LOW], y - box[LOW + 1], z - box[LOW + 2]
-            gpu.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
+            compute.set_row(sorted_body, i, x * length, y * length, z * length, m * wide(box[MASS]))
 
     return gather

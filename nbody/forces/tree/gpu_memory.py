@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.compute import cuda
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_keys as keys
 from nbody.forces.tree import gpu_momentum as momentum
@@ -23,7 +24,6 @@ from nbody.forces.tree.gpu_groups import RUN
 from nbody.forces.tree.gpu_moments import rows_of
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_walk import GROUP
-from nbody.gpu import cuda
 
 LIST_BYTES = 4 * LIST
 """Bytes of the list of a region: the rows of the shared memory."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.expansions import Basis, Operators, operators
 from nbody.forces.tree.gpu_build import ALL_LEVELS
-from nbody.gpu import cuda
 
 
 def rows_of(numbers: int) -> int:
@@ -58,7 +58,9 @@ def tuples(count: int) -> Rows:
     zeros = ["def zeros():", f"    return ({'zero, ' * count})"]
 
     def made(name: str, text: list[str]) -> Callable:
-        return gpu.device_function(function_of(name, text, zero=np.float32(0), row=gpu.row, set_row=gpu.set_row))
+        return compute.device_function(
+            function_of(name, text, zero=np.float32(0), row=compute.row, set_row=compute.set_row)
+        )
 
     return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
 
@@ -73,7 +75,7 @@ def function_of(name: str, lines: list[str], **space: Any) -> Callable:
 @cache
 def device_operators(basis: Basis) -> Operators:
     """The operators of a basis as device functions in float32."""
-    return operators(basis, np.float32, gpu.rsqrt, gpu.device_function)
+    return operators(basis, np.float32, compute.rsqrt, compute.device_function)
 
 
 @cache
@@ -92,7 +94,7 @@ def scaled_norms(basis: Basis) -> Callable:
     lines += [f"    return (mass, {''.join(f'p{k}, ' for k in range(2, basis.order + 1))})"]
     norms = device_operators(basis).norms
     constants = {"zero": np.float32(0), "half": np.float32(0.5), "one": np.float32(1)}
-    return gpu.device_function(function_of("of", lines, norms=norms, sqrt=math.sqrt, **constants))
+    return compute.device_function(function_of("of", lines, norms=norms, sqrt=math.sqrt, **constants))
 
 
 @cache
@@ -104,13 +106,13 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
     kept, normed = tuples(len(basis.moments)), tuples(basis.order)
     norms_of, f0 = scaled_norms(basis._replace(potential=False)), np.float32(0)
 
-    @gpu.device_function
+    @compute.device_function
     def of_bodies(body, first, last, place, node):
         """The moments and the radius of the bodies of a leaf; its centre and radius are written."""
-        x0, y0, z0, _ = gpu.row(body, first)
+        x0, y0, z0, _ = compute.row(body, first)
         mass, sx, sy, sz, mx, my, mz = f0, f0, f0, f0, f0, f0, f0
         for i in range(first, last):
-            x, y, z, m = gpu.row(body, i)
+            x, y, z, m = compute.row(body, i)
             dx, dy, dz, w = np.float32(x - x0), np.float32(y - y0), np.float32(z - z0), np.float32(m)
             mass += w
             sx, sy, sz = sx + dx, sy + dy, sz + dz
@@ -124,21 +126,21 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
         cx, cy, cz = x0 + wide(sx), y0 + wide(sy), z0 + wide(sz)
         total, r2 = kept.zeros(), f0
         for i in range(first, last):
-            x, y, z, m = gpu.row(body, i)
+            x, y, z, m = compute.row(body, i)
             dx, dy, dz = np.float32(x - cx), np.float32(y - cy), np.float32(z - cz)
             r2 = max(r2, dx * dx + dy * dy + dz * dz)
             total = kept.add(total, ops.p2m(dx, dy, dz, np.float32(m)))
         radius = np.float32(math.sqrt(r2))
-        gpu.set_row(place, node, cx, cy, cz, wide(radius))
+        compute.set_row(place, node, cx, cy, cz, wide(radius))
         return total, radius
 
-    @gpu.device_function
+    @compute.device_function
     def of_children(child, children, place, moments, node):
         """The moments and the radius of a cell from those of its children; its centre and radius are written."""
-        x0, y0, z0, _ = gpu.row(place, child)
+        x0, y0, z0, _ = compute.row(place, child)
         mass, sx, sy, sz = f0, f0, f0, f0
         for c in range(child, child + children):
-            x, y, z, _ = gpu.row(place, c)
+            x, y, z, _ = compute.row(place, c)
             w = moments[c * kept.rows, 0]
             mass += w
             sx, sy, sz = (
@@ -148,30 +150,30 @@ def upward_kernels(basis: Basis, wide: type) -> tuple[Any, Any]:
         cx, cy, cz = x0 + wide(sx * inverse), y0 + wide(sy * inverse), z0 + wide(sz * inverse)
         total, radius = kept.zeros(), f0
         for c in range(child, child + children):
-            x, y, z, r = gpu.row(place, c)
+            x, y, z, r = compute.row(place, c)
             dx, dy, dz = np.float32(x - cx), np.float32(y - cy), np.float32(z - cz)
             radius = max(radius, math.sqrt(dx * dx + dy * dy + dz * dz) + np.float32(r))
             total = kept.add(total, ops.m2m(dx, dy, dz, kept.load(moments, c)))
-        gpu.set_row(place, node, cx, cy, cz, wide(radius))
+        compute.set_row(place, node, cx, cy, cz, wide(radius))
         return total, radius
 
-    @gpu.device_function
+    @compute.device_function
     def write(total, radius, node, norms, moments):
         kept.store(moments, node, total)
         normed.store(norms, node, norms_of(total, radius))
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def leaves(body, counts, nodes, place, norms, moments):
         for node in range(cuda.grid(1), counts[ALL_LEVELS], cuda.gridsize(1)):
-            first, count, _, children = gpu.row(nodes, node)
+            first, count, _, children = compute.row(nodes, node)
             if children == 0:
                 total, radius = of_bodies(body, first, first + count, place, node)
                 write(total, radius, node, norms, moments)
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def upward(level, counts, nodes, place, norms, moments):
         for node in range(counts[level] + cuda.grid(1), counts[level + 1], cuda.gridsize(1)):
-            _, _, child, children = gpu.row(nodes, node)
+            _, _, child, children = compute.row(nodes, node)
             if children > 0:
                 total, radius = of_children(child, children, place, moments, node)
                 write(total, radius, node, norms, moments)

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 
-THREADS = 64 if gpu.SIMULATED else 256
+THREADS = 64 if compute.SIMULATED else 256
 PARTS = THREADS
 """The most blocks that add up partial sums."""
 
 
-@gpu.device_function
+@compute.device_function
 def _add_up(shared, t):
     """Leave the sums over all threads of the block in row 0."""
     half = THREADS // 2
@@ -31,7 +31,7 @@ def _add_up(shared, t):
     cuda.syncthreads()
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def sum_forces(body, acceleration, parts):
     """parts[b] = (Σ m a, Σ m |a|) of the bodies of block b."""
     shared = cuda.shared.array((THREADS, 4), np.float64)
@@ -39,8 +39,8 @@ def sum_forces(body, acceleration, parts):
     for k in range(4):
         shared[t, k] = 0.0
     for i in range(cuda.grid(1), n, cuda.gridsize(1)):
-        _, _, _, m = gpu.row(body, i)
-        x, y, z, _ = gpu.row(acceleration, i)
+        _, _, _, m = compute.row(body, i)
+        x, y, z, _ = compute.row(acceleration, i)
         m, x, y, z = np.float64(m), np.float64(x), np.float64(y), np.float64(z)
         shared[t, 0] += m * x
         shared[t, 1] += m * y
@@ -51,7 +51,7 @@ def sum_forces(body, acceleration, parts):
         parts[cuda.blockIdx.x, t] = shared[0, t]
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def add_parts(parts):
     """Leave the sums of all parts in the first one."""
     shared = cuda.shared.array((THREADS, 4), np.float64)
@@ -63,16 +63,16 @@ def add_parts(parts):
         parts[0, t] = shared[0, t]
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def subtract_force(acceleration, parts):
     """Subtract each body's share of the net force."""
     i = cuda.grid(1)
-    fx, fy, fz, size = gpu.row(parts, 0)
+    fx, fy, fz, size = compute.row(parts, 0)
     if i < acceleration.shape[0] and 0.0 < size < math.inf:
-        x, y, z, potential = gpu.row(acceleration, i)
+        x, y, z, potential = compute.row(acceleration, i)
         wx, wy, wz = np.float64(x), np.float64(y), np.float64(z)
         share = math.sqrt(wx * wx + wy * wy + wz * wz) / size
-        gpu.set_row(acceleration, i, wx - share * fx, wy - share * fy, wz - share * fz, potential)
+        compute.set_row(acceleration, i, wx - share * fx, wy - share * fy, wz - share * fz, potential)
 
 
 def balance(body: Any, acceleration: Any, parts: Any, stream: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import function_of
@@ -29,7 +29,7 @@ def staged_quadrupole(basis: Basis) -> Callable:
     lines += ["    cells[warp, lane, 3], cells[warp, lane, 10] = moments[0], half * (xx + yy + zz)"]
     constants = {"six": 6, "three": 3, "zero": 0, "half": 0.5}
     space = {name: np.float32(value) for name, value in constants.items()}
-    return gpu.device_function(function_of("stage", lines, **space))
+    return compute.device_function(function_of("stage", lines, **space))
 
 
 def direct_pairs(shape: Shape) -> Callable:
@@ -38,7 +38,7 @@ def direct_pairs(shape: Shape) -> Callable:
     law, flat, potential = shape.law, shape.flat, shape.potential
     f0 = np.float32(0)
 
-    @gpu.device_function
+    @compute.device_function
     def act(total, staged, warp, s, x, y, z, other, length2):
         ax, ay, az, phi = total
         dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
@@ -63,14 +63,14 @@ def quadrupole_pairs(shape: Shape) -> Callable:
     potential, softened = shape.potential, shape.softening == "plummer"
     c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
 
-    @gpu.device_function
+    @compute.device_function
     def act(total, staged, warp, s, x, y, z, other, length2):
         ax, ay, az, phi = total
         dx, dy, dz = staged[warp, s, 0] - x, staged[warp, s, 1] - y, staged[warp, s, 2] - z
         xx, xy, xz, yy = staged[warp, s, 4], staged[warp, s, 5], staged[warp, s, 6], staged[warp, s, 7]
         yz, zz, trace, m = staged[warp, s, 8], staged[warp, s, 9], staged[warp, s, 10], staged[warp, s, 3]
         r2 = dx * dx + dy * dy + dz * dz
-        u = gpu.rsqrt(r2 + length2 if softened else r2)
+        u = compute.rsqrt(r2 + length2 if softened else r2)
         u2 = u * u
         dx, dy, dz = dx * u, dy * u, dz * u
         sx, sy, sz = xx * dx + xy * dy + xz * dz, xy * dx + yy * dy + yz * dz, xz * dx + yz * dy + zz * dz
@@ -117,11 +117,11 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
             lines += [f"    place = uint((b + uint({k})) * thirty_two + lane)"]
             lines += [f"    sums[warp, place, {c}] += total{k}[{c}]" for c in range(4 if potential else 3)]
         space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
-        return gpu.device_function(function_of("several", lines, **space))
+        return compute.device_function(function_of("several", lines, **space))
 
     one, two, three, four = (several(k) for k in (1, 2, 3, 4))
 
-    @gpu.device_function
+    @compute.device_function
     def by_two(
         bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
     ):  # fmt: skip
@@ -134,7 +134,7 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
         if b < rounds:
             one(np.uint32(b), bodies, sums, staged, staged_index, w, t, s, size, parts, *last)
 
-    @gpu.device_function
+    @compute.device_function
     def by_four(
         bodies, sums, staged, staged_index, warp, lane, part, width, rounds, count, index, first, shift, length2
     ):  # fmt: skip

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.gpu_groups import TargetRuns
 from nbody.forces.tree.gpu_tree import DeviceTree
-from nbody.gpu import cuda
 from nbody.parallel.devices import Worker
 from nbody.state.device import DeviceState
 
@@ -22,20 +22,20 @@ RUNS = 16
 """Runs per device. Interactions of the busiest of two devices, divided by the mean, for five systems of 60 000 bodies
 (spheres, discs, colliding galaxies): up to 1.23 with one run, 1.07 with 16; of eight devices up to 1.52 and 1.13."""
 
-THREADS = 64 if gpu.SIMULATED else 256
+THREADS = 64 if compute.SIMULATED else 256
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def pack(acceleration, index, results, number, parts, run):
     """Collect the rows of a part, which are those ``index[k]`` of its targets k. A thread copies a row."""
     at = np.uint32(cuda.grid(1))
     k = np.uint32((at // run * parts + number) * run + at % run)
     if at < results.shape[0] and k < index.shape[0]:
-        a, b, c, d = gpu.row(acceleration, np.int64(index[k]))
-        gpu.set_row(results, np.int64(at), a, b, c, d)
+        a, b, c, d = compute.row(acceleration, np.int64(index[k]))
+        compute.set_row(results, np.int64(at), a, b, c, d)
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def unpack(results, index, acceleration, first, parts, run):
     """Distribute the rows of the parts from number ``first`` on."""
     k = np.uint32(cuda.grid(1))
@@ -43,8 +43,8 @@ def unpack(results, index, acceleration, first, parts, run):
         number = k // run % parts
         if number >= first:
             at = number * (results.shape[0] // parts) + k // run // parts * run + k % run
-            a, b, c, d = gpu.row(results, np.int64(at))
-            gpu.set_row(acceleration, np.int64(index[k]), a, b, c, d)
+            a, b, c, d = compute.row(results, np.int64(at))
+            compute.set_row(acceleration, np.int64(index[k]), a, b, c, d)
 
 
 class TreePart(NamedTuple):
@@ -53,7 +53,7 @@ class TreePart(NamedTuple):
 
     tree: DeviceTree
     results: Any
-    copying: gpu.Helper
+    copying: compute.Helper
 
 
 Build = Callable[[DeviceTree, Any], None]
@@ -74,15 +74,17 @@ class TreePartition:
         self._run = max(tree.cells.region, -(-state.count // (self._devices * RUNS)))
         size = -(-state.count // (self._run * self._devices)) * self._run
         self._bounds = [size * number for number in range(self._devices + 1)]
-        with gpu.out_of_memory(f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize):
+        with compute.out_of_memory(
+            f"the forces on {state.count} particles", 4 * self._bounds[-1] * state.dtype.itemsize
+        ):
             self._results = cuda.device_array((self._bounds[-1], 4), state.dtype)  # the parts, one after the other
         self._begun: set[Any] = set()
-        self._graphs: dict[Any, gpu.Graph] = {}
+        self._graphs: dict[Any, compute.Graph] = {}
         tree.cells.runs = self._target_runs(self._number)
         for helper in state.partition.transport.helpers:
             with helper.current():
                 results = helper.results(self._of(helper.number))
-                helper.part = TreePart(tree_on(helper.stream), results, gpu.Helper(helper.gpu.device))
+                helper.part = TreePart(tree_on(helper.stream), results, compute.Helper(helper.gpu.device))
             helper.part.tree.cells.runs = self._target_runs(helper.number)
 
     def counted(self, state: Any) -> int:
@@ -99,14 +101,14 @@ class TreePartition:
         From the third evaluation for the same ``what`` on this replays a graph if the devices are of one process, unless the
         launches are being recorded in another.
         """
-        if gpu.SIMULATED or state.partition.transport.ranks > 1 or gpu.is_recording(state.stream):
+        if compute.SIMULATED or state.partition.transport.ranks > 1 or compute.is_recording(state.stream):
             self._launch(state, build, walk)
         elif what in self._graphs:
             self._graphs[what].replay()
         else:
             self._launch(state, build, walk)
             if what in self._begun:
-                self._graphs[what] = gpu.Graph(state.stream, lambda: self._launch(state, build, walk))
+                self._graphs[what] = compute.Graph(state.stream, lambda: self._launch(state, build, walk))
             self._begun.add(what)
 
     def _launch(self, state: DeviceState, build: Build, walk: Walk) -> None:

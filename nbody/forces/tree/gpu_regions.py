@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import REGION_TICKET, REGIONS, ROOM
 from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH
 from nbody.forces.tree.gpu_moments import tuples
 from nbody.forces.tree.gpu_target import STACK, target_functions
-from nbody.gpu import cuda
 
 LIST = 2048
 """The most cells that a region leaves to its groups."""
 
-WARPS = 1 if gpu.SIMULATED else 4
+WARPS = 1 if compute.SIMULATED else 4
 THREADS = 32 * WARPS
 RESIDENT = 4
 
@@ -38,7 +38,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
     local = tuples(len(basis.locals))
 
-    @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
+    @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk_regions(
         counts, regions, bodies, index, acceleration, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
@@ -53,7 +53,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             ticket = 0
             if lane == 0:
                 ticket = cuda.atomic.add(counts, REGION_TICKET, 1)
-            ticket = gpu.shuffle(ticket, 0)
+            ticket = compute.shuffle(ticket, 0)
             if ticket >= counts[REGIONS] or counts[REGIONS] > counts[ROOM]:
                 break
             first, counted, row = regions[ticket, 0], regions[ticket, 1], lists.shape[0] - 1 - ticket
@@ -65,7 +65,7 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
             far_count, left, top, done = 0, 0, 1, 0
             if lane == 0:
                 stack[warp, 0] = target.roots(tree_counts)
-            gpu.sync_warp()
+            compute.sync_warp()
             while top > 0 or far_count > 0:
                 last, kind, node, children = top == 0, NOTHING, -1, np.uint32(0)
                 if not last:
@@ -83,14 +83,14 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 top = target.push(stack, warp, top, kind == OPEN, children, lane)
                 left = target.push(lists, row, left, kind == LEFT, node, lane)
                 far_count = target.push(far, warp, far_count, kind == FAR, node, lane)
-                gpu.sync_warp()
+                compute.sync_warp()
                 if far_count >= 32 or (last and far_count > 0):
                     here = min(far_count, 32)
                     expansion = target.expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane)
                     target.drop(far, warp, lane)
                     far_count -= here
                     done += here
-                gpu.sync_warp()
+                compute.sync_warp()
 
             expansion = target.total(expansion)
             if lane == 0:
@@ -99,6 +99,6 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
                 listed[ticket] = left if left <= LIST else -1
                 if counted > 0:  # two devices may walk this region
                     cuda.atomic.add(work, 0, np.int64(done))
-            gpu.sync_warp()
+            compute.sync_warp()
 
     return walk_regions

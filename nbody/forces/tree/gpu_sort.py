@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody import cache, gpu
+from nbody import compute
+from nbody.compute import cache, cuda
 from nbody.errors import DeviceError
-from nbody.gpu import cuda
 
 
 class Sort:
@@ -28,7 +28,7 @@ class Sort:
         self._rows = [(keys[k], values[k]) for k in (0, 1)]
         self._stream = _Stream(stream)
         self.result = 0
-        if gpu.SIMULATED:
+        if compute.SIMULATED:
             return
         self._sort = _compiled(*self._rows[0])
         self._temporary = cuda.device_array(1, np.uint8)
@@ -41,7 +41,7 @@ class Sort:
 
     def __call__(self, count: int) -> None:
         """Enqueue the sort of the first ``count`` on the stream. (It may be recorded in a graph after one that was not.)"""
-        if gpu.SIMULATED:
+        if compute.SIMULATED:
             keys, values = (array[:count].copy_to_host() for array in self._rows[0])
             order = np.argsort(keys, kind="stable")
             self._rows[0][0][:count].copy_to_device(keys[order])
@@ -85,7 +85,7 @@ def _compiled(keys: Any, values: Any) -> Any:
         ) from error
     from importlib.metadata import version
 
-    facts = gpu.facts()
+    facts = compute.facts()
     what = f"{version('cuda-cccl')} {keys.dtype} {values.dtype} {facts.compute_capability} {facts.driver}"
     name = f"kernels/sort-{hashlib.sha256(what.encode()).hexdigest()[:32]}"
     pair = {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import CHILD_BITS, CHILD_MASK
 from nbody.forces.tree.gpu_keys import LEVELS
@@ -63,51 +63,51 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
     ops, kept, normed = device_operators(basis), tuples(len(basis.moments)), tuples(basis.order)
     estimate = estimate_of(basis.order)
 
-    @gpu.device_function
+    @compute.device_function
     def lowest(x):
         for step in (16, 8, 4, 2, 1):
-            x = min(x, gpu.shuffle(x, gpu.lane() ^ step))
+            x = min(x, compute.shuffle(x, compute.lane() ^ step))
         return x
 
-    @gpu.device_function
+    @compute.device_function
     def extent(bodies, index, acceleration, first, count, factor, lane):
-        x, y, z, _ = gpu.row(bodies, first)
+        x, y, z, _ = compute.row(bodies, first)
         lx, ly, lz, hx, hy, hz = x, y, z, x, y, z
         a2 = real(3e38)
         for k in range(lane, count, 32):
-            x, y, z, _ = gpu.row(bodies, first + k)
+            x, y, z, _ = compute.row(bodies, first + k)
             lx, ly, lz, hx, hy, hz = min(lx, x), min(ly, y), min(lz, z), max(hx, x), max(hy, y), max(hz, z)
-            ax, ay, az, _ = gpu.row(acceleration, index[np.uint32(first + k)])
+            ax, ay, az, _ = compute.row(acceleration, index[np.uint32(first + k)])
             ax, ay, az = real(ax) * factor, real(ay) * factor, real(az) * factor
             a2 = min(a2, ax * ax + ay * ay + az * az)
         lx, ly, lz, hx, hy, hz = lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz)
         cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
         return cx, cy, cz, real(hx - cx), real(hy - cy), real(hz - cz), lowest(a2)
 
-    @gpu.device_function
+    @compute.device_function
     def radius(bodies, first, count, cx, cy, cz, lane):
         square = f0
         for k in range(lane, count, 32):
-            x, y, z, _ = gpu.row(bodies, first + k)
+            x, y, z, _ = compute.row(bodies, first + k)
             dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
             square = max(square, dx * dx + dy * dy + dz * dz)
         return real(math.sqrt(-lowest(-square)))
 
-    @gpu.device_function
+    @compute.device_function
     def criterion(a2, floor, error):
         angle = geometric or not a2 > f0
         theta = real(error) if geometric else real(GEOMETRIC)
         return angle, theta, real(error) * max(math.sqrt(a2), floor)
 
-    @gpu.device_function
+    @compute.device_function
     def children(child, number):
         return np.uint32(child) | (np.uint32(number - 1) << np.uint32(CHILD_BITS))
 
-    @gpu.device_function
+    @compute.device_function
     def roots(counts):
         return children(0, counts[1])
 
-    @gpu.device_function
+    @compute.device_function
     def pop(stack, chosen, warp, lane, top):
         entry, cells = np.uint32(0), 0
         if lane < top:
@@ -115,49 +115,49 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
             cells = int(entry >> np.uint32(CHILD_BITS)) + 1
         until = cells
         for step in (1, 2, 4, 8, 16):
-            other = gpu.shuffle(until, (lane - step) & 31)
+            other = compute.shuffle(until, (lane - step) & 31)
             if lane >= step:
                 until += other
-        taken = gpu.count_ones(np.uint32(gpu.ballot(lane < top and until <= 32)))
+        taken = compute.count_ones(np.uint32(compute.ballot(lane < top and until <= 32)))
         if lane < taken:
             for c in range(cells):
                 chosen[warp, np.uint32(until - cells + c)] = int(entry & np.uint32(CHILD_MASK)) + c
-        total = gpu.shuffle(until, taken - 1)
-        gpu.sync_warp()
+        total = compute.shuffle(until, taken - 1)
+        compute.sync_warp()
         node = chosen[warp, lane] if lane < total else -1
         return int(node), top - taken
 
-    @gpu.device_function
+    @compute.device_function
     def push(queue, warp, count, wanted, value, lane):
-        found = np.uint32(gpu.ballot(wanted))
+        found = np.uint32(compute.ballot(wanted))
         if wanted:
-            at = np.uint32(count + gpu.count_ones(found & np.uint32((1 << lane) - 1)))
+            at = np.uint32(count + compute.count_ones(found & np.uint32((1 << lane) - 1)))
             if at < np.uint32(queue.shape[1]):
                 queue[warp, at] = value
-        return count + gpu.count_ones(found)
+        return count + compute.count_ones(found)
 
-    @gpu.device_function
+    @compute.device_function
     def drop(queue, warp, lane):
         moved = queue[warp, np.uint32(32 + lane)]
-        gpu.sync_warp()
+        compute.sync_warp()
         queue[warp, np.uint32(lane)] = moved
-        gpu.sync_warp()  # the next value may go to the place of another lane
+        compute.sync_warp()  # the next value may go to the place of another lane
 
-    @gpu.device_function
+    @compute.device_function
     def seen(place, nodes, norms, node, cx, cy, cz, ex, ey, ez, reach):
-        x, y, z, r_wide = gpu.row(place, node)
+        x, y, z, r_wide = compute.row(place, node)
         r, P = real(r_wide), normed.load(norms, node)
         dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
         d2 = dx * dx + dy * dy + dz * dz
         dx, dy, dz = max(abs(dx) - ex, f0), max(abs(dy) - ey, f0), max(abs(dz) - ez, f0)
         h2 = dx * dx + dy * dy + dz * dz
-        return P, r, d2, h2, reach == f0 or h2 > (r + reach) * (r + reach), gpu.row(nodes, node)
+        return P, r, d2, h2, reach == f0 or h2 > (r + reach) * (r + reach), compute.row(nodes, node)
 
-    @gpu.device_function
+    @compute.device_function
     def accepted(P, r, R, d2, angle, theta, bound):
         if not d2 > real(1e-30):
             return False
-        q = gpu.rsqrt(d2)
+        q = compute.rsqrt(d2)
         d = d2 * q
         if angle:
             return r + R < theta * d
@@ -165,11 +165,11 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
             return estimate(P, r * q, R * q) * q * q * max(r, R) < bound * (r + R)
         return False
 
-    @gpu.device_function
+    @compute.device_function
     def expand(far, warp, here, place, moments, cx, cy, cz, length2, expansion, lane):
         if lane < here:
             node = far[warp, np.uint32(lane)]
-            x, y, z, _ = gpu.row(place, node)
+            x, y, z, _ = compute.row(place, node)
             dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
             expansion = ops.m2l(dx, dy, dz, length2, kept.load(moments, node), expansion)
         return expansion
@@ -187,17 +187,17 @@ def estimate_of(order: int) -> Callable:
     terms = [f"c{k} * P[{k - 1}] * s{k}" + (f" * t{order - k}" if k < order else "") for k in range(2, order + 1)]
     lines += [f"    return P[0] * (c0 * t{order} + {' + '.join(terms)})"]
     constants: dict[str, Any] = {f"c{k}": np.float32(8 * math.comb(order, k)) for k in range(order + 1)}
-    return gpu.device_function(function_of("estimate", lines, **constants))
+    return compute.device_function(function_of("estimate", lines, **constants))
 
 
 def total_over_lanes(count: int) -> Callable:
     """``total(values)``: the sum over the lanes of each of ``count`` numbers, the same in all lanes."""
 
-    @gpu.device_function
+    @compute.device_function
     def over_lanes(x):
         for step in (16, 8, 4, 2, 1):
-            x += gpu.shuffle(x, gpu.lane() ^ step)
+            x += compute.shuffle(x, compute.lane() ^ step)
         return x
 
     lines = ["def total(values):", f"    return ({''.join(f'over_lanes(values[{k}]), ' for k in range(count))})"]
-    return gpu.device_function(function_of("total", lines, over_lanes=over_lanes))
+    return compute.device_function(function_of("total", lines, over_lanes=over_lanes))

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda, out_of_memory
 from nbody.forces.tree import gpu_build as build
 from nbody.forces.tree import gpu_groups as groups
 from nbody.forces.tree import gpu_keys as keys
@@ -14,7 +15,6 @@ from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_moments import upward_kernels
 from nbody.forces.tree.gpu_regions import LIST
 from nbody.forces.tree.gpu_sort import Sort
-from nbody.gpu import cuda, out_of_memory
 
 CELL_THREADS = 128
 """Threads per block of the kernels with a thread per cell."""
@@ -76,7 +76,7 @@ class DeviceCells:
         """The interactions that the walk of these targets has counted at the beginning of the last evaluation, in memory
         that the host can read at any time."""
         self.last_work[0] = 0
-        self.blocks = min(-(-n.cells // CELL_THREADS), 8 * gpu.facts().multiprocessors)
+        self.blocks = min(-(-n.cells // CELL_THREADS), 8 * compute.facts().multiprocessors)
 
     @staticmethod
     def bytes_needed(count: int, leaf: int, basis: Basis, wide: type, cell_bytes: int = 0) -> int:
@@ -155,7 +155,7 @@ class DeviceTree:
         self.targets: DeviceCells | None = None
         self.partition: Any = None
         self._built = False
-        self._graph: gpu.Graph | None = None
+        self._graph: compute.Graph | None = None
 
     @staticmethod
     def bytes_needed(count: int, leaf: int, basis: Basis, wide: type) -> int:
@@ -172,14 +172,14 @@ class DeviceTree:
     def build(self, body: Any, G: float, group: int) -> None:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
         ``group`` bodies. From the third call on this replays a graph, unless the launches are being recorded in another."""
-        if gpu.SIMULATED or gpu.is_recording(self.stream):
+        if compute.SIMULATED or compute.is_recording(self.stream):
             self._launch(body, G, group)
         elif self._graph is not None:
             self._graph.replay()
         else:
             self._launch(body, G, group)
             if self._built:
-                self._graph = gpu.Graph(self.stream, lambda: self._launch(body, G, group))
+                self._graph = compute.Graph(self.stream, lambda: self._launch(body, G, group))
             self._built = True
 
     def _launch(self, body: Any, G: float, group: int) -> None:

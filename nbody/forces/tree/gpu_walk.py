@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions import Basis
 from nbody.forces.tree.gpu_build import GROUPS, REGIONS, ROOM, TICKET
@@ -34,12 +35,11 @@ from nbody.forces.tree.gpu_keys import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.gpu_moments import device_operators, tuples
 from nbody.forces.tree.gpu_near import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
 from nbody.forces.tree.gpu_target import STACK, target_functions
-from nbody.gpu import cuda
 
 GROUP = 128
 """The most bodies of a group."""
 
-WARPS = 1 if gpu.SIMULATED else 4
+WARPS = 1 if compute.SIMULATED else 4
 THREADS = 32 * WARPS
 RESIDENT = 4
 """Warps per block, and blocks that fit on a multiprocessor: 16 warps with 128 registers per thread."""
@@ -85,7 +85,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
     f0, f1 = real(0), real(1)
     direct, quadrupoles = on_bodies(shape, direct_pairs, 4), on_bodies(shape, quadrupole_pairs, 2)
 
-    @gpu.device_function
+    @compute.device_function
     def width_for(count):
         """The binary logarithm of the lanes per part, 2 to 5, for which the pairs need the least time."""
         best, cost = 5, 1 << 20
@@ -95,7 +95,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 best, cost = bits, rounds << bits
         return best
 
-    @gpu.device_function
+    @compute.device_function
     def small(P, r, h2, angle, theta, bound):
         """True if the quadrupole of a cell may act on the bodies."""
         if angle:
@@ -106,7 +106,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
             return real(16) * P[0] * P[0] * P[2] * P[2] * u * u * u * u2 * u2 < bound * bound
         return False
 
-    @gpu.kernel(**gpu.bounded(THREADS, RESIDENT))
+    @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk(
         counts, groups, sequence, costs, targets, index, acceleration, region_at, centres, locals_, lists, listed, work,
         tree_counts, nodes, place, norms, moments, sorted_body, source_index, box, length2_of_run, reach_of_run, error,
@@ -130,10 +130,10 @@ def walk_kernel(plan: WalkPlan) -> Any:
             ticket = 0
             if lane == 0:
                 ticket = cuda.atomic.add(counts, TICKET, 1)
-            ticket = gpu.shuffle(ticket, 0)
+            ticket = compute.shuffle(ticket, 0)
             if ticket >= min(counts[GROUPS], groups.shape[0]):
                 break
-            first, counted, region_first, _ = gpu.row(groups, sequence[np.uint32(ticket)])
+            first, counted, region_first, _ = compute.row(groups, sequence[np.uint32(ticket)])
             count = abs(counted)
 
             # --- the group: its box, radius and smallest acceleration ---
@@ -147,7 +147,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
             ox, oy, oz = (cx, cy, cz) if mixed else (wide(0), wide(0), wide(0))
             gx, gy, gz = real(cx - ox), real(cy - oy), real(cz - oz)
             for k in range(lane, count, 32):
-                x, y, z, m = gpu.row(targets, first + k)
+                x, y, z, m = compute.row(targets, first + k)
                 at = np.uint32(k)
                 bodies[warp, at, 0], bodies[warp, at, 1] = real(x - ox), real(y - oy)
                 bodies[warp, at, 2], bodies[warp, at, 3] = real(z - oz), real(m)
@@ -165,13 +165,13 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 left = listed[region]
             if left >= 0:
                 if lane == 0:
-                    x, y, z, _ = gpu.row(centres, region)
+                    x, y, z, _ = compute.row(centres, region)
                     expansion = ops.l2l(real(x - cx), real(y - cy), real(z - cz), local.load(locals_, region))
             else:
                 top = 1
                 if lane == 0:
                     stack[warp, 0] = target.roots(tree_counts)
-            gpu.sync_warp()
+            compute.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
                 kind, node, begin, bodies_here, children = NOTHING, -1, 0, 0, np.uint32(0)
@@ -198,8 +198,8 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 top = target.push(stack, warp, top, kind == OPEN, children, lane)
                 far_count = target.push(far, warp, far_count, kind == M2L, node, lane)
                 near_count = target.push(near, warp, near_count, kind == M2P, node, lane)
-                found = np.uint32(gpu.ballot(kind == P2P))
-                gpu.sync_warp()
+                found = np.uint32(compute.ballot(kind == P2P))
+                compute.sync_warp()
 
                 # --- leaves: their bodies, 32 at a time ---
                 while found != np.uint32(0) or (last and source_count > 0):
@@ -207,8 +207,8 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     if found != np.uint32(0):
                         leaf = cuda.ffs(found) - 1
                         found &= found - np.uint32(1)
-                        start = gpu.shuffle(begin, leaf)
-                        stop = start + gpu.shuffle(bodies_here, leaf)
+                        start = compute.shuffle(begin, leaf)
+                        stop = start + compute.shuffle(bodies_here, leaf)
                     flush = start == stop  # the last sources, fewer than 32
                     while start < stop or flush:
                         take = min(32, stop - start)
@@ -216,10 +216,10 @@ def walk_kernel(plan: WalkPlan) -> Any:
                             source[warp, np.uint32(source_count + lane)] = start + lane
                         source_count += take
                         start += take
-                        gpu.sync_warp()
+                        compute.sync_warp()
                         if source_count >= 32 or flush:
                             at = source[warp, np.uint32(min(lane, source_count - 1))]
-                            x, y, z, m = gpu.row(sorted_body, at)
+                            x, y, z, m = compute.row(sorted_body, at)
                             stage[warp, lane, 0], stage[warp, lane, 1] = real(x - ox), real(y - oy)
                             stage[warp, lane, 2], stage[warp, lane, 3] = (
                                 real(z - oz), real(m) if lane < source_count else f0
@@ -228,12 +228,12 @@ def walk_kernel(plan: WalkPlan) -> Any:
                                 staged_index[warp, lane] = source_index[np.uint32(at)]
                             if lane == 0:
                                 done[warp] += min(source_count, 32) * count
-                            gpu.sync_warp()
+                            compute.sync_warp()
                             direct(
                                 bodies, sums, stage, staged_index, warp, lane, part, width, rounds, count, index, first,
                                 shift, length2,
                             )  # fmt: skip
-                            gpu.sync_warp()
+                            compute.sync_warp()
                             target.drop(source, warp, lane)
                             source_count = max(source_count - 32, 0)
                             flush = False
@@ -243,7 +243,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     here = min(near_count, 32)
                     if lane < here:
                         node = near[warp, np.uint32(lane)]
-                        x, y, z, _ = gpu.row(place, node)
+                        x, y, z, _ = compute.row(place, node)
                         cells[warp, lane, 0], cells[warp, lane, 1], cells[warp, lane, 2] = (
                             real(x - ox), real(y - oy), real(z - oz)
                         )  # fmt: skip
@@ -254,12 +254,12 @@ def walk_kernel(plan: WalkPlan) -> Any:
                         cells[warp, lane, 0], cells[warp, lane, 1], cells[warp, lane, 2] = gx + R + R + f1, gy, gz
                     if lane == 0:
                         done[warp] += here * count
-                    gpu.sync_warp()
+                    compute.sync_warp()
                     quadrupoles(
                         bodies, sums, cells, staged_index, warp, lane, part, width, rounds, count, index, first, shift,
                         length2,
                     )  # fmt: skip
-                    gpu.sync_warp()
+                    compute.sync_warp()
                     target.drop(near, warp, lane)
                     near_count -= here
 
@@ -271,7 +271,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     if lane == 0:
                         done[warp] += here
                     far_count -= here
-                gpu.sync_warp()
+                compute.sync_warp()
 
             # --- the sums of the lanes, and the result ---
             expansion = target.total(expansion)
@@ -300,6 +300,6 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     acceleration[i, 2] = wide(az) * wide(box[ACCELERATION])
                 if potential:
                     acceleration[i, 3] = wide(phi) * wide(box[POTENTIAL])
-            gpu.sync_warp()
+            compute.sync_warp()
 
     return walk

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 
 FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""
@@ -125,4 +125,4 @@ def _build(keys, leaf, dimensions, table, levels, ends):
     return end, depth
 
 
-build = disk_cached(_build)
+build = compute.kernel("cpu")(_build)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.box import Box
 from nbody.forces.tree.sort import sort
@@ -82,7 +82,7 @@ def _make_keys(position, low, side, keys, order):
             keys[i] = _spread3(x) << np.uint64(2) | _spread3(y) << np.uint64(1) | _spread3(z)
 
 
-make_keys = disk_cached(_make_keys, parallel=True)
+make_keys = compute.kernel("cpu", parallel=True)(_make_keys)
 
 
 def gathered(position: np.ndarray, mass: np.ndarray, order: np.ndarray, unit: float, mass_unit: float) -> np.ndarray:
@@ -111,7 +111,7 @@ def _cut(x):
     return most if x > most else -most if x < -most else x
 
 
-gather = disk_cached(_gather, parallel=True)
+gather = compute.kernel("cpu", parallel=True)(_gather)
 
 
 def picked(values: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -126,4 +126,4 @@ def _pick(values, order, found):
         found[i] = values[order[i]]
 
 
-pick = disk_cached(_pick, parallel=True)
+pick = compute.kernel("cpu", parallel=True)(_pick)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 
 DIGIT = 11
 """Bits per pass of the sort: 2048 counters fit the first-level cache."""
@@ -62,7 +62,7 @@ def _radix_pass(keys, order, to_keys, to_order, shift, counts):
             to_order[place] = order[i]
 
 
-radix_pass = disk_cached(_radix_pass, parallel=True)
+radix_pass = compute.kernel("cpu", parallel=True)(_radix_pass)
 
 
 @njit(error_model="numpy")
@@ -118,4 +118,4 @@ def _sort_runs(keys, order, spare_keys, spare, shift, chunks):
             i = last
 
 
-sort_runs = disk_cached(_sort_runs, parallel=True)
+sort_runs = compute.kernel("cpu", parallel=True)(_sort_runs)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.formulas import m2m_text, norms_text, p2m_text
@@ -89,7 +89,7 @@ def upward_for(variant: str) -> Callable:
                     if leaves or cells.children[cell]:
                         describe(variant, cell, cells, bodies, scale, fields)
 
-    return disk_cached(upward, parallel=True, fastmath=FAST)
+    return compute.kernel("cpu", parallel=True, fastmath=FAST)(upward)
 
 
 def _describe(variant: Variant) -> Callable:

@@ -14,7 +14,7 @@ from numba import get_num_threads, prange, set_num_threads, typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.forces.tree.walk_memory import TreeView
 
 SHORT = 1 << 15
@@ -89,4 +89,4 @@ def _start(
     return failed == 0
 
 
-start = disk_cached(_start, parallel=True)
+start = compute.kernel("cpu", parallel=True)(_start)

@@ -15,8 +15,7 @@ import numpy as np
 from numba import njit, prange
 from numba.extending import overload
 
-from nbody import law
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute, law
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.blocks import formulas
 from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, pair_weights, predictor, step_length
@@ -195,7 +194,7 @@ def start_for(law_name: str) -> Callable:
             for k in range(9):
                 sums[i, k] *= G
 
-    return disk_cached(start, parallel=True)
+    return compute.kernel("cpu", parallel=True)(start)
 
 
 @cache
@@ -208,7 +207,7 @@ def forces_for(law_name: str) -> Callable:
         sum_forces(variant, i, p, m, length2, sums)
         sums *= G
 
-    return disk_cached(forces)
+    return compute.kernel("cpu")(forces)
 
 
 @cache
@@ -220,7 +219,7 @@ def kepler_motion() -> Callable:
         for k in range(mu.size):
             kepler_step(k, x, v, mu[k], h[k])
 
-    return disk_cached(move)
+    return compute.kernel("cpu")(move)
 
 
 @cache
@@ -230,7 +229,7 @@ def perturbation_now() -> Callable:
     def strongest(i, p, m):
         return perturbation(i, p, m)
 
-    return disk_cached(strongest)
+    return compute.kernel("cpu")(strongest)
 
 
 class BlockArrays(NamedTuple):
@@ -328,7 +327,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
                 return blocks, now, single, failed, exceeded, 0
         return blocks, now, single, -1, exceeded, 0
 
-    return disk_cached(advance, parallel=True)
+    return compute.kernel("cpu", parallel=True)(advance)
 
 
 @cache
@@ -339,4 +338,4 @@ def prediction_for(order: int) -> Callable:
     def prediction(rows, p, last, now, tick):
         predict_all(variant, rows, p, last, now, tick)
 
-    return disk_cached(prediction)
+    return compute.kernel("cpu")(prediction)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import cuda
 from nbody.errors import DeviceError
 from nbody.forces.engine import devices_of
-from nbody.gpu import cuda
 from nbody.integrators.blocks.formulas import TICKS
 from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
@@ -52,7 +52,7 @@ MOST_GRAPHS = 16
 def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]:
     """The devices of an engine that make the steps, and a line if that is only the first of several."""
     devices = devices_of(engine)
-    if len(devices) == 1 or (parts > 1 and gpu.connect(devices)):
+    if len(devices) == 1 or (parts > 1 and compute.connect(devices)):
         return devices, ""
     line = f"gpus: one of {len(devices)} GPUs made the steps; "
     if parts > 1:

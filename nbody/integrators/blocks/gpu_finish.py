@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import SIMULATED, cuda
+from nbody import compute
+from nbody.compute import SIMULATED, cuda
 from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, step_length
 from nbody.integrators.blocks.gpu_layout import (
     ETA,
@@ -27,17 +27,17 @@ from nbody.integrators.blocks.gpu_totals import totals
 from nbody.integrators.blocks.memory import rows_per_body
 
 
-@gpu.device_function
+@compute.device_function
 def sum_of_three(value):
     """The sum of the values of the lanes 0, 1 and 2."""
-    return gpu.shuffle(value, 0) + (gpu.shuffle(value, 1) + gpu.shuffle(value, 2))
+    return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
 
 
 @exact
 def largest(value, lane):
     """The largest of the values of a warp's lanes."""
     for bit in (1, 2, 4, 8, 16):
-        value = max(value, gpu.shuffle(value, lane ^ bit))
+        value = max(value, compute.shuffle(value, lane ^ bit))
     return value
 
 
@@ -65,7 +65,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 quickest = max(quickest, v2 * per_r2)
         return largest(strongest, lane), largest(quickest, lane)
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, partition):
         """Correct the listed bodies, a component per lane, and choose their next steps."""
         found = cuda.local.array(parts, double)
@@ -83,7 +83,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
             value = G * of_all(sums, n, i, partition, chunks, lane, found)
-            a1, j1, s1 = gpu.shuffle(value, k), gpu.shuffle(value, 3 + k), gpu.shuffle(value, 6 + k)
+            a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
             )

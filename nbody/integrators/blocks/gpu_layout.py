@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.gpu import SIMULATED, cuda
+from nbody.compute import SIMULATED, cuda
 
 THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.integrators.blocks.formulas import predictor
 from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     present: Any
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def begin(last, step, wanted, clock, scale):
     """Begin a stretch: all bodies are at time 0, and get steps of whole ticks."""
     i = cuda.grid(1)
@@ -47,7 +47,7 @@ def begin(last, step, wanted, clock, scale):
         cuda.atomic.min(clock, 0, step[i])
 
 
-@gpu.kernel
+@compute.kernel("gpu")
 def resolve(body, velocity, first, second, relative, fraction):
     """Replace the centres of mass of pairs by both bodies; ``relative`` (6, n): separations and velocities."""
     n = cuda.grid(1)
@@ -67,7 +67,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     predict_one = predictor(order, exact)
     rows_each = rows_per_body(mixed)
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def predict(rows, mass, p, last, step, listed, clock, scale, slot):
         """Predict all bodies to the next time, unless the run is to pause; list those whose steps end there."""
         ends = cuda.shared.array(THREADS, np.int64)
@@ -105,7 +105,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
         if t == 0 and ends[0] < FAR:
             cuda.atomic.min(clock, (slot + 1) % 3, ends[0])
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def present(rows, body, velocity, last, now, tick):
         """All bodies at one time, in the layout of a :class:`~nbody.state.device.DeviceState`."""
         j = cuda.grid(1)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
+from nbody.compute.unroll import unrolled
 from nbody.integrators.blocks.formulas import pair_weights
 from nbody.integrators.blocks.gpu_layout import (
     BLOCKS_DONE,
@@ -20,7 +21,6 @@ from nbody.integrators.blocks.gpu_layout import (
 )  # fmt: skip
 from nbody.integrators.blocks.memory import rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
-from nbody.unroll import unrolled
 
 
 def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
@@ -28,21 +28,21 @@ def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
     the ``sums`` (bodies, 9) of a lane's bodies ``own``; body ``itself`` exerts no force on them, nor do those from
     ``beyond`` on."""
     real, rows, bodies = real_of(mixed), rows_per_body(mixed), tiling(mixed).bodies
-    law, slopes = (make(law_name, 3, gpu.rsqrt, gpu.device_function) for make in (pair_law, pair_slopes))
+    law, slopes = (make(law_name, 3, compute.rsqrt, compute.device_function) for make in (pair_law, pair_slopes))
     softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
     snap = order == 6
-    weights = pair_weights(order, law, gpu.device_function, slopes, real)
-    zero, one, fma = real(0), real(1), gpu.multiply_add
+    weights = pair_weights(order, law, compute.device_function, slopes, real)
+    zero, one, fma = real(0), real(1), compute.multiply_add
 
-    @gpu.device_function
+    @compute.device_function
     def interact(s, begin, tile, own, itself, beyond, sums, length2):
         q = np.int32(begin + s)
         row = np.int32(q * rows)
-        xj, yj, zj, mj = gpu.row(tile, row)
+        xj, yj, zj, mj = compute.row(tile, row)
         if mixed:
-            xlj, ylj, zlj, _ = gpu.row(tile, np.int32(row + 1))
-        vxj, vyj, vzj, _ = gpu.row(tile, np.int32(row + rows - 2))
-        axj, ayj, azj, _ = gpu.row(tile, np.int32(row + rows - 1))
+            xlj, ylj, zlj, _ = compute.row(tile, np.int32(row + 1))
+        vxj, vyj, vzj, _ = compute.row(tile, np.int32(row + rows - 2))
+        axj, ayj, azj, _ = compute.row(tile, np.int32(row + rows - 1))
         for b in range(bodies):
             m, dx, dy, dz = mj, xj - own[b, 0], yj - own[b, 1], zj - own[b, 2]
             if mixed:
@@ -76,7 +76,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     interact = unrolled(_pair_sums(law_name, 6 if first else order, mixed), unroll)
     zero = real(0)
 
-    @gpu.device_function
+    @compute.device_function
     def tick(clock, slot):
         """Take the next time as reached, and clear the slots for those after it."""
         number, now, following = clock[3 + slot], clock[slot], (slot + 1) % 3
@@ -89,16 +89,16 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         clock[(slot + 2) % 3] = FAR
         clock[3 + (slot + 2) % 3] = 0
 
-    @gpu.device_function
+    @compute.device_function
     def fetch(p, j, count, held):
         """Read body j from the prediction; without mass beyond the last one."""
         row = min(j, count - 1) * rows
         for r in range(rows):
-            held[r, 0], held[r, 1], held[r, 2], held[r, 3] = gpu.row(p, row + r)
+            held[r, 0], held[r, 1], held[r, 2], held[r, 3] = compute.row(p, row + r)
         if j >= count:
             held[0, 3] = zero
 
-    @gpu.device_function
+    @compute.device_function
     def begin(p, listed, number, n, own, sums, b):
         """Read the listed body n as body b of the lane. Returns its index, or -1."""
         i = listed[n] if n < number else -1
@@ -110,7 +110,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
             sums[b, k] = zero
         return i
 
-    @gpu.kernel(**gpu.FAST)
+    @compute.kernel("gpu", **compute.FAST)
     def force(p, partial, listed, clock, scale, slot, partition):
         """The sums over each chunk of this device: partial[(n * 9 + k) * here + chunk] for the listed body n,
         if ``here`` of them are this device's."""
@@ -143,7 +143,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                     for r in range(rows):
                         for k in range(4):
                             tile[mine * rows + r, k] = held[r, k]
-                gpu.sync_warp()
+                compute.sync_warp()
                 q += 1
                 if q < end:  # the next body arrives during the sums over this tile
                     fetch(p, q * tile_size + mine, count, held)
@@ -152,7 +152,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                 beyond = np.int32(min(count - base, tile_size))
                 for s in range(0, per_warp, unroll):
                     interact(np.int32(first_of_warp + s), tile, own, itself, beyond, sums, length2)
-                gpu.sync_warp()
+                compute.sync_warp()
             for b in range(bodies):
                 for k in range(9):
                     rest[warp, k, lane] = sums[b, k]

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.integrators.blocks.gpu_layout import STRENGTH, WARPS, chunks_of, exact, tiling
 from nbody.integrators.blocks.memory import NODE
 
@@ -57,7 +57,9 @@ def totals(parts: int) -> Totals:
                 chunk += 3
         k = lane % 9
         for p in range(parts):
-            found[p] = gpu.shuffle(found[p], k) + (gpu.shuffle(found[p], k + 9) + gpu.shuffle(found[p], k + 18))
+            found[p] = compute.shuffle(found[p], k) + (
+                compute.shuffle(found[p], k + 9) + compute.shuffle(found[p], k + 18)
+            )
         merge(found, first, end)
 
     @exact
@@ -86,7 +88,7 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
     body i over the node with the number m in gathered[(i * nodes + m) * NODE + k]."""
     tile, group, of_parts = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_parts
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def gather(partial, gathered, listed, clock, slot, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
@@ -114,7 +116,7 @@ def store_kernel(mixed: bool, parts: int) -> Any:
     """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
     tile, group, of_all = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_all
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def store(rows, sums, listed, scale, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32

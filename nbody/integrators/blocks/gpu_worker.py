@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import cuda
+from nbody import compute
+from nbody.compute import cuda
 from nbody.integrators.blocks.gpu_finish import finish_kernel
 from nbody.integrators.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
 from nbody.integrators.blocks.gpu_predict import Prediction, prediction_kernels
@@ -69,7 +69,7 @@ class BlockWorker:
         kernels: BlockKernels,
         partition: SumPartition,
         stream: Any,
-        helper: gpu.Helper | None = None,
+        helper: compute.Helper | None = None,
     ) -> None:
         self.bodies, self.stream, self.helper, self._kernels = bodies, stream, helper, kernels
         self.count, self._tiling = len(bodies.mass), tiling(kernels.mixed)
@@ -78,7 +78,7 @@ class BlockWorker:
         self.clock, self.scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
         arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, partition
         self._blocks = min(
-            gpu.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
+            compute.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
             for kernel in (kernels.sums, kernels.first_sums)
         )
         capacity = self._blocks * (ROUNDS if kernels.parts > 1 else 1)

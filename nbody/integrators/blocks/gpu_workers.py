@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nbody import gpu
+from nbody import compute
+from nbody.compute import SIMULATED, Graph, cuda
 from nbody.errors import DeviceError
-from nbody.gpu import SIMULATED, Graph, cuda
 from nbody.integrators.blocks.gpu_layout import SumPartition
 from nbody.integrators.blocks.gpu_predict import Prediction
 from nbody.integrators.blocks.gpu_worker import BlockKernels, BlockWorker, Columns
@@ -44,11 +44,11 @@ class Workers:
         count, partitions = len(bodies.mass), divided(kernels.parts, len(devices))
         needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
         self.first = BlockWorker(bodies, kernels, partitions[0], stream)
-        self._all, self._helpers = [self.first], list[gpu.Helper]()
-        self._kernels, self._fork = kernels, gpu.Fork()
+        self._all, self._helpers = [self.first], list[compute.Helper]()
+        self._kernels, self._fork = kernels, compute.Fork()
         for device, partition in zip(devices[1:], partitions[1:], strict=True):
-            helper = gpu.Helper(device)
-            with helper.current(), gpu.out_of_memory(f"the copies of {count} particles", needed):
+            helper = compute.Helper(device)
+            with helper.current(), compute.out_of_memory(f"the copies of {count} particles", needed):
                 copies = _room_for(count)
                 self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper))
             self._helpers.append(helper)

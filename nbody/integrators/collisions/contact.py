@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators.collisions.orbit import NEVER, orbit_contact
 
 FINEST = 45
@@ -137,7 +137,7 @@ def any_contact_of_few() -> Callable:
     def touch(x0, v0, x1, v1, h, radius, attraction=None):
         return any_contact(x0, v0, x1, v1, h, radius, attraction)
 
-    return disk_cached(touch)
+    return compute.kernel("cpu")(touch)
 
 
 @cache
@@ -177,7 +177,7 @@ def pair_search() -> Callable:
                     count += 1
         return pairs[:count], times[:count]
 
-    return disk_cached(search)
+    return compute.kernel("cpu")(search)
 
 
 def contacts(
@@ -217,7 +217,7 @@ def later_contacts() -> Callable:
             if j != i and both > 0.0:
                 times[j] = contact_of(paths, i, j, both, begin, attraction, relative, part)
 
-    return disk_cached(later)
+    return compute.kernel("cpu")(later)
 
 
 def moment(path: np.ndarray, s: float, h: float) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators.kepler import kepler_step, time_at
 
 NEVER = 2.0
@@ -73,7 +73,7 @@ def _drift() -> Callable:
     def drift(x, v, mu, time):
         kepler_step(0, x, v, mu, time)
 
-    return disk_cached(drift)
+    return compute.kernel("cpu")(drift)
 
 
 def orbit_moment(relative: np.ndarray, mu: float, s: float) -> tuple[np.ndarray, np.ndarray]:

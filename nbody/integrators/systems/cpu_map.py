@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators.systems.chunks import divided
 from nbody.integrators.systems.ias15_kernel import closest_pair, copy, is_finite
 from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
@@ -142,4 +142,4 @@ def maps() -> Callable:
                 if more:
                     status[s] = ended
 
-    return disk_cached(move)
+    return compute.kernel("cpu")(move)

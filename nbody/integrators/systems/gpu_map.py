@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import gpu
-from nbody.gpu import SIMULATED, cuda
+from nbody import compute
+from nbody.compute import SIMULATED, cuda
 from nbody.integrators.kepler import kepler_functions
 from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
 from nbody.integrators.wisdom_holman import STAGE, corrector_kicks
@@ -61,12 +61,12 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
 
     @exact
     def roots(x):
-        u = gpu.rsqrt(x)
+        u = compute.rsqrt(x)
         return x * u, u
 
     @exact
     def inverse(x):
-        u = gpu.rsqrt(x)
+        u = compute.rsqrt(x)
         return u * u
 
     kepler_step = kepler_functions(exact, roots, inverse, SMALL, CONVERGED).step
@@ -79,7 +79,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         else:
             cuda.syncwarp()
 
-    @gpu.kernel(**bound)
+    @compute.kernel("gpu", **bound)
     def move(X, V, end_X, end_V, mass, moves, repeat, record, critical, status, made, closest):
         """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
         of a kick and of the drift after it. ``record`` 1: these are steps, which end where planets meet; 0: move all
@@ -115,7 +115,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
             flag[g] = 0
         weight[row] = own
         r2 = x * x + y * y + z * z
-        distance = r2 * gpu.rsqrt(r2)
+        distance = r2 * compute.rsqrt(r2)
         least, count = FAR * FAR, 0
         meet()
         for _ in range(repeat):
@@ -139,7 +139,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
                     nearest = r2
-                    u = gpu.rsqrt(r2)
+                    u = compute.rsqrt(r2)
                     f = of_star * (u * u * u)
                     ax, ay, az = f * dx, f * dy, f * dz
                     met = False
@@ -148,7 +148,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         dx, dy, dz = two[0, j] - px, two[1, j] - py, two[2, j] - pz
                         r2 = dx * dx + dy * dy + dz * dz
                         nearest = min(nearest, r2)
-                        u = gpu.rsqrt(r2)
+                        u = compute.rsqrt(r2)
                         f = u * u * u
                         other, both = weight[j], distance + two[3, j]
                         met = met or (own + other) * f * (both * both * both) > limit
@@ -168,7 +168,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                             cx += three[0, base + j]
                             cy += three[1, base + j]
                             cz += three[2, base + j]
-                    u = gpu.rsqrt(x * x + y * y + z * z)
+                    u = compute.rsqrt(x * x + y * y + z * z)
                     f = of_inner * (u * u * u)
                     wx += h * (ax + cx * per_before + f * x)
                     wy += h * (ay + cy * per_before + f * y)
@@ -205,7 +205,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 if flag[g] != DONE:
                     status[s] = flag[g]
 
-    @gpu.kernel
+    @compute.kernel("gpu")
     def present(X, V, mass, order, body, velocity):
         """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates."""
         s = cuda.grid(1)

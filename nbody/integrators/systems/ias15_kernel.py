@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nbody.forces.direct.cpu_cache import disk_cached
+from nbody import compute
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH
 from nbody.integrators.pair_forces import variant_of
 from nbody.integrators.radau import steps_for
@@ -102,4 +102,4 @@ def steps_of_all(law_name: str) -> Callable:
                     (until, made[s] + steps), (longest, eta), made[s], closest[s],
                 )  # fmt: skip
 
-    return disk_cached(advance)
+    return compute.kernel("cpu")(advance)

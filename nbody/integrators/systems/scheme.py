@@ -8,10 +8,10 @@ from nbody.integrators.few_bodies import OwnForces, float64_alone
 from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.scenario.fields import Group
 from nbody.state import bytes_of
-from nbody.trajectory.systems import STATUS
+from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
 
 DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
-"""What ends a system; the names are :data:`nbody.trajectory.systems.STATUS`. A system that has ended stands still."""
+"""What ends a system; the names are :data:`nbody.trajectory.layout.SYSTEM_STATUS`. A system that has ended stands still."""
 
 
 def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.gpu.traced import BARRIER, Access, Trace, trace
+from nbody.compute.traced import BARRIER, Access, Trace, trace
 from nbody.linalg import LADDER
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.rung import ProductLaunch, ProductShape

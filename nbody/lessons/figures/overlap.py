@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.gpu.traced import BARRIER, Access, trace
+from nbody.compute.traced import BARRIER, Access, trace
 from nbody.lessons.figures.accesses import traced
 from nbody.lessons.figures.style import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET, cells, panels
 from nbody.linalg.k17_champion import ProductTiling, tiled_launch

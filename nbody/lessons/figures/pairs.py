@@ -6,11 +6,11 @@ from unittest.mock import patch
 
 import numpy as np
 
+from nbody.compute.traced import BARRIER, SHUFFLE, Access, Trace, trace
 from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.gpu.traced import BARRIER, SHUFFLE, Access, Trace, trace
 from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, RED, SERIES, VIOLET, bare, coloured, image, panels
 
 COUNT, TILE = 128, 32

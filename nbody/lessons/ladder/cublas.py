@@ -26,7 +26,7 @@ class Cublas:
     def __init__(self) -> None:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
-        from nbody.gpu import cuda
+        from nbody.compute import cuda
 
         cuda.current_context()  # cuBLAS works in the process's primary context, which Numba has made current
         try:

@@ -91,9 +91,9 @@ def _model_lines(rung: Rung) -> list[str]:
 def _kernel_lines(thing: Rung | Elementwise, shape: ProductShape, dtypes: Sequence[str]) -> list[str]:
     """Registers, shared memory and occupancy of the kernel for a product, in each precision, on this card, or the reason
     why they are not known."""
-    from nbody import gpu
+    from nbody import compute
 
-    if gpu.SIMULATED:
+    if compute.SIMULATED:
         return ["Kernels are simulated here (NUMBA_ENABLE_CUDASIM is set): what one takes of a card is not known."]
     card, version, limits = _card()
     lines = [f"Compiled for {card} (compute capability {version[0]}.{version[1]}):"]
@@ -110,22 +110,22 @@ def _kernel_lines(thing: Rung | Elementwise, shape: ProductShape, dtypes: Sequen
 
 def _card() -> tuple[str, tuple[int, int], Limits]:
     """This machine's card, its compute capability and limits; an H200 if there is none."""
-    from nbody import gpu
+    from nbody import compute
 
-    if not gpu.available():
+    if not compute.available():
         return "an H200, for there is no card here", (9, 0), HOPPER
-    facts = gpu.facts()
-    return facts.name, facts.compute_capability, Limits(*gpu.multiprocessor_limits())
+    facts = compute.facts()
+    return facts.name, facts.compute_capability, Limits(*compute.multiprocessor_limits())
 
 
 def _kernel_line(
     thing: Rung | Elementwise, shape: ProductShape, dtype: str, version: tuple[int, int], limits: Limits
 ) -> str:
-    from nbody import gpu
+    from nbody import compute
 
     launch = thing.launch(shape, np.dtype(dtype))
     assert isinstance(launch, ProductLaunch)
-    used = gpu.resources(gpu.ptx(launch.kernel, launch.signature(dtype), version), version)
+    used = compute.resources(compute.ptx(launch.kernel, launch.signature(dtype), version), version)
     fits = occupancy(launch.threads, used.registers, used.shared, limits)
     shared = max(0, used.shared - (RESERVED if version >= (8, 0) else 0))
     limit = (

@@ -54,7 +54,7 @@ class ProductProblem:
     @cached_property
     def on_device(self) -> list[Any]:
         """A, B and the result's array on the GPU; copied when a kernel first asks for them."""
-        from nbody.gpu import cuda
+        from nbody.compute import cuda
 
         return [cuda.to_device(matrix) for matrix in (self.a, self.b, self.nothing())]
 
@@ -74,14 +74,14 @@ class ProductProblem:
 
 def check_fits(size: int, precision: str, on_gpu: bool) -> None:
     """Raise InputError if matrices of a size do not fit the computer's memory, DeviceError if not the GPU's."""
-    from nbody import gpu
+    from nbody import compute
 
     matrix = size**2 * np.dtype(precision).itemsize
     # The host also holds a second C, and the float64 copies of some rows and of B.
     host = 4 * matrix + 8 * size**2 + 16 * CHECKED_ROWS * size
     places: list[tuple[type[NBodyError], str, int, int]] = [(InputError, "memory", host, machine.memory_available())]
     if on_gpu:
-        places.append((DeviceError, "GPU memory", 3 * matrix, gpu.facts().memory_free))
+        places.append((DeviceError, "GPU memory", 3 * matrix, compute.facts().memory_free))
     for kind, place, needed, free in places:
         if needed > free:
             raise kind(

@@ -136,9 +136,9 @@ def _measure_size(
 
 def _row(name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **facts: Any) -> Row:
     """The row of a product before it is measured."""
-    from nbody import gpu
+    from nbody import compute
 
-    device = "CPU" if on == "cpu" else gpu.facts().name
+    device = "CPU" if on == "cpu" else compute.facts().name
     facts |= {"title": title, "size": size, **problem.shape._asdict()}
     return Row(suite="matmul", name=name, device=device, precision=problem.dtype.name, facts=facts)
 
@@ -157,9 +157,9 @@ def checked_and_timed(
 
 def _with_time(row: Row, took: float, flops: float, moved: float) -> Row:
     """The row with its time and the rates of these operations and bytes; relative to the peak of the card's float pipes."""
-    from nbody import gpu
+    from nbody import compute
 
-    peak = None if card.no_gpu() else gpu.facts().peak(row.precision)
+    peak = None if card.no_gpu() else compute.facts().peak(row.precision)
     return replace(row, seconds=took, gflops=flops / took / 1e9 or None).extended(
         percent_of_peak=ratio(flops / took, peak, 100), gbytes_per_s=moved / took / 1e9
     )
@@ -168,11 +168,11 @@ def _with_time(row: Row, took: float, flops: float, moved: float) -> Row:
 def as_called(champion: Row, problem: ProductProblem) -> Row:
     """The champion as a user calls it, :func:`nbody.linalg.matmul` on device arrays: Python's time per call counts, where it
     is longer than the kernel."""
-    from nbody import gpu
+    from nbody import compute
 
     a, b, c = problem.on_device
     calls = CALLS if problem.shape.m < LARGE else CALLS // 10
-    took = gpu.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
+    took = compute.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
     row = replace(champion, name="as-called").extended(title="matmul() as called")
     return _with_time(row, took, problem.shape.flops, problem.bytes)
 

@@ -14,7 +14,7 @@ come near the float peak, or exceed it, with far fewer operations.
 from dataclasses import dataclass
 
 from nbody.bench.row import FLOPS, Row
-from nbody.gpu import Facts
+from nbody.compute import Facts
 from nbody.lessons.roofline.slots import InstructionCounts
 
 ISSUED = 4 * 32

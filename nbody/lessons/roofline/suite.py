@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from nbody import gpu
+from nbody import compute
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
@@ -48,7 +48,7 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
     row = checked("roofline", competitor, judge, notify)
     if row.error is not None and not row.wrong:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
-        with gpu.launches() as seen:
+        with compute.launches() as seen:
             competitor.evaluate()
         timing = Timing.of(device_times(competitor.evaluate, _repeats(competitor.expected(judge.count))))
         competitor.learn(judge.count, timing.best)
@@ -63,17 +63,17 @@ def _repeats(expected: float) -> int:
     return max(1, min(wanted, int(LONGEST / expected)))
 
 
-def _explained(row: Row, interactions_a_root: int, seen: Sequence[gpu.Launch]) -> Row:
+def _explained(row: Row, interactions_a_root: int, seen: Sequence[compute.Launch]) -> Row:
     """The row with its kernel and its bounds. The kernel that computes the pairs is that of the largest launch whose loop
     has reciprocal square roots."""
-    loops = {each: loop for each in seen if (loop := pairs_loop(each.kernel, gpu.machine_code))}
+    loops = {each: loop for each in seen if (loop := pairs_loop(each.kernel, compute.machine_code))}
     if not loops:
-        return bounded(row, gpu.facts(), None).noted(
+        return bounded(row, compute.facts(), None).noted(
             "no loop with reciprocal square roots was found in its machine code"
         )
     launch = max(loops, key=lambda each: each.blocks * each.threads)
     row = row.extended(interactions_a_root=interactions_a_root, launches=len(seen), **facts_of(launch))
-    return bounded(row, gpu.facts(), InteractionCost.of(loops[launch], interactions_a_root))
+    return bounded(row, compute.facts(), InteractionCost.of(loops[launch], interactions_a_root))
 
 
 @cache
@@ -82,10 +82,10 @@ def pairs_loop(kernel: Any, machine_code: Any) -> slots.InstructionCounts | None
     return slots.hottest_loop(slots.disassembled(machine_code(kernel)) or "")
 
 
-def facts_of(launch: gpu.Launch) -> dict[str, Any]:
+def facts_of(launch: compute.Launch) -> dict[str, Any]:
     """The facts of a launch, by their names in the report. Asks the current device."""
     used, resident = launch.resources(), launch.resident()
-    warps = resident / gpu.facts().multiprocessors * -(-launch.threads // 32)
+    warps = resident / compute.facts().multiprocessors * -(-launch.threads // 32)
     return {
         "kernel": launch.kernel.py_func.__name__,
         "registers": used.registers,
@@ -94,5 +94,5 @@ def facts_of(launch: gpu.Launch) -> dict[str, Any]:
         "threads_a_block": launch.threads,
         "blocks": launch.blocks,
         "waves": launch.blocks / resident,
-        "occupancy": warps / (gpu.threads_per_multiprocessor() / 32),
+        "occupancy": warps / (compute.threads_per_multiprocessor() / 32),
     }

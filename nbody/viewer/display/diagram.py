@@ -1,12 +1,14 @@
-"""The small panel: energy error, virial ratio and Lagrangian radii against time, drawn by matplotlib into an array."""
+"""The small panel: energy error, virial ratio and Lagrangian radii against time, drawn by matplotlib into an array, on a
+thread, so that the window goes on."""
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
 
 from nbody.viewer.display.text import BACKGROUND, BRIGHT, DIM, blank
-from nbody.viewer.sources.series import Curve, Series
+from nbody.viewer.sources.source import Curve, Series, Source
 
 Array = np.ndarray
 
@@ -18,6 +20,9 @@ ROW_HEIGHT = 75
 
 SIZE = 10.0
 """Text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels."""
+
+REFRESH = 0.5
+"""Seconds between looks for new points."""
 
 LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
 COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
@@ -176,3 +181,40 @@ def _label(value: float, _) -> str:
 
 def _hex(colour: tuple[int, ...]) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour[:3])
+
+
+class Diagrams:
+    """The diagrams of a source.
+
+    Attributes:
+        drawn: the latest drawing; None before the first.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.drawn: Diagram | None = None
+        self._series: Series | None = None
+        self._age = REFRESH
+        self._begun: tuple = ()  # what the present drawing shows
+        self._future: Future[Diagram] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    def tick(self, seconds: float, size: tuple[int, int], scale: float) -> bool:
+        """Call this while the diagrams are shown. Returns True if there is a new drawing."""
+        self._age += seconds
+        if self._age >= REFRESH:
+            self._age, self._series = 0.0, self._source.series()
+        if finished := self._future is not None and self._future.done():
+            self.drawn, self._future = self._future.result(), None
+        if self._series is not None and self._future is None:
+            wanted = (len(self._series.times), self._series.complete, size, scale)
+            if wanted != self._begun:
+                self._begun = wanted
+                self._thread = self._thread or ThreadPoolExecutor(1, "diagrams")
+                self._future = self._thread.submit(draw_diagram, self._series, size, scale)
+        return finished
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)

@@ -1,10 +1,10 @@
 """Movies: pictures of a run, one after the other, in a file.
 
 ===================  ==========================================================================================
- :mod:`.moments`      which moments of the run the pictures show
- :mod:`.cameras`      how the camera moves: at rest, turning, following, along a path from a file
+ :mod:`.film`         which moments of the run the pictures show; the file: its format, its encoder's thread, its name
  :mod:`.make`         draws the pictures and reads them from the graphics card
- :mod:`.writing`      the file: its encoder's thread, its name
- :mod:`.formats`      the file formats, a registry of :mod:`.encoders`
+ :mod:`.encoders`     one class per file format
 ===================  ==========================================================================================
+
+(:mod:`nbody.viewer.picture.camera_file` moves the camera.)
 """

@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from nbody import machine
 from nbody.errors import DeviceError, InputError, RunFailed
-from nbody.viewer.movie.formats import Film
+from nbody.viewer.movie.film import Film
 
 QUALITY, PRESET = 18, "superfast"
 """x264's constant rate factor (18 looks like the original; smaller is better) and effort. The next step, veryfast, takes
@@ -147,9 +146,3 @@ class PNG(Encoder):
     @staticmethod
     def write(film: Film, pictures: Iterator[np.ndarray]) -> None:
         Image.fromarray(next(pictures)).save(film.path, format="PNG", compress_level=1)
-
-
-def numbered(film: Film, number: int) -> Path:
-    """The name of picture ``number``. All have the same number of digits, four or more."""
-    digits = max(4, len(str(film.pictures - 1)))
-    return film.path.with_name(f"{film.path.stem}.{number:0{digits}d}.png")

@@ -14,7 +14,7 @@ from vispy import gloo
 from vispy.gloo import gl
 from vispy.gloo.gl import gl2
 
-from nbody.viewer.movie.writing import Writer
+from nbody.viewer.movie.film import Writer
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.shaders import cover, rectangle
 from nbody.viewer.picture.studio import Studio

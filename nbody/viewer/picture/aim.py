@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody.diagnostics.centre import centre_of_mass
-from nbody.diagnostics.core import density_centre
+from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.recording import FAR
+from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
 from nbody.viewer.sources.source import Source
 
 Array = np.ndarray

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.viewer.picture import palette
-from nbody.viewer.picture.choices import COLOURS, MAPS
-from nbody.viewer.picture.colours.quantity import CATEGORIES, LOGARITHMIC, ColourQuantity, ShownBodies, ends
+from nbody.viewer.picture import styles
+from nbody.viewer.picture.look import COLOURS, MAPS
+from nbody.viewer.picture.quantities import CATEGORIES, LOGARITHMIC, Around, ColourQuantity, ends
 from nbody.viewer.sources.frames import ShownFrame
 from nbody.viewer.sources.source import Source
 
@@ -42,21 +42,14 @@ class Legend:
 
     def colours(self, steps: int) -> Array:
         """Linear RGB along the scale, (steps, 3), or one per name."""
-        return palette.categories(len(self.names)) if self.names else MAPS.load(self.map)(steps)
+        return styles.categories(len(self.names)) if self.names else MAPS.load(self.map)(steps)
 
 
 class Coloring:
-    """Values of one quantity for the bodies of a source.
+    """Values of one quantity for the bodies of a source; ``ends`` are those of the scale in the picture's units.
 
-    Args:
-        patient: wait for values that take long, for a picture that must be exact. Otherwise they are computed in a thread,
-            and the latest known values are used meanwhile.
-
-    Attributes:
-        ends: (low, high) of the scale in the picture's units.
-
-    Raises:
-        InputError: the quantity can't be shown for this source.
+    If ``patient``, values that take long are waited for, for a picture that must be exact. Otherwise they are computed in a
+    thread, and the latest known values are used meanwhile. Raises InputError if the quantity can't be shown for this source.
     """
 
     def __init__(self, source: Source, color: str, map_name: str, patient: bool) -> None:
@@ -117,9 +110,9 @@ class Coloring:
         if key in self._known or key in self._coming:
             pass
         elif self._thread is None:
-            self._remember(key, self._compute(self._bodies(frame)))
+            self._remember(key, self._compute(*self._read(frame)))
         elif len(self._coming) < MOST_WAITING:
-            self._coming[key] = self._thread.submit(self._compute, self._bodies(frame))
+            self._coming[key] = self._thread.submit(self._compute, *self._read(frame))
         if key not in self._known:
             key = min(self._known, key=lambda number: abs(number - key), default=-1)
         return key, self._known.get(key)
@@ -153,18 +146,19 @@ class Coloring:
             return 0.0, 0.0  # of a live simulation: until there are values
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
         pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
-        found = [self._compute(self._bodies(past)) for past in pasts if past is not None]
+        found = [self._compute(*self._read(past)) for past in pasts if past is not None]
         return self._ends_of(np.concatenate(found) if found else np.zeros(0))
 
     def _ends_of(self, values: Array) -> tuple[float, float]:
         return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
-    def _bodies(self, frame: ShownFrame) -> ShownBodies:
-        return ShownBodies(self.source, frame, self.quantity.neighbours)
+    def _read(self, frame: ShownFrame) -> tuple[ShownFrame, Around]:
+        """What values are computed from, in host memory."""
+        return frame.on_host(), self.quantity.around(self.source, frame)
 
-    def _compute(self, bodies: ShownBodies) -> Array:
+    def _compute(self, frame: ShownFrame, around: Around) -> Array:
         assert self.quantity.compute is not None
-        return np.ascontiguousarray(self.quantity.compute(bodies), np.float32)
+        return np.ascontiguousarray(self.quantity.compute(self.source, frame, around), np.float32)
 
     def _collect(self) -> None:
         for number in [number for number, coming in self._coming.items() if coming.done()]:

@@ -1,12 +1,63 @@
-"""What a user can choose about the picture: one value, made from options, changed by keys, followed by the drawing."""
+"""What a user can choose about the picture: one value, made from options, changed by keys, followed by the drawing.
+
+Listing the names imports nothing of what they stand for (:mod:`.quantities`, :mod:`.styles`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from nbody.errors import InputError
-from nbody.registry import Registry
-from nbody.viewer.picture.choices import BACKGROUNDS, COLOURS, MAPS, SIZES
+from nbody.registry import Entry, Registry
+
+_QUANTITIES, _STYLES = "nbody.viewer.picture.quantities", "nbody.viewer.picture.styles"
+
+COLOURS = Registry(
+    "color",
+    {
+        "speed": Entry(f"{_QUANTITIES}:SPEED", "the speed of each body"),
+        "relative-speed": Entry(f"{_QUANTITIES}:RELATIVE_SPEED", "its speed relative to the centre of mass"),
+        "acceleration": Entry(f"{_QUANTITIES}:ACCELERATION", "its acceleration, from the velocities of its frames"),
+        "density": Entry(f"{_QUANTITIES}:DENSITY", "the mass density around it"),
+        "potential": Entry(f"{_QUANTITIES}:POTENTIAL", "the depth of the potential well (up to 4096 bodies)"),
+        "species": Entry(f"{_QUANTITIES}:SPECIES", "its species, each with a colour and a name"),
+        "id": Entry(f"{_QUANTITIES}:ID", "its id: bodies that started together keep one colour"),
+        "mass": Entry(f"{_QUANTITIES}:MASS", "its mass"),
+        "energy-error": Entry(f"{_QUANTITIES}:ENERGY_ERROR", "the relative energy error of the whole frame"),
+    },
+)
+"""The quantities that colours show."""
+
+MAPS = Registry(
+    "map",
+    {
+        "ember": Entry(f"{_STYLES}:ember", "amber, rose, violet, blue, all of one lightness"),
+        "reef": Entry(f"{_STYLES}:reef", "green, cyan, blue, magenta, all of one lightness"),
+        "viridis": Entry(f"{_STYLES}:viridis", "matplotlib's viridis: from violet over green to yellow"),
+        "cividis": Entry(f"{_STYLES}:cividis", "matplotlib's cividis: the same to colour-blind and other eyes"),
+        "inferno": Entry(f"{_STYLES}:inferno", "matplotlib's inferno: from violet over red to yellow"),
+        "plasma": Entry(f"{_STYLES}:plasma", "matplotlib's plasma: from blue over magenta to yellow"),
+    },
+)
+"""The colour maps, all perceptually uniform."""
+
+BACKGROUNDS = Registry(
+    "background",
+    {
+        "dark": Entry(f"{_STYLES}:DARK", "a night sky"),
+        "light": Entry(f"{_STYLES}:LIGHT", "a pale page on a screen"),
+        "print": Entry(f"{_STYLES}:PRINT", "white paper"),
+    },
+)
+
+SIZES = Registry(
+    "sizes",
+    {
+        "auto": Entry(f"{_STYLES}:automatic", "by mass up to 64 bodies, else equal"),
+        "equal": Entry(f"{_STYLES}:equal", "the same disc and the same light for each body"),
+        "mass": Entry(f"{_STYLES}:by_mass", "heavier bodies have larger discs (the radius grows with the cube root)"),
+        "flux": Entry(f"{_STYLES}:by_flux", "light in proportion to the mass"),
+    },
+)
 
 FEW = 64
 """Up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise."""

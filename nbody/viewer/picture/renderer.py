@@ -6,18 +6,16 @@ from vispy import gloo
 from vispy.gloo import gl
 
 from nbody.errors import InputError
-from nbody.viewer.display import hud
 from nbody.viewer.display.body import RING_SHADES, faded_ring
-from nbody.viewer.display.legend import bar_panel, legend_panel, text_panel
+from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
 from nbody.viewer.display.text import MARGIN, text_scale
-from nbody.viewer.picture.background import Background
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.choices import BACKGROUNDS, SIZES
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.marks import Arrows, Axes, bar_length
-from nbody.viewer.picture.overlay import Overlay
+from nbody.viewer.picture.lines import Arrows, Axes, bar_length
+from nbody.viewer.picture.look import BACKGROUNDS, SIZES, Look
+from nbody.viewer.picture.shaders import Overlay
 from nbody.viewer.picture.sprites import Sprites, float_targets_work
+from nbody.viewer.picture.styles import Background
 from nbody.viewer.picture.tonemap import Glow, ToneMap, metered
 from nbody.viewer.picture.trails import Trails, check_trails
 from nbody.viewer.sources.frames import ShownMoment
@@ -80,7 +78,7 @@ class PictureRenderer:
         self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, patient)
-        self._drawn, self._at = look, 0.0
+        self._drawn = look
         self._meter()
 
     def _meter(self) -> None:
@@ -99,8 +97,6 @@ class PictureRenderer:
     def load(self, at: float) -> None:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
         self.moment: ShownMoment = self.source.moment(at)
-        first, second = self.moment.first, self.moment.second or self.moment.first
-        self._at = first.number + self.moment.fraction * (second.number - first.number)
         self._follow_look()
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
@@ -166,7 +162,7 @@ class PictureRenderer:
 
     def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
         """Mark the latest collisions with rings that fade."""
-        places, ages = self.source.flashes(self._at)
+        places, ages = self.source.flashes(self.moment.number)
         for (x, y), age in zip(camera.project(places, size) if len(places) else (), ages, strict=True):
             image = faded_ring(text, round((1 - age) * RING_SHADES))
             if 0 <= x < size[0] and 0 <= y < size[1]:
@@ -181,7 +177,7 @@ class PictureRenderer:
         scale = text_scale(size, pixel_scale)
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
         brief = size[1] < BRIEF_BELOW * pixel_scale
-        caption = hud.caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
+        caption = caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
         if brief:

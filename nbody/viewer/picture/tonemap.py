@@ -3,8 +3,7 @@
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.picture.choices import BACKGROUNDS
-from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.look import BACKGROUNDS, Look
 from nbody.viewer.picture.shaders import cover, rectangle
 
 Size = tuple[int, int]

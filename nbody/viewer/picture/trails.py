@@ -5,8 +5,9 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.coloring import Coloring
+from nbody.viewer.picture.lines import Ribbons
 from nbody.viewer.picture.look import FEW, Look
-from nbody.viewer.picture.ribbons import Ribbons
+from nbody.viewer.picture.quantities import FAR
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment, interpolated
 from nbody.viewer.sources.source import Source
 
@@ -24,9 +25,6 @@ FINEST = 12
 
 BYTES = 2**26
 """The most bytes of earlier frames that are read at once."""
-
-FAR = 1e14
-"""Bodies beyond have no finite position."""
 
 BRIGHTNESS, WIDTH = 0.12, 1.6
 """The light of a fresh trail in units of white, and its width in pixels at scale 1."""
@@ -64,7 +62,7 @@ class Trails:
         rows, first, second = rows_with_trails(self._source, look), moment.first, moment.second or moment.first
         if not np.array_equal(rows, self._rows):
             self._rows, self._known, self._loaded = rows, {}, ()
-        self._now, self._memory = moment.fraction * (second.number - first.number), float(look.trail_frames)
+        self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
         wanted = (first.number, second.number, look.trail_frames, coloring, valued)
         if wanted == self._loaded or not len(rows) or first.position is None:

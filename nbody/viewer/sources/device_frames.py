@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbody.compute import cuda, kernel, mark, out_of_memory
+from nbody.compute.opengl_buffers import SharedBuffers
 from nbody.errors import DeviceError, printable, shortened
-from nbody.gpu import cuda, kernel, mark, out_of_memory
-from nbody.gpu.opengl_buffers import SharedBuffers
 from nbody.state.device import DeviceState
 from nbody.viewer.sources.frames import ShownFrame
 
@@ -33,7 +33,7 @@ UNTRIED = "not yet tried"
 """Whether there is interop is found out when the first slot is drawn."""
 
 
-@kernel
+@kernel("gpu")
 def pack(body, velocity, rows, length, speed, positions, velocities):
     """Copy position and velocity of the bodies ``rows`` (all if it is empty), times ``length`` and ``speed``.
 
@@ -65,13 +65,8 @@ class Slot:
 class DeviceFrames:
     """The slots of a window, filled on the simulation's thread and drawn on the window's.
 
-    Args:
-        rows: (shown,) the bodies that are shown; empty for all.
-        shown: their number.
-        units: the picture's units of length and speed.
-
-    Raises:
-        DeviceError: too little GPU memory.
+    ``rows`` are the ``shown`` bodies that are drawn, empty for all; ``units`` the picture's units of length and speed.
+    Raises DeviceError if there is too little GPU memory.
     """
 
     def __init__(self, rows: Array, shown: int, units: tuple[float, float]) -> None:
@@ -88,7 +83,7 @@ class DeviceFrames:
 
     # --- On the simulation's thread ---
 
-    def frame(self, state: DeviceState, time: float) -> "DeviceFrame":
+    def frame(self, state: DeviceState, time: float, energy_error: float) -> "DeviceFrame":
         """The present state as a frame of ``time`` (in the picture's unit). Waits until it is packed."""
         slot, stream = self._free.get(), state.stream
         slot.read.wait(stream)
@@ -102,7 +97,7 @@ class DeviceFrames:
             pinned = slot.pinned
         slot.packed.record(stream)
         slot.packed.synchronize()
-        return DeviceFrame(slot, self, pinned, time, state.clock.step)
+        return DeviceFrame(slot, self, pinned, (time, state.clock.step, energy_error))
 
     def velocities(self, state: DeviceState, rows: Array) -> Array:
         """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
@@ -125,7 +120,7 @@ class DeviceFrames:
     # --- On the window's thread ---
 
     def copy(self, slot: Slot, buffers: "tuple[VertexBuffer, VertexBuffer]") -> bool:
-        """Copy a slot into vertex buffers  on the device. False if this failed; it is then not tried again."""
+        """Copy a slot into vertex buffers on the device. False if this failed; it is then not tried again."""
         if self.problem == UNTRIED:
             self._shared, self.problem = shared_buffers()
         if self._shared is None:
@@ -142,8 +137,8 @@ class DeviceFrames:
 class DeviceFrame(ShownFrame):
     """A frame in device memory. Its arrays are copied to the host when somebody asks for them."""
 
-    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: Array | None, time: float, step: int) -> None:
-        self.number, self.time, self.step = 0, time, step
+    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: Array | None, when: tuple[float, int, float]) -> None:
+        self.number, (self.time, self.step, self.energy_error) = 0, when
         self._slot, self._frames, self._pinned = slot, frames, pinned
 
     @cached_property
@@ -161,6 +156,9 @@ class DeviceFrame(ShownFrame):
         copy = (self._slot.positions, self._slot.velocities)[which].copy_to_host(stream=stream)
         stream.synchronize()
         return copy
+
+    def on_host(self) -> ShownFrame:
+        return ShownFrame(self.number, self.position, self.velocity, self.time, self.step, self.energy_error)
 
     def fill(self, position: "VertexBuffer", velocity: "VertexBuffer") -> None:
         if self._frames.copy(self._slot, (position, velocity)):
@@ -192,7 +190,7 @@ def shared_buffers() -> tuple[SharedBuffers | None, str]:
 
 
 def opengl_name(buffer: "VertexBuffer") -> int:
-    """The OpenGL name of a vertex buffer , which is created if need be."""
+    """The OpenGL name of a vertex buffer, which is created if need be."""
     from vispy.gloo.context import get_current_canvas
 
     context = get_current_canvas().context

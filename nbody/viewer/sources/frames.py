@@ -1,4 +1,4 @@
-"""The shown bodies at one frame, and at a moment between two: from the file, or the running simulation, to the screen."""
+"""The bodies on the way to the screen: which are shown, at one frame, and at a moment between two frames."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +20,59 @@ from the second on they do not."""
 
 LEAST = 1e-37
 
+FAR = 1e15
+"""Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
+
+
+class Selection:
+    """Which of ``total`` bodies are drawn: all, unless they are thinned out.
+
+    Attributes:
+        count: their number.
+        rows: their numbers (0 to N-1), increasing; or the slice of all.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.count = self._total = total
+        self.rows: slice | Array = slice(None)
+        self._always: list[int] = []
+
+    def thin_out(self, budget: int) -> None:
+        """Draw at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""
+        if self._total > budget:
+            begin = np.arange(budget + 1) * self._total // budget
+            chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
+            self.rows = rows = np.union1d(chosen, np.array(self._always, np.int64))
+            self.count = len(rows)
+
+    def always_draw(self, body: int) -> None:
+        """Draw ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
+        self._always.append(body)
+
+    def body(self, row: int) -> int:
+        """The body (0 to N-1) that is row ``row`` of the arrays of a frame."""
+        return row if isinstance(self.rows, slice) else int(self.rows[row])
+
+    def row(self, body: int) -> int | None:
+        """The inverse of :meth:`body`; None if the body is not drawn."""
+        if isinstance(self.rows, slice):
+            return body
+        row = int(np.searchsorted(self.rows, body))
+        return row if row < len(self.rows) and self.rows[row] == body else None
+
+    def of(self, values: Array) -> Array:
+        """The rows of ``values`` (N, ...) that are drawn."""
+        return values[self.rows]
+
+    @np.errstate(over="ignore")  # a body that far away is outside every picture
+    def vectors(self, values: Array, unit: float) -> Array:
+        """The rows of ``values`` (N, D) that are drawn, divided by ``unit``: (count, 3) float32; perhaps a view."""
+        if values.dtype == np.float32 and values.shape[1] == 3 and unit == 1.0:
+            return values[self.rows]
+        out = np.zeros((self.count, 3), np.float32)
+        out[:, : values.shape[1]] = values[self.rows] / unit
+        return out
+
 
 @dataclass(eq=False)
 class ShownFrame:
@@ -30,6 +83,7 @@ class ShownFrame:
         position, velocity: (shown, 3) float32; z is 0 in a plane.
         time: in the picture's unit of length per unit of speed.
         step: of the run.
+        energy_error: (E - E₀)/|E₀|; NaN if it is not known.
     """
 
     number: int
@@ -37,6 +91,11 @@ class ShownFrame:
     velocity: Array
     time: float = 0.0
     step: int = 0
+    energy_error: float = np.nan
+
+    def on_host(self) -> "ShownFrame":
+        """The frame in host memory, where it stays when device memory is reused."""
+        return self
 
     def fill(self, position: "VertexBuffer", velocity: "VertexBuffer") -> None:
         """Copy the frame into two vertex buffers of the current OpenGL context."""
@@ -65,6 +124,11 @@ class ShownMoment:
     def interval(self) -> float:
         """The time between the frames, in the picture's unit."""
         return 0.0 if self.second is None else self.second.time - self.first.time
+
+    @property
+    def number(self) -> float:
+        """The moment, counted in frames."""
+        return self.first.number + self.fraction * ((self.second or self.first).number - self.first.number)
 
     def positions(self, rows: slice | int | Array = slice(None)) -> Array:
         """The positions of ``rows`` in float64, interpolated as the shader does it: (rows, 3), or (3,) of one row."""

@@ -1,20 +1,25 @@
 """A simulation that is running, as a source of pictures."""
 
+import math
 import queue
+import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from nbody.diagnostics.energy import virial_ratio
+from nbody.diagnostics.structure import lagrangian_radii
+from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.units import Units
 from nbody.state import State
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
-from nbody.viewer.sources.series import LiveSeries, Series
-from nbody.viewer.sources.source import Caption, Catalogue, Source, unit_near
+from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 
 if TYPE_CHECKING:
     from nbody.state.device import DeviceState
@@ -27,6 +32,19 @@ FRAMED = 100_000
 
 SAMPLED = 4096
 """The number of bodies whose speeds determine the palette's ends."""
+
+INTERVAL = 0.25
+"""Seconds between points of the series."""
+
+RADII_SAMPLE = 4096
+"""The most bodies of which the radii are computed, 10 ms per point for the density centre (an AMD EPYC)."""
+
+OFTEN = 100_000
+"""Up to this number of shown bodies, points are added at all times; with more, only while somebody looks at them, because
+copying a picture from a GPU takes time."""
+
+MOST_POINTS = 4000
+"""With more, every second point is forgotten."""
 
 
 class Live(Source):
@@ -131,33 +149,28 @@ class Live(Source):
         shown = self.shown.vectors(position, self.length_unit), self.shown.vectors(velocity, self.speed_unit)
         # The state's arrays change with the next step.
         own, velocities = (rows.copy() if rows.base is not None else rows for rows in shown)
-        return ShownFrame(0, own, velocities, time * self.speed_unit / self.length_unit, step)
+        return ShownFrame(0, own, velocities, time * self.speed_unit / self.length_unit, step, self.run.energy_error)
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        device = self._frames_of(state) if state.frames.slots is None else None
+        slots, clock = state.frames.slots, state.clock  # where bodies are in a frame, if some have merged
+        device = self._frames_of(state) if slots is None else None
         if device is not None:
+            on_device = cast("DeviceState", state)
             frame: ShownFrame = device.frame(
-                cast("DeviceState", state), state.clock.time * self.speed_unit / self.length_unit
+                on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error
             )
         else:
-            position, velocity = (
-                state.values("position", "velocity", copy=False)
-                if state.frames.slots is None
-                else state.values("position", "velocity")
-            )
-            if state.frames.slots is not None:  # bodies have merged
-                position, velocity = position[state.frames.slots], velocity[state.frames.slots]
-            frame = self._on_host(position, velocity, state.clock.step, state.clock.time)
-        if (
-            state.clock.step >= 2 * self._scaled_at
-        ):  # the palette's ends follow, each time that the number of steps has doubled
-            self._scaled_at = max(1, state.clock.step)
+            position, velocity = state.values("position", "velocity", copy=slots is not None)
+            if slots is not None:
+                position, velocity = position[slots], velocity[slots]
+            frame = self._on_host(position, velocity, clock.step, clock.time)
+        if clock.step >= 2 * self._scaled_at:  # the palette's ends follow, each time that the steps have doubled
+            self._scaled_at = max(1, clock.step)
             if device is not None:
-                sample = device.velocities(cast("DeviceState", state), self._sampled) * self.speed_unit
+                self._samples.append(device.velocities(on_device, self._sampled) * self.speed_unit)
             else:
-                sample = velocity[self._sampled]
-            self._samples.append(sample)
+                self._samples.append(velocity[self._sampled])
             self.speeds = speed_scale(self._samples)
         with suppress(queue.Empty):
             self._newest.get_nowait().release()
@@ -171,3 +184,44 @@ class Live(Source):
             rows = np.empty(0, np.int64) if isinstance(self.shown.rows, slice) else self.shown.rows
             self._device = DeviceFrames(rows, self.shown.count, (self.length_unit, self.speed_unit))
         return self._device
+
+
+class LiveSeries:
+    """The series of a simulation that is running: points are added from the frames of ``source`` that are shown."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._points: list[tuple[float, float, float, Array]] = []
+        self._added_at = self._read_at = -math.inf
+
+    def add(self, moment: float, energy: float, error: float, frame: Callable[[], ShownFrame]) -> None:
+        """Add a point for time ``moment``, unless the last one has just been added. ``energy`` is the latest total energy
+        (NaN if not known), ``error`` its relative error, and ``frame`` gives the bodies."""
+        now = time.monotonic()
+        watched = self._source.shown.count <= OFTEN or now - self._read_at < 4 * INTERVAL
+        if self._points and moment < self._points[-1][0]:  # the run was restarted
+            self._points.clear()
+        elif now - self._added_at < INTERVAL or not watched or (self._points and moment == self._points[-1][0]):
+            return
+        self._added_at = now
+        self._points.append((moment, error, *self._measured(frame(), energy)))
+        if len(self._points) > MOST_POINTS:
+            del self._points[1::2]
+
+    def _measured(self, frame: ShownFrame, energy: float) -> tuple[float, Array]:
+        """T/|W| with W = E - T, and the Lagrangian radii."""
+        source, stride = self._source, -(-len(frame.position) // RADII_SAMPLE)
+        total, mass = source.catalogue.mass.sum(), source.shown.of(source.catalogue.mass)
+        velocity = frame.velocity.astype(np.float64) * source.speed_unit
+        kinetic = 0.5 * float(mass @ np.einsum("ij,ij->i", velocity, velocity)) * total / mass.sum()
+        bodies = Particles(mass[::stride], frame.position[::stride] * source.length_unit, velocity[::stride])
+        return math.nan if math.isnan(energy) else virial_ratio(kinetic, energy - kinetic), lagrangian_radii(bodies)
+
+    def read(self) -> Series:
+        """The points so far."""
+        self._read_at = time.monotonic()
+        if not self._points:
+            return Series(complete=False)
+        times, *values = (np.array(each) for each in zip(*self._points, strict=True))
+        error, ratio, radii = (Curve(times, each) for each in values)
+        return Series(error.known(), ratio.known(), radii, complete=False)

@@ -1,22 +1,30 @@
-"""The bodies, speeds and caption of each frame of a trajectory, as the viewer draws them."""
+"""A recording as a source of pictures: its frames, which are read ahead in threads within a bound of memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
 
+from nbody import machine
 from nbody.analysis.data import spread
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.read_ahead import ReadAhead
-from nbody.viewer.sources.samples import SAMPLE, SAMPLES, leaves_view, sampled, speed_scale, whole_view
-from nbody.viewer.sources.series import RecordedSeries, Series
-from nbody.viewer.sources.source import Caption, Catalogue, Source, unit_near
+from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
+from nbody.viewer.sources.samples import (
+    SAMPLE,
+    SAMPLES,
+    RecordedSeries,
+    leaves_view,
+    sampled,
+    speed_scale,
+    whole_view,
+)
+from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 
 Array = np.ndarray
 
@@ -26,25 +34,73 @@ MARKED, SHORTEST_MARK = 0.025, 4
 MOST_MARKS = 32
 """The most collisions that are marked at the same time, the latest ones."""
 
-FAR = 1e15
-"""Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
+MOST_BYTES = 2**30
+"""Bytes of frames that are kept, if that is at least :data:`LEAST_FRAMES`."""
+
+LEAST_FRAMES, MOST_FRAMES = 3, 8
+"""Frames that are kept: the two that are shown and the next one at least. More than a few do not help a steady playback."""
+
+MOST_THREADS = 4
+"""A frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4), so several are read at once."""
+
+
+class ReadAhead:
+    """Frames by number, as ``read`` returns them (in any thread): those that :meth:`prepare` named are read in threads.
+    ``frame_bytes`` is the size of a frame in memory."""
+
+    def __init__(self, read: Callable[[int], ShownFrame], frame_bytes: int) -> None:
+        self._read = read
+        self.capacity = max(LEAST_FRAMES, min(MOST_FRAMES, MOST_BYTES // max(1, frame_bytes)))
+        self._frames: dict[int, Future[ShownFrame]] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def prepare(self, numbers: Iterable[int]) -> None:
+        """Read these frames in this order, as far as there is room, and forget all others."""
+        wanted = list(dict.fromkeys(numbers))[: self.capacity]
+        self._forget_all_but(wanted)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(min(MOST_THREADS, machine.cores()), "read-ahead")
+        for k in wanted:
+            if k not in self._frames:
+                self._frames[k] = self._threads.submit(self._read, k)
+
+    def get(self, k: int) -> ShownFrame:
+        """Frame ``k``; waits until it has been read. Raises what ``read`` raised."""
+        if k in self._frames:
+            return self._frames[k].result()
+        frame = self._read(k)
+        if self._threads is None:  # nothing is prepared: a picture, or a window that was never played
+            self._forget_all_but(list(self._frames)[1 - self.capacity :])
+            self._frames[k] = Future()
+            self._frames[k].set_result(frame)
+        return frame
+
+    def waiting(self, k: int) -> bool:
+        """True if frame ``k`` is being read, so that :meth:`get` would wait."""
+        return k in self._frames and not self._frames[k].done()
+
+    def close(self) -> None:
+        """End the threads, after the frames that they are reading."""
+        self._forget_all_but([])
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = None
+
+    def _forget_all_but(self, numbers: list[int]) -> None:
+        for k in set(self._frames).difference(numbers):
+            self._frames.pop(k).cancel()
 
 
 class RecordedSource(Source):
-    """A trajectory, prepared for drawing. While moments follow each other, forward or backward, the next frames are read
-    ahead in threads.
+    """The bodies of the trajectory ``run``. While moments follow each other, forward or backward, the next frames are read
+    ahead. ``speeds`` is the same in every frame, so that a constant speed has a constant colour.
 
     Args:
-        run: the trajectory.
         notify: gets one line for each damaged frame, across which the motion is then interpolated, and one line if bodies
             are left out because their positions are not finite. Without it a damaged frame raises InputError.
 
     Raises:
         InputError: the trajectory has no frame yet.
-
-    Attributes:
-        run: the trajectory.
-        speeds: as in every source; the same in every frame, so that a constant speed has a constant colour.
     """
 
     def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
@@ -63,7 +119,7 @@ class RecordedSource(Source):
         self._update()
 
     def _update(self) -> None:
-        """Read what the trajectory has now."""
+        """Take over what the trajectory has now."""
         self._energy = self.run.energy_balance()
         self._events = self.run.event_rows()
         # While a run grows, update the speed scale each time the number of frames has doubled, not for each frame.
@@ -81,15 +137,10 @@ class RecordedSource(Source):
         return len(self._energy)  # at the last look
 
     def index(self, frame: int, option: str = "--frame") -> int:
-        """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end.
-
-        Raises:
-            InputError: there is no such frame.
-        """
+        """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end. Raises InputError."""
         if not -self.frames <= frame < self.frames:
             raise InputError(
-                f"{option} {frame}: {self.run.path} has frames 0 to {self.frames - 1}, "
-                f"or from the end -1 to -{self.frames}"
+                f"{option} {frame}: {self.run.path} has frames 0 to {self.frames - 1}, or from the end -1 to -{self.frames}"
             )
         return frame % self.frames
 
@@ -162,12 +213,15 @@ class RecordedSource(Source):
         if not np.isfinite(position).all():
             bad = ~np.isfinite(position).all(axis=1)
             position[bad], velocity[bad] = FAR, 0.0
-            bodies = (
-                "body has no finite position and is" if bad.sum() == 1 else "bodies have no finite position and are"
+            bodies = counted(
+                int(bad.sum()), "body has no finite position and is", "bodies have no finite position and are"
             )
-            self._left_out[k] = f"{self.run.path}: frame {k}: {bad.sum()} {bodies} left out"
+            self._left_out[k] = f"{self.run.path}: frame {k}: {bodies} left out"
         time = float(self.run.time[k]) * self.speed_unit / self.length_unit
-        return ShownFrame(k, position, velocity, time)
+        return ShownFrame(k, position, velocity, time, int(self.run.step[k]), self._energy_error(k))
+
+    def _energy_error(self, k: int) -> float:
+        return relative_energy_error(float(self._energy[k]), float(self._energy[0]))
 
     def _merged(self, k: int) -> Array | None:
         """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
@@ -211,20 +265,18 @@ class RecordedSource(Source):
         return self._series.read()
 
     def close(self) -> None:
-        """End the threads that read ahead and that compute the series. Call it before the trajectory is closed."""
+        # Call it before the trajectory is closed.
         self._ahead.close()
         if self._series:
             self._series.close()
 
     def caption(self, at: float) -> Caption:
         # Between two frames, time and step are interpolated.
-        k = int(at)
-        error = relative_energy_error(float(self._energy[k]), float(self._energy[0]))
-        frames = np.arange(self.frames)
+        k, frames = int(at), np.arange(self.frames)
         time, step = float(np.interp(at, frames, self.run.time)), int(np.interp(at, frames, self.run.step))
         return Caption(
-            self.name, time, step, k, self.frames, error, self.catalogue.count, self.shown.count, self._note(k),
-            self.catalogue.units.symbol("time"),
+            self.name, time, step, k, self.frames, self._energy_error(k), self.catalogue.count, self.shown.count,
+            self._note(k), self.catalogue.units.symbol("time"),
         )  # fmt: skip
 
     def _note(self, k: int) -> str:

@@ -1,17 +1,23 @@
-"""Samples of a run, from which the view of the whole run and the scale of its colours are made."""
+"""Samples of a recording, from which its view, the scale of its colours and its diagrams are made."""
 
+import math
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
 
 from nbody.analysis.data import spread
-from nbody.errors import InputError
+from nbody.diagnostics.energy import relative_energy_error
+from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
+from nbody.errors import InputError, NBodyError
+from nbody.particles import Particles
 from nbody.trajectory import Trajectory
-from nbody.trajectory.reader import FrameColumn
+from nbody.trajectory.column import FrameColumn
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.picture.colours.quantity import LOGARITHMIC, ends
 from nbody.viewer.picture.look import FEW
+from nbody.viewer.picture.quantities import LOGARITHMIC, ends
+from nbody.viewer.sources.source import EMPTY, Curve, Series
 
 Array = np.ndarray
 
@@ -26,6 +32,9 @@ LARGEST_GROWTH = 3.0
 
 SAMPLE = 2**17
 """The most bodies of a frame that determine the speed scale and the initial view: 1e7 bodies would take seconds."""
+
+RADII, RADII_FRAMES = "lagrangian_radii", 64
+"""The observable; and the number of frames, evenly spread, for which it is computed where it was not recorded."""
 
 
 def sampled(values: FrameColumn, frames: Iterable[int]) -> Iterator[Array]:
@@ -60,13 +69,59 @@ def leaves_view(run: Trajectory, frames: int, length_unit: float, view: Camera) 
 
 
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette: see :func:`nbody.viewer.picture.colours.quantity.ends`.
-
-    They are equal if all bodies have one speed, and zero if all are at rest.
-
-    Args:
-        velocities: one (N, D) array per frame.
-    """
+    """The speeds (slow, fast) at the ends of the palette, by :func:`~nbody.viewer.picture.quantities.ends`: equal if all
+    bodies have one speed, and zero if all are at rest. ``velocities``: one (N, D) array per frame."""
     with np.errstate(over="ignore"):  # such a speed is left out
         speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]
     return ends(np.concatenate(speeds) if speeds else np.zeros(0), LOGARITHMIC)
+
+
+class RecordedSeries:
+    """Reads the series of ``run``, also while it grows. Lagrangian radii that were not recorded are computed on a thread."""
+
+    def __init__(self, run: Trajectory) -> None:
+        self._run = run
+        self._stop = threading.Event()
+        self._radii: dict[int, Array] = {}  # by frame; only the thread writes
+        self._thread: threading.Thread | None = None
+        self._sampled = 0
+
+    def read(self) -> Series:
+        """The series as far as they are known."""
+        run, time = self._run, self._run.time
+        energy = Curve(time, run.energy_balance()).known()
+        error = np.array([relative_energy_error(each, energy.values[0]) for each in energy.values])
+        curves = Curve(energy.time, error), Curve(time, run.observable("virial_ratio")).known()
+        if RADII in run.observables:
+            radii = run.observable(RADII).reshape(len(run), -1)
+            unknown = (math.nan,) * radii.shape[1]
+            return Series(*curves, Curve(time, radii), FRACTIONS if len(unknown) == len(FRACTIONS) else unknown)
+        self._compute()
+        done = sorted(self._radii.copy().items())
+        found = Curve(time[[k for k, _ in done]], np.array([radii for _, radii in done])) if done else EMPTY
+        return Series(*curves, found, complete=not (self._thread and self._thread.is_alive()))
+
+    def _compute(self) -> None:
+        """Start the thread; also when the run has doubled."""
+        if len(self._run) < 2 * self._sampled or (self._thread and self._thread.is_alive()):
+            return
+        self._sampled = len(self._run)
+        self._thread = threading.Thread(target=self._work, args=(len(self._run),), name="series", daemon=True)
+        self._thread.start()
+
+    def _work(self, frames: int) -> None:
+        chosen = sorted({round(k) for k in np.linspace(0, frames - 1, RADII_FRAMES)})
+        for k in chosen[::8] + [k for i, k in enumerate(chosen) if i % 8]:  # so that the curve soon has its shape
+            if self._stop.is_set():
+                return
+            try:
+                position, velocity = self._run.position[k], self._run.velocity[k]
+                self._radii[k] = lagrangian_radii(Particles(self._run.mass, position, velocity, self._run.id))
+            except (NBodyError, ValueError):  # a damaged frame, or a file that has been closed
+                continue
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()

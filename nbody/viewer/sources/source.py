@@ -3,18 +3,15 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
+from nbody.scenario.units import Units
 from nbody.viewer.picture.camera import Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
-from nbody.viewer.sources.series import Series
-
-if TYPE_CHECKING:
-    from nbody.scenario.units import Units
+from nbody.viewer.sources.frames import Selection, ShownFrame, ShownMoment
 
 Array = np.ndarray
 
@@ -62,7 +59,7 @@ class Catalogue:
     species: Array
     species_names: tuple[str, ...]
     gravity: Gravity | None
-    units: "Units"
+    units: Units
 
     @property
     def count(self) -> int:
@@ -77,54 +74,43 @@ class Catalogue:
         return self.gravity.squares(self.species, self.species_names)
 
 
-class Selection:
-    """Which of ``total`` bodies are drawn: all, unless they are thinned out.
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """``values`` (T,), or (T, F) for F curves, at ``time`` (T,), which increases."""
+
+    time: Array
+    values: Array
+
+    def known(self) -> "Curve":
+        """The points that are finite."""
+        finite = np.isfinite(self.values)
+        return Curve(self.time[finite], self.values[finite])
+
+
+EMPTY = Curve(np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What is known of a run at present; a curve may have no point, and may miss times.
 
     Attributes:
-        count: their number.
-        rows: their numbers (0 to N-1), increasing; or the slice of all.
+        energy_error: (E - E₀)/|E₀|.
+        virial_ratio: T/|W|.
+        radii: the radii that contain the fractions ``fractions`` of the mass.
+        complete: no point will be added unless the run goes on.
     """
 
-    def __init__(self, total: int) -> None:
-        self.count = self._total = total
-        self.rows: slice | Array = slice(None)
-        self._always: list[int] = []
+    energy_error: Curve = EMPTY
+    virial_ratio: Curve = EMPTY
+    radii: Curve = EMPTY
+    fractions: tuple[float, ...] = FRACTIONS
+    complete: bool = True
 
-    def thin_out(self, budget: int) -> None:
-        """Draw at most ``budget`` bodies: a random one of each group of neighbouring bodies, the same in every frame."""
-        if self._total > budget:
-            begin = np.arange(budget + 1) * self._total // budget
-            chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
-            self.rows = rows = np.union1d(chosen, np.array(self._always, np.int64))
-            self.count = len(rows)
-
-    def always_draw(self, body: int) -> None:
-        """Draw ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
-        self._always.append(body)
-
-    def body(self, row: int) -> int:
-        """The body (0 to N-1) that is row ``row`` of the arrays of a :class:`ShownFrame`."""
-        return row if isinstance(self.rows, slice) else int(self.rows[row])
-
-    def row(self, body: int) -> int | None:
-        """The inverse of :meth:`body`; None if the body is not drawn."""
-        if isinstance(self.rows, slice):
-            return body
-        row = int(np.searchsorted(self.rows, body))
-        return row if row < len(self.rows) and self.rows[row] == body else None
-
-    def of(self, values: Array) -> Array:
-        """The rows of ``values`` (N, ...) that are drawn."""
-        return values[self.rows]
-
-    @np.errstate(over="ignore")  # a body that far away is outside every picture
-    def vectors(self, values: Array, unit: float) -> Array:
-        """The rows of ``values`` (N, D) that are drawn, divided by ``unit``: (count, 3) float32; perhaps a view."""
-        if values.dtype == np.float32 and values.shape[1] == 3 and unit == 1.0:
-            return values[self.rows]
-        out = np.zeros((self.count, 3), np.float32)
-        out[:, : values.shape[1]] = values[self.rows] / unit
-        return out
+    @property
+    def times(self) -> Array:
+        """The times of all curves: their number changes when there is something new to draw."""
+        return np.concatenate([curve.time for curve in (self.energy_error, self.virial_ratio, self.radii)])
 
 
 class Source(ABC):
@@ -161,11 +147,8 @@ class Source(ABC):
 
     @abstractmethod
     def moment(self, at: float) -> ShownMoment:
-        """The moment ``at``, counted in frames: 2.5 is halfway between the frames 2 and 3.
-
-        Raises:
-            InputError: a frame is damaged.
-        """
+        """The moment ``at``, counted in frames: 2.5 is halfway between the frames 2 and 3. Raises InputError if a frame is
+        damaged."""
 
     @abstractmethod
     def caption(self, at: float) -> Caption:

@@ -18,9 +18,9 @@ from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
+from nbody.viewer.window.clock import Transport
 from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.panels import Panels
-from nbody.viewer.window.transport import Transport
 
 SIZE = (1280, 720)
 """Width and height of a new window, in pixels at scale 1."""
@@ -102,16 +102,17 @@ class Window(app.Canvas):
         self._aim()
         self.renderer.draw(self.controls.camera, size, scale)
         moment, show_hud = self.renderer.moment, self.controls.show_hud
-        self.panels.draw_marker(moment, size, scale)
+        self.panels.fit(size, scale)
+        self.panels.draw_marker(moment)
         if show_hud and not self.controls.show_keys:
             renderer, alert = self.renderer, self.alert
-            self.panels.draw_facts(at, moment, size, scale, lambda: renderer.draw_caption(at, size, scale, alert))
+            self.panels.draw_facts(at, moment, lambda: renderer.draw_caption(at, size, scale, alert))
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
             pixels = gloo.read_pixels((0, 0, *size), alpha=False)
             self._save(f"{self.transport.frame:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud:
-            self.panels.draw_controls(self.notice, size, scale)
+            self.panels.draw_controls(self.notice)
 
     def _aim(self) -> None:
         """Move the camera with what it follows. It may be moved relative to it, until the view is reset."""
@@ -200,13 +201,14 @@ class Window(app.Canvas):
 
     def on_close(self, event) -> None:
         """End the thread of the diagrams."""
-        self.panels.close()
+        self.panels.diagrams.close()
 
     def _pixel(self, position) -> tuple[float, float]:
         return position[0] * self.pixel_scale, position[1] * self.pixel_scale
 
     def _timeline(self) -> Timeline:
-        return self.panels.timeline(self.physical_size, self.pixel_scale)
+        self.panels.fit(self.physical_size, self.pixel_scale)
+        return self.panels.timeline
 
     def _after_event(self) -> None:
         self.alert = ""  # the user has seen it

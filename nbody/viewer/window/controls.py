@@ -1,14 +1,18 @@
-"""What keys and mouse do to camera, clock and look. Nothing here draws, so tests need no window."""
+"""What keys and mouse do to camera, clock and look. Nothing here draws, so tests need no window.
+
+:data:`KEYS` is the only list of keys: handlers, help line and the table of F1 are made from it.
+"""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.keys import Table
 from nbody.viewer.picture.aim import CENTRES
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
-from nbody.viewer.window.keys import GROUPS, KEYS, LEAP, TIME, VIEW, Key
-from nbody.viewer.window.transport import Transport
+from nbody.viewer.window.clock import LIVE, RECORDED, Transport
 
 Pixel = tuple[float, float]
 Size = tuple[int, int]
@@ -16,7 +20,11 @@ Size = tuple[int, int]
 LEFT, RIGHT = 1, 2
 """Mouse buttons, as vispy numbers them."""
 
-WHEEL_ZOOM = 1.15
+WHEEL_ZOOM, KEY_ZOOM, SPEED_UP, STOP = 1.15, 1.25, 1.5, 0.5
+"""Factors of the zoom and of the speed; the change of the exposure."""
+
+LEAP = 10
+"""Frames per press of an arrow key with Shift."""
 
 CLICK = 4.0
 """Pixels that the mouse may move between press and release of a click."""
@@ -25,9 +33,10 @@ BODY = "body"
 
 
 class Controls:
-    """Turns events into changes of :attr:`camera`, :attr:`transport` and :attr:`look`.
+    """Turns events into changes of camera, clock and look.
 
     Attributes:
+        camera, transport, look: what is changed.
         show_hud: True if text and time line are drawn.
         show_diagrams, show_keys: True if this panel is drawn.
         chosen: the chosen body (0 to N-1), or None.
@@ -37,10 +46,6 @@ class Controls:
         requests: what only the window can do: ``picture``, ``view``, ``fullscreen``; the window takes them.
         closed: True if the user asked to close the window.
     """
-
-    camera: Camera
-    transport: Transport
-    look: Look
 
     def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
         self.camera, self.transport, self.look = camera, transport, look
@@ -52,16 +57,76 @@ class Controls:
         self._dragged = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
         self._moved = 0.0
 
+    # --- Keys ---
+
     def key(self, name: str, shift: bool = False) -> bool:
         """Handle a pressed key. Returns True if the key has an action."""
-        for key in KEYS:
-            if name in key.names and self._applies(key):
+        for key in self._keys():
+            if name in key.names:
                 key.action(self, LEAP if shift else 1)
                 return True
         return False
 
-    def _applies(self, key: Key) -> bool:
-        return key.only in ("", self.transport.kind)
+    def _keys(self) -> list["Key"]:
+        """The keys that have a meaning now."""
+        return [key for key in KEYS if key.only in ("", self.transport.kind, PLANE if self.camera.flat else SPACE)]
+
+    @property
+    def hints(self) -> list[str]:
+        """The most useful keys, for the help line."""
+        return [key.hint for key in self._keys() if key.hint]
+
+    @property
+    def key_table(self) -> Table:
+        """All keys and mouse actions, by groups."""
+        rows = [(key.group, (key.label, key.help)) for key in self._keys() if key.label]
+        return [(group, [row for of, row in rows if of == group]) for group in GROUPS]
+
+    def go_home(self) -> None:
+        """Restore the initial view."""
+        self.camera = self._home.copy()
+
+    def choose(self, body: int | None) -> None:
+        """Choose a body, or none, which also ends following one."""
+        self.chosen = body
+        if body is None and self.follow == BODY:
+            self.follow = ""
+
+    def next_follow(self) -> None:
+        """Follow the chosen body if there is one, then the centre of mass, then the densest point, then nothing."""
+        order = ([BODY] if self.chosen is not None else []) + [*CENTRES, ""]
+        self.follow = order[(order.index(self.follow) + 1) % len(order)] if self.follow else order[0]
+
+    def change_look(self, name: str) -> None:
+        """Choose the next value of a field of the look."""
+        self.look = self.look.next(name)
+        value = getattr(self.look, name)
+        shown = ("off", "on")[value] if isinstance(value, bool) else value
+        self.notice = f"{name.replace('_', ' ')}: {shown}"
+
+    def brighter(self, stops: float) -> None:
+        """Change the exposure."""
+        self.look = self.look.brighter(stops)
+        self.notice = f"exposure: {self.look.exposure:+g}"
+
+    def toggle(self, name: str) -> None:
+        """Show or hide what the attribute ``name`` shows."""
+        setattr(self, name, not getattr(self, name))
+
+    def leave(self) -> None:
+        """Close the table of keys, or else give up the chosen body, or else close the window."""
+        if self.show_keys:
+            self.show_keys = False
+        elif self.chosen is not None:
+            self.choose(None)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Ask the window to close."""
+        self.closed = True
+
+    # --- Mouse ---
 
     def press(self, at: Pixel, button: int, shift: bool, timeline: Timeline) -> None:
         """Handle a mouse button pressed at pixel ``at``."""
@@ -95,68 +160,75 @@ class Controls:
         """Zoom about pixel ``at``: in if ``notches`` is positive, else out."""
         self.camera.zoom(WHEEL_ZOOM**notches, at, size)
 
-    def go_home(self) -> None:
-        """Restore the initial view."""
-        self.camera = self._home.copy()
 
-    def choose(self, body: int | None) -> None:
-        """Choose a body, or none, which also ends following one."""
-        self.chosen = body
-        if body is None and self.follow == BODY:
-            self.follow = ""
+@dataclass(frozen=True)
+class Key:
+    """A key, or what the mouse does (without names).
 
-    def next_follow(self) -> None:
-        """Follow the chosen body if there is one, then the centre of mass, then the densest point, then nothing."""
-        order = ([BODY] if self.chosen is not None else []) + [*CENTRES, ""]
-        self.follow = order[(order.index(self.follow) + 1) % len(order)] if self.follow else order[0]
+    Attributes:
+        names: its names in vispy.
+        action: called with the controls and 1, or :data:`LEAP` with Shift.
+        group: the group in the table.
+        label, help: the key's name and what it does, in the table; empty for a key whose neighbour says it.
+        hint: shown in the help line.
+        only: where it has a meaning, if not everywhere: :data:`RECORDED`, :data:`LIVE`, :data:`PLANE` or :data:`SPACE`.
+    """
 
-    def change_look(self, name: str) -> None:
-        """Choose the next value of a field of the look."""
-        self.look = self.look.next(name)
-        self._notice(name)
+    names: tuple[str, ...]
+    action: Callable[[Controls, int], object]
+    group: str = ""
+    label: str = ""
+    help: str = ""
+    hint: str = ""
+    only: str = ""
 
-    def brighter(self, stops: float) -> None:
-        """Change the exposure."""
-        self.look = self.look.brighter(stops)
-        self._notice("exposure")
 
-    def _notice(self, name: str) -> None:
-        value = getattr(self.look, name)
-        text = {True: "on", False: "off"}.get(value, value) if name != "exposure" else f"{value:+g}"
-        self.notice = f"{name.replace('_', ' ')}: {text}"
+def _mouse(group: str, label: str, help: str, only: str = "") -> Key:
+    return Key((), lambda c, n: None, group, label, help, only=only)
 
-    def toggle(self, name: str) -> None:
-        """Show or hide what the attribute ``name`` shows."""
-        setattr(self, name, not getattr(self, name))
 
-    def leave(self) -> None:
-        """Close the table of keys, or else give up the chosen body, or else close the window."""
-        if self.show_keys:
-            self.show_keys = False
-        elif self.chosen is not None:
-            self.choose(None)
-        else:
-            self.close()
+PLANE, SPACE = "plane", "space"
+TIME, VIEW, LOOK, PANELS = "Time", "View", "Look", "Panels and files"
+GROUPS = (TIME, VIEW, LOOK, PANELS)
 
-    def close(self) -> None:
-        """Ask the window to close."""
-        self.closed = True
-
-    @property
-    def hints(self) -> list[str]:
-        """The most useful keys, for the help line."""
-        return [key.hint for key in KEYS if key.hint and self._applies(key)]
-
-    @property
-    def key_table(self) -> Table:
-        """All keys and mouse actions, by groups."""
-        drag = [("drag", "move")] if self.camera.flat else [("drag", "turn"), ("Shift drag", "move")]
-        mouse = {TIME: [("bar", "choose the moment")], VIEW: [*drag, ("wheel", "zoom"), ("click", "choose a body")]}
-        return [
-            (
-                group,
-                mouse.get(group, [])
-                + [(key.label, key.help) for key in KEYS if key.label and key.group == group and self._applies(key)],
-            )
-            for group in GROUPS
-        ]
+KEYS = (
+    _mouse(TIME, "bar", "choose the moment"),
+    Key((" ", "Space"), lambda c, n: c.transport.toggle(), TIME, "Space", "play, pause", "Space play/pause"),
+    Key(("Left",), lambda c, n: c.transport.step(-n)),
+    Key(("Right",), lambda c, n: c.transport.step(n), TIME, "← →", "one step; Shift: ten", "← → step"),
+    Key(("Up",), lambda c, n: c.transport.faster(SPEED_UP)),
+    Key(("Down",), lambda c, n: c.transport.faster(1 / SPEED_UP), TIME, "↑ ↓", "faster, slower", "↑ ↓ speed"),
+    Key(("Home",), lambda c, n: c.transport.restart()),
+    Key(("End",), lambda c, n: c.transport.finish(), TIME, "Home End", "start, end"),
+    Key(("B",), lambda c, n: c.transport.reverse(), TIME, "B", "backward, forward", only=RECORDED),
+    Key(("L",), lambda c, n: c.transport.next_loop(), TIME, "L", "what happens at the end", only=RECORDED),
+    Key(("O",), lambda c, n: c.transport.record(), TIME, "O", "start, stop recording", "O record", LIVE),
+    _mouse(VIEW, "drag", "move", PLANE),
+    _mouse(VIEW, "drag", "turn", SPACE),
+    _mouse(VIEW, "Shift drag", "move", SPACE),
+    _mouse(VIEW, "wheel", "zoom"),
+    _mouse(VIEW, "click", "choose a body"),
+    Key(("+", "="), lambda c, n: c.camera.magnify(KEY_ZOOM)),
+    Key(("-",), lambda c, n: c.camera.magnify(1 / KEY_ZOOM), VIEW, "+ −", "zoom, as the wheel"),
+    Key(("R",), lambda c, n: c.go_home(), VIEW, "R", "reset the view", "R reset view"),
+    Key(("F",), lambda c, n: c.next_follow(), VIEW, "F", "follow body or centre", "F follow"),
+    Key(("V",), lambda c, n: c.requests.append("view"), VIEW, "V", "save view for --camera"),
+    Key(("C",), lambda c, n: c.change_look("color"), LOOK, "C", "what colours show", "C colours"),
+    Key(("M",), lambda c, n: c.change_look("map"), LOOK, "M", "colour map"),
+    Key(("G",), lambda c, n: c.change_look("background"), LOOK, "G", "background"),
+    Key(("Z",), lambda c, n: c.change_look("sizes"), LOOK, "Z", "sizes"),
+    Key(("T",), lambda c, n: c.change_look("trails"), LOOK, "T", "trails"),
+    Key(("W",), lambda c, n: c.change_look("vectors"), LOOK, "W", "velocity arrows"),
+    Key(("N",), lambda c, n: c.change_look("contours"), LOOK, "N", "density contours"),
+    Key(("A",), lambda c, n: c.change_look("axes"), LOOK, "A", "axes"),
+    Key(("K",), lambda c, n: c.change_look("scale_bar"), LOOK, "K", "scale bar"),
+    Key(("[",), lambda c, n: c.brighter(-STOP)),
+    Key(("]",), lambda c, n: c.brighter(STOP), LOOK, "[ ]", "darker, brighter"),
+    Key(("P",), lambda c, n: c.toggle("show_diagrams"), PANELS, "P", "diagrams against time", "P diagrams"),
+    Key(("H",), lambda c, n: c.toggle("show_hud"), PANELS, "H", "hide, show all text", "H hide"),
+    Key(("S",), lambda c, n: c.requests.append("picture"), PANELS, "S", "save a picture", "S save picture"),
+    Key(("F11",), lambda c, n: c.requests.append("fullscreen"), PANELS, "F11", "full screen"),
+    Key(("F1", "?"), lambda c, n: c.toggle("show_keys"), PANELS, "F1 ?", "this table"),
+    Key(("Escape",), lambda c, n: c.leave(), PANELS, "Esc", "close table, body, window"),
+    Key(("Q",), lambda c, n: c.close(), PANELS, "Q", "close the window", "Q quit"),
+)

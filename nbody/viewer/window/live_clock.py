@@ -9,7 +9,7 @@ from contextlib import suppress
 from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
-from nbody.viewer.window.transport import LIVE, Transport
+from nbody.viewer.window.clock import LIVE, Transport
 
 NO_WAY_BACK = "a simulation that is running can't be moved in time; Home starts it again"
 

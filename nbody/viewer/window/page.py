@@ -14,7 +14,7 @@ from vispy.util import keys
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
-from nbody.viewer.window.playback import Playback
+from nbody.viewer.window.clock import Playback
 
 Size = tuple[int, int]
 

@@ -1,25 +1,26 @@
 """What the window writes over the picture, besides the caption: state and keys, time line, diagrams, chosen body."""
 
 from collections.abc import Callable
+from itertools import product
 from time import perf_counter
 
 import numpy as np
 
 from nbody.viewer.display.body import body_panel, facts, ring
-from nbody.viewer.display.diagram import HEIGHT, WIDTH
+from nbody.viewer.display.diagram import HEIGHT, WIDTH, Diagrams
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.keys import key_table, state_panel
 from nbody.viewer.display.text import MARGIN, text_scale
-from nbody.viewer.picture.choices import BACKGROUNDS
-from nbody.viewer.picture.overlay import Overlay
+from nbody.viewer.picture.look import BACKGROUNDS
+from nbody.viewer.picture.shaders import Overlay
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
-from nbody.viewer.window.diagrams import Diagrams
-from nbody.viewer.window.layout import Box, Layout
 
 Array = np.ndarray
 Size = tuple[int, int]
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom, in pixels from the top left corner."""
 
 FACTS_SECONDS = 0.1
 """The least time between two changes of a moving body's numbers."""
@@ -31,16 +32,64 @@ SCALE_BAR_SHARE = 0.2
 """The part of the width, at the right, that the scale bar may take."""
 
 
-class Panels:
-    """Draws the panels into the current target.
+class Layout:
+    """Finds places for panels that do not cover each other, if there is room.
 
     Args:
-        source: what the picture shows.
-        controls: what the user has chosen.
+        area: where panels may be.
+        gap: the least distance between two panels.
+    """
+
+    def __init__(self, area: Box, gap: int) -> None:
+        self.area, self.gap = area, gap
+        self.taken: list[Box] = []
+
+    def take(self, box: Box) -> None:
+        """Mark a box as taken."""
+        self.taken.append(box)
+
+    def place(self, size: Size) -> tuple[int, int] | None:
+        """The top left corner of a new panel, as far left as possible, then as high as possible; None without room."""
+        left, top, right, _ = self.area
+        width, height = size
+        lefts = {left, *(box[2] + self.gap for box in self.taken), right - width}
+        tops = {top, *(box[3] + self.gap for box in self.taken)}
+        for x, y in product(sorted(lefts), sorted(tops)):
+            if self.free(box := (x, y, x + width, y + height)):
+                self.take(box)
+                return x, y
+        return None
+
+    def place_wide(self, size: Size, least_height: int) -> Box | None:
+        """The box of a panel at the top right, perhaps lower than wanted, or below all others in the full width."""
+        left, top, right, bottom = self.area
+        height = min(size[1], bottom - top)
+        below = max([top, *(box[3] + self.gap for box in self.taken)])
+        for box in (right - size[0], top, right, top + height), (left, below, right, min(below + height, bottom)):
+            if box[3] - box[1] >= least_height and self.free(box):
+                self.take(box)
+                return box
+        return None
+
+    def free(self, box: Box) -> bool:
+        """True if ``box`` is in the area and covers nothing."""
+        left, top, right, bottom = self.area
+        if box[0] < left or box[1] < top or box[2] > right or box[3] > bottom:
+            return False
+        gap = self.gap
+        return all(
+            box[2] + gap <= other[0] or other[2] + gap <= box[0] or box[3] + gap <= other[1] or other[3] + gap <= box[1]
+            for other in self.taken
+        )
+
+
+class Panels:
+    """Draws the panels of ``source`` into the current target, as far as ``controls`` shows them; call :meth:`fit` first.
 
     Attributes:
         diagrams: those of the source.
         followed: what the camera follows, in words.
+        timeline: the time line.
     """
 
     def __init__(self, source: Source, controls: Controls) -> None:
@@ -49,61 +98,56 @@ class Panels:
         self._overlay: Overlay | None = None  # compiles shaders when it is made
         self._images: dict[str, tuple[tuple, Array]] = {}
         self.diagrams, self.followed = Diagrams(source), ""
-        self._diagram_size, self._scale = (WIDTH, HEIGHT), 1.0
+        self._diagram_size = (WIDTH, HEIGHT)
         self._facts_at = 0.0
         self._caption = (CAPTION_WIDTH, 0)  # right and lower edge of the caption that was drawn last
+        self.fit((1, 1), 1.0)
+
+    def fit(self, size: Size, pixel_scale: float) -> None:
+        """Draw into a picture of ``size`` from now on."""
+        self._size, self._pixel_scale = size, pixel_scale
+        self._scale = text_scale(size, pixel_scale)
+        self.timeline = Timeline(size, self._scale)
 
     def tick(self, seconds: float) -> bool:
         """Let time pass. Returns True if there is something new to draw."""
         return self._controls.show_diagrams and self.diagrams.tick(seconds, self._diagram_size, self._scale)
 
-    def close(self) -> None:
-        """End the thread that draws diagrams."""
-        self.diagrams.close()
-
-    def draw_marker(self, moment: ShownMoment, size: Size, pixel_scale: float) -> None:
+    def draw_marker(self, moment: ShownMoment) -> None:
         """Draw the ring around the chosen body."""
-        row = self._row()
+        row, size = self._row(), self._size
         if row is None:
             return
         x, y = self._controls.camera.project(moment.positions(row)[None], size)[0]
-        image = self._cached("ring", (pixel_scale,), lambda: ring(pixel_scale))
+        image = self._cached("ring", (self._pixel_scale,), lambda: ring(self._pixel_scale))
         half = image.shape[0] / 2
         if -half < x < size[0] + half and -half < y < size[1] + half:
-            self._draw("ring", image, (round(x - half), round(y - half)), size)
+            self._draw("ring", image, (round(x - half), round(y - half)))
 
-    def draw_facts(
-        self,
-        at: float,
-        moment: ShownMoment,
-        size: Size,
-        pixel_scale: float,
-        draw_caption: Callable[[], tuple[int, int]],
-    ) -> None:
+    def draw_facts(self, at: float, moment: ShownMoment, draw_caption: Callable[[], tuple[int, int]]) -> None:
         """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
-        scale = self._scale = text_scale(size, pixel_scale)
-        margin, row = round(MARGIN * scale), self._row()
-        body = None if row is None else self._body_image(row, at, moment, scale)
-        area = margin, margin, size[0] - margin, self._state_top(size, pixel_scale) - margin // 2
+        margin, row = round(MARGIN * self._scale), self._row()
+        body = None if row is None else self._body_image(row, at, moment)
+        area = margin, margin, self._size[0] - margin, self._state_top() - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
             layout = Layout(area, margin // 2)
             if captioned:
                 layout.take((margin, margin, *self._caption))
             corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
-            box = self._place_diagrams(layout, scale) if with_diagrams else None
+            box = self._place_diagrams(layout) if with_diagrams else None
             if corner and (box or not self._controls.show_diagrams):
                 break
         if captioned:
             self._caption = draw_caption()
         if body is not None:
-            self._draw("body", body, corner or (margin, margin), size)
+            self._draw("body", body, corner or (margin, margin))
         if box:
-            self._draw_diagrams(at, box, size, scale)
+            self._draw_diagrams(at, box)
 
-    def _body_image(self, row: int, at: float, moment: ShownMoment, scale: float) -> Array:
+    def _body_image(self, row: int, at: float, moment: ShownMoment) -> Array:
         """The panel of the chosen body. While it moves, the numbers change only as fast as they can be read."""
-        now = perf_counter()
+        now, scale = perf_counter(), self._scale
         key = (row, self._controls.follow == BODY, scale, at, moment.first.number)
         before, image = self._images.get("body", ((None, None, None), None))
         recent = self._transport.playing and now - self._facts_at < FACTS_SECONDS
@@ -112,51 +156,46 @@ class Panels:
             self._images["body"] = (key, image)
         return image
 
-    def _place_diagrams(self, layout: Layout, scale: float) -> Box | None:
+    def _place_diagrams(self, layout: Layout) -> Box | None:
         if not self._controls.show_diagrams:
             return None
-        return layout.place_wide((round(WIDTH * scale), round(HEIGHT * scale)), round(LEAST_HEIGHT * scale))
+        size = round(WIDTH * self._scale), round(HEIGHT * self._scale)
+        return layout.place_wide(size, round(LEAST_HEIGHT * self._scale))
 
-    def _draw_diagrams(self, at: float, box: Box, size: Size, scale: float) -> None:
+    def _draw_diagrams(self, at: float, box: Box) -> None:
         self._diagram_size = box[2] - box[0], box[3] - box[1]
         drawn = self.diagrams.drawn
         if drawn is None:
             return
-        self._draw("diagram", drawn.image, box[:2], size)
-        for k, (x, y, pixels) in enumerate(drawn.cursor(self._source.caption(at).time, scale)):
-            self._draw(f"cursor {k}", pixels, (box[0] + x, box[1] + y), size)
+        self._draw("diagram", drawn.image, box[:2])
+        for k, (x, y, pixels) in enumerate(drawn.cursor(self._source.caption(at).time, self._scale)):
+            self._draw(f"cursor {k}", pixels, (box[0] + x, box[1] + y))
 
-    def draw_controls(self, notice: str, size: Size, pixel_scale: float) -> None:
+    def draw_controls(self, notice: str) -> None:
         """Draw time line, state and key help at the bottom, and the table of keys if it is asked for."""
-        scale, controls, transport = text_scale(size, pixel_scale), self._controls, self._transport
-        line = self.timeline(size, pixel_scale)
+        size, scale, controls, transport = self._size, self._scale, self._controls, self._transport
+        line = self.timeline
         if transport.frames > 1:
-            self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top), size)
+            self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top))
         if controls.show_keys:
             key = (size, scale, controls.camera.flat, transport.kind)
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
-            self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2), size)
+            self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2))
             return
         width = line.width - (round(SCALE_BAR_SHARE * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0)
-        state = (transport.status + self._following(), notice, tuple(controls.hints), width, scale)
-        image = self._cached("state", state, lambda: state_panel(state[0], notice, controls.hints, width, scale))
-        self._draw("state", image, (line.left, self._state_bottom(size, pixel_scale) - image.shape[0]), size)
+        status = transport.status + (f",  following {self.followed}" if self.followed else "")
+        state = (status, notice, tuple(controls.hints), width, scale)
+        image = self._cached("state", state, lambda: state_panel(status, notice, controls.hints, width, scale))
+        self._draw("state", image, (line.left, self._state_bottom() - image.shape[0]))
 
-    def timeline(self, size: Size, pixel_scale: float) -> Timeline:
-        """The time line of a picture of ``size``."""
-        return Timeline(size, text_scale(size, pixel_scale))
-
-    def _state_bottom(self, size: Size, pixel_scale: float) -> int:
-        line = self.timeline(size, pixel_scale)
+    def _state_bottom(self) -> int:
+        line = self.timeline
         return line.top - round(2 * line.scale) if self._transport.frames > 1 else line.top + line.height
 
-    def _state_top(self, size: Size, pixel_scale: float) -> int:
+    def _state_top(self) -> int:
         """The upper edge of the state panel, as it was drawn last."""
         last = self._images.get("state")
-        return self._state_bottom(size, pixel_scale) - (last[1].shape[0] if last else 0)
-
-    def _following(self) -> str:
-        return f",  following {self.followed}" if self.followed else ""
+        return self._state_bottom() - (last[1].shape[0] if last else 0)
 
     def _row(self) -> int | None:
         """The row of the chosen body in the arrays of a moment."""
@@ -168,6 +207,6 @@ class Panels:
             self._images[name] = (key, make())
         return self._images[name][1]
 
-    def _draw(self, name: str, image: Array, at: tuple[int, int], size: Size) -> None:
+    def _draw(self, name: str, image: Array, at: tuple[int, int]) -> None:
         self._overlay = self._overlay or Overlay()
-        self._overlay.draw(name, image, at, size, BACKGROUNDS.load(self._controls.look.background).paper)
+        self._overlay.draw(name, image, at, self._size, BACKGROUNDS.load(self._controls.look.background).paper)

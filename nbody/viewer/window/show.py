@@ -11,7 +11,7 @@ from nbody.viewer import backends
 from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.transport import Transport
+from nbody.viewer.window.clock import Transport
 
 if TYPE_CHECKING:
     from nbody.viewer.window.canvas import Window

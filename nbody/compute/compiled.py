@@ -1,0 +1,129 @@
+"""A compiled kernel: its PTX and machine code, the registers and memory that it uses, and its launches.
+
+Tests inspect kernels on every machine, with or without a card; the benchmark counts their instructions.
+"""
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from nbody.compute.device import cuda, facts
+from nbody.errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a compiled kernel uses: registers per thread, bytes of shared memory per block, bytes of local memory (spills
+    and arrays that do not fit into registers) per thread."""
+
+    registers: int
+    shared: int
+    local: int
+
+
+def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9, 0)) -> str:
+    """The PTX of a ``cuda.jit`` kernel for a list of Numba argument types; needs NVVM (extra ``cu13``), no GPU."""
+    from types import SimpleNamespace
+    from unittest.mock import patch
+
+    from numba.cuda import dispatcher
+
+    # Device functions query the current device while they compile; this object replaces it.
+    device = SimpleNamespace(compute_capability=compute_capability)
+    options = {
+        name: kernel.targetoptions[name]
+        for name in ("fastmath", "launch_bounds")
+        if kernel.targetoptions.get(name) is not None
+    }
+    with patch.object(dispatcher, "get_current_device", lambda: device):
+        code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
+    return code
+
+
+def assembled(
+    code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None
+) -> tuple[bytes, str]:
+    """The machine code (a cubin) of a kernel's PTX, and the assembler's report; needs nvJitLink (extra ``cu13``), no
+    GPU."""
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    arch = "sm_{}{}".format(*compute_capability)
+    linker = Linker(
+        ObjectCode.from_ptx(code.encode()),
+        options=LinkerOptions(arch=arch, verbose=True, max_register_count=max_registers),
+    )
+    return linker.link("cubin").code, linker.get_info_log()
+
+
+def resources(code: str, compute_capability: tuple[int, int] = (9, 0), max_registers: int | None = None) -> Resources:
+    """The resources of a kernel whose PTX is assembled for a device; see :func:`assembled`."""
+    _, log = assembled(code, compute_capability, max_registers)
+    found = re.search(r"used (\d+) registers.*?(\d+) stack, (\d+) bytes smem.*?(\d+) bytes lmem", log)
+    if found is None:
+        raise DeviceError(f"nvJitLink's report cannot be parsed: {log[-200:]!r}")
+    registers, stack, shared, local = map(int, found.groups())
+    return Resources(registers, shared, max(local, stack))
+
+
+def machine_code(kernel: Any) -> bytes:
+    """The machine code (a cubin) of a compiled kernel, for the current device."""
+    code = kernel._codelibrary.get_cubin()
+    return getattr(code, "code", code)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, compiled for its arguments, with the grid and the block of one launch."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    dynamic_shared: int = 0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return math.prod(self.block)
+
+    def resources(self) -> "Resources":
+        """The registers and memory that the kernel uses."""
+        kernel = self.kernel
+        return Resources(kernel.regs_per_thread, kernel.shared_mem_per_block, kernel.local_mem_per_thread)
+
+    def resident(self) -> int:
+        """Blocks that fit on the card at a time."""
+        return self.kernel.max_cooperative_grid_blocks(self.threads, self.dynamic_shared)
+
+    def cubin(self) -> bytes:
+        """The machine code that runs."""
+        return machine_code(self.kernel)
+
+    def ptx(self) -> str:
+        """The PTX of the machine code."""
+        return self.kernel.inspect_asm(facts().compute_capability)
+
+
+@contextlib.contextmanager
+def launches() -> Iterator[list[Launch]]:
+    """A list of the kernels launched inside this ``with`` block, in order, without replays of graphs."""
+    from unittest.mock import patch
+
+    from numba.cuda.dispatcher import _Kernel
+
+    seen: list[Launch] = []
+    launch = _Kernel.launch
+
+    def noted(kernel, args, griddim, blockdim, stream=0, sharedmem=0):
+        seen.append(Launch(kernel, tuple(griddim), tuple(blockdim), sharedmem))
+        launch(kernel, args, griddim, blockdim, stream, sharedmem)
+
+    with patch.object(_Kernel, "launch", noted):
+        yield seen

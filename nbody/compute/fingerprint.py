@@ -1,0 +1,126 @@
+"""A hash of a kernel's code and of everything that it uses, equal in every process for equal kernels.
+
+Numba's own key of a cached kernel cannot be used: it contains the time stamp of a single source file, and the pickled
+closure of the kernel, in which a device function is a random number.
+"""
+
+import enum
+import hashlib
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+OVERLOADS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+"""The sources of this folder. Numba finds the code of :func:`nbody.compute.rsqrt` and similar functions by the function's
+identity, so a kernel does not refer to that code. Read at import: the files may change before the first kernel is
+compiled."""
+
+LIBRARIES = ("builtins", "llvmlite", "math", "numba", "numpy", "operator")
+"""Libraries whose functions and classes are identified by their names: the versions are part of a kernel's key."""
+
+
+class Unknown(Exception):
+    """A kernel refers to a value that cannot be described by a text; such a kernel is not cached on disk."""
+
+
+def fingerprint(function: FunctionType) -> str:
+    """A hash of a Python function and, recursively, of everything that it closes over or refers to by name.
+
+    Raises:
+        Unknown: the function refers to a value that cannot be described.
+    """
+    text = repr((hashlib.sha256(OVERLOADS).hexdigest(), _Reader().of(function)))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Reader:
+    """Turns values into nested tuples of texts; a function that occurs again becomes a number."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, int] = {}
+
+    def of(self, value: Any) -> Any:
+        """The description of a value."""
+        if value is None or (isinstance(value, str | bytes | bool | int | float | complex) and not _is_enum(value)):
+            return type(value).__name__, repr(value)
+        if isinstance(value, np.generic | np.dtype | np.ndarray):
+            return self._numbers(value)
+        if isinstance(value, tuple | list):
+            return type(value).__qualname__, [self.of(each) for each in value]
+        if isinstance(value, dict):
+            return "dict", [(self.of(name), self.of(each)) for name, each in value.items()]
+        if isinstance(value, set | frozenset):
+            return "set", sorted(repr(self.of(each)) for each in value)
+        return self._of_code(value)
+
+    def _numbers(self, value: Any) -> Any:
+        array = np.asarray(value) if not isinstance(value, np.dtype) else np.empty(0, value)
+        if array.dtype.hasobject:
+            raise Unknown(f"an array of {array.dtype}")
+        return type(value).__name__, array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).hexdigest()
+
+    def _of_code(self, value: Any) -> Any:
+        """Descriptions of functions, of Numba's compiled functions, and of values identified by name."""
+        if _is_enum(value):
+            return type(value).__qualname__, value.name, self.of(value.value)
+        if hasattr(value, "py_func"):  # a device function
+            return "compiled", self.of(value.py_func), self.of(value.targetoptions)
+        if hasattr(value, "_defn"):  # an intrinsic
+            return "intrinsic", self.of(value._defn)
+        if isinstance(value, ModuleType):
+            return "module", value.__name__
+        if isinstance(value, type | FunctionType | BuiltinFunctionType | np.ufunc) and _is_of_library(value):
+            return "of a library", _module(value), getattr(value, "__qualname__", value.__name__)
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, enum.EnumType):
+            members: dict[str, Any] = dict(value.__members__)
+            return "enum", value.__qualname__, [(name, self.of(each.value)) for name, each in members.items()]
+        raise Unknown(f"{value!r} of {type(value)}")
+
+    def _function(self, function: FunctionType) -> Any:
+        if id(function) in self._met:
+            return "met before", self._met[id(function)]
+        self._met[id(function)] = len(self._met)
+        closure = [cell.cell_contents for cell in function.__closure__ or ()]
+        return (
+            function.__qualname__,
+            self._code(function.__code__),
+            self.of(function.__defaults__),
+            self.of(closure),
+            [(name, self._named(function.__globals__, name)) for name in sorted(_names(function.__code__))],
+        )
+
+    def _code(self, code: CodeType) -> Any:
+        constants = [self._code(each) if isinstance(each, CodeType) else self.of(each) for each in code.co_consts]
+        names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+        return code.co_code.hex(), constants, names, code.co_argcount, code.co_flags
+
+    def _named(self, known: dict[str, Any], name: str) -> Any:
+        """The values of a name in a function's code: a global, or an attribute of a module that is not of a library."""
+        found = [self.of(known[name])] if name in known else []
+        rooms = [value for value in known.values() if isinstance(value, ModuleType) and not _is_of_library(value)]
+        return found + [self.of(getattr(room, name)) for room in rooms if hasattr(room, name)]
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names of globals and attributes in a function's code, nested functions included."""
+    nested = (_names(each) for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*nested)
+
+
+def _is_enum(value: Any) -> bool:
+    return isinstance(value, enum.Enum)
+
+
+def _module(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    unnamed = "" if isinstance(value, FunctionType) else "numpy"  # a function without a module was made by exec()
+    return getattr(value, "__module__", None) or unnamed
+
+
+def _is_of_library(value: Any) -> bool:
+    return _module(value).split(".")[0] in LIBRARIES

@@ -1,0 +1,120 @@
+"""The intrinsics and shuffles for Numba's simulator, which runs kernels on the CPU as Python code."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from numba.cuda.simulator.api import Event
+from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+
+from nbody.compute.turns import current_thread
+
+
+def _shared_array(self, shape, dtype, alignment=None):
+    """One array for each line of a kernel that creates one. (The simulator's own function refuses an alignment, and
+    sometimes gives two threads different arrays.)"""
+    asking = sys._getframe(1)
+    place = asking.f_code.co_filename, asking.f_lineno
+    return self._allocations.setdefault(place, np.empty(shape, dtype))
+
+
+FakeCUDAShared.array = _shared_array
+
+_board: dict[tuple[int, int], Any] = {}  # the value that each thread of a block offers to the other lanes
+
+
+def _exchange(value, source):
+    """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
+    thread: Any = current_thread()
+    x, y = thread.threadIdx.x, thread.threadIdx.y
+    _board[x, y] = value
+    thread.syncthreads()
+    found = _board[x - x % 32 + source, y]
+    thread.syncthreads()
+    return found
+
+
+# The simulator has no shuffles, and completes all work at once.
+Event.__init__ = lambda self, timing=True: None
+Event.query = lambda self: True
+FakeCUDAModule.shfl_xor_sync = lambda self, mask, value, bits: _exchange(value, self.laneid ^ bits)
+
+
+def device_function(function):
+    """The function itself: in the simulator kernels call Python functions."""
+    return function
+
+
+def shuffle(value, lane):
+    """The value of another lane of the warp. All threads of the warp must call it."""
+    return _exchange(value, lane % 32)
+
+
+def ballot(predicate):
+    """A bit for each lane of the warp, 1 where ``predicate`` is true. All threads of the block must call it."""
+    thread: Any = current_thread()
+    x, y = thread.threadIdx.x, thread.threadIdx.y
+    _board[x, y] = bool(predicate)
+    thread.syncthreads()
+    found = sum(1 << lane for lane in range(32) if _board.get((x - x % 32 + lane, y)))
+    thread.syncthreads()
+    return found
+
+
+def sync_warp():
+    """Wait for all threads of the block, of which there must be one warp."""
+    thread: Any = current_thread()
+    thread.syncthreads()
+
+
+def lane():
+    """The number of this thread in its warp."""
+    thread: Any = current_thread()
+    return thread.threadIdx.x % 32
+
+
+def count_ones(x):
+    """The number of bits that are 1."""
+    return int(x).bit_count()
+
+
+def leading_zeros(x):
+    """The number of zero bits before the first 1 of a 64-bit number."""
+    return 64 - int(x).bit_length()
+
+
+def rsqrt(x):
+    """1/√x in the precision of ``x``; infinity at 0, as in float32 on the hardware. (In float64 the hardware gives NaN.)"""
+    real = np.float32 if isinstance(x, np.float32) else np.float64
+    return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
+
+
+def row(array, i):
+    """Row i of an (N, 4) array as four numbers."""
+    return array[i, 0], array[i, 1], array[i, 2], array[i, 3]
+
+
+def set_row(array, i, a, b, c, d):
+    """Set row i of an (N, 4) array."""
+    array[i, 0], array[i, 1], array[i, 2], array[i, 3] = a, b, c, d
+
+
+def add(a, b):
+    """a + b."""
+    return a + b
+
+
+def subtract(a, b):
+    """a - b."""
+    return a - b
+
+
+def multiply(a, b):
+    """a · b."""
+    return a * b
+
+
+def multiply_add(a, b, c):
+    """a · b + c."""
+    return a * b + c

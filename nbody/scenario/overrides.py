@@ -1,0 +1,156 @@
+"""Replaces values of a scenario: by options of the command line, ``--set``, and keywords of Python."""
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError, unknown
+from nbody.given import shown
+from nbody.law import LAWS
+from nbody.scenario.groups import IntegratorKeys
+from nbody.scenario.options import OPTIONS
+from nbody.scenario.source import Keys, ScenarioText
+from nbody.scenario.yaml_reader import read_assignment
+
+Assignment = tuple[Keys, str, object]
+"""The keys of a value, the option or the keyword that gives it, and the value."""
+
+
+EXCLUDES: dict[Keys, Keys] = {
+    ("integrator", "steps"): ("integrator", "end"),
+    ("integrator", "end"): ("integrator", "steps"),
+    ("record", "every"): ("record", "dt"),
+    ("record", "dt"): ("record", "every"),
+}
+"""Pairs of keys that exclude each other: an option that sets the first removes the second."""
+
+
+def overridden(
+    source: ScenarioText, assignments: Sequence[str], by: str, options: Mapping[str, object]
+) -> ScenarioText:
+    """The source with options in place of its values; see :meth:`nbody.scenario.Scenario.override`."""
+    initial = source.values.get("initial")
+    bodies = initial if isinstance(initial, Mapping) else {}
+    origin = shown(bodies["file"]) if "file" in bodies else "arrays" if bodies.get("source") == "arrays" else ""
+    given: list[Assignment] = []
+    for option, value in options.items():
+        if option not in OPTIONS:
+            raise unknown("option", option, OPTIONS)
+        keys = OPTIONS[option].keys
+        if value is None:
+            continue
+        if keys[0] == "initial" and origin:
+            raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
+        given.append((keys, f"--{option}", value))
+    read = [read_assignment(each, by) for each in assignments]
+    given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
+    return _assigned(source, given)
+
+
+def with_keywords(source: ScenarioText, values: Mapping[str, object], top: Collection[str]) -> ScenarioText:
+    """The source with keyword arguments of Python in place of its values. ``top``: the keys of a scenario."""
+    return _assigned(source, _groups_first(_of_keywords(plain_python(values), top)))
+
+
+def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:
+    """The source with these values in place of its own, one after the other."""
+    given = dict[Keys, str]()
+    for keys, name, value in values:
+        excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
+        if excluded in given:
+            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
+        source = _without_foreign_options(source, keys, value, given)
+        if name.removeprefix("--") == "softening":
+            source = _softened(source, name, value)
+        else:
+            source = source.with_option(keys, name, value, excluded)
+        if value is not None:
+            given[keys] = name
+    return source
+
+
+def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
+    """The values in an order in which none replaces another one: ``engine`` before ``engine.accuracy``."""
+    return sorted(values, key=lambda each: len(each[0]))
+
+
+def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
+    """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
+    found = softening_keys(value, option)
+    law = str(found["softening"])
+    removed = None if law in LAWS and LAWS.load(law).has_length else ("gravity", "length")
+    source = source.with_option(("gravity", "softening"), option, law, removed)
+    return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
+
+
+def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
+    """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
+    whole group.)"""
+    group = source.values.get(keys[0])
+    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
+        return source
+    kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
+    return replace(source, values={**source.values, keys[0]: kept})
+
+
+def plain_python(value: object) -> Any:
+    """Convert NumPy scalars and arrays inside ``value`` to Python's types."""
+    if isinstance(value, Mapping):
+        return {key: plain_python(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_python(each) for each in value]
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator[Assignment]:
+    """What the keywords ``values`` set. ``top``: the keys of a scenario.
+
+    Raises:
+        InputError: there is no such keyword.
+    """
+    for name, value in values.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping) and name in top:
+            for key, each in value.items():
+                yield (name, str(key)), name, each
+        elif name in OPTIONS:
+            yield OPTIONS[name].keys, name, value
+        elif name in top and name != "initial":
+            yield (name,), name, value
+        else:
+            raise unknown("keyword", name, [*OPTIONS, *(key for key in top if key not in ("initial", *OPTIONS))])
+
+
+def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
+    """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
+
+    Raises:
+        InputError: the length is not a number; the line begins with ``option``.
+    """
+    if isinstance(value, Mapping):
+        return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
+    name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)
+    if isinstance(name, str) and length is None:
+        name, colon, after = name.partition(":")
+        length = after if colon else None
+        if not colon and _number(name) is not None:
+            name, length = "plummer", name
+    elif not isinstance(name, str):
+        name, length = "plummer", name
+    if isinstance(length, str):
+        number = _number(length)
+        if number is None:
+            raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
+        length = number
+    return {"softening": name} if length is None else {"softening": name, "length": length}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""The positions or velocities of a recording as an array that is read frame by frame."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+SAMPLE_BLOCKS = 64
+
+
+class FrameColumn:
+    """An array (T, N, D) whose frames are read when they are used, with their checksums verified: ``column[k]`` is frame
+    ``k``, (N, D). Indices and slices mean what they mean in NumPy, and ``np.asarray(column)`` reads everything.
+
+    Args:
+        shape: returns (T, N, D), of which T may grow.
+        dtype: float32 or float64.
+        frame: reads frame ``k``, (N, D); ``k`` may be negative.
+        part: ``part(k, start, count)`` reads some bodies of it, (count, 3), not verified.
+    """
+
+    def __init__(
+        self,
+        shape: Callable[[], tuple[int, int, int]],
+        dtype: np.dtype,
+        frame: Callable[[int], Array],
+        part: Callable[[int, int, int], Array],
+    ) -> None:
+        self.dtype = dtype
+        self._shape, self._frame, self._part = shape, frame, part
+
+    ndim = 3
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(T, N, D)."""
+        return self._shape()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Array:
+        """Frame ``index``, counted from the end if negative: (N, D); a slice or a list of frames gives (frames, N, D). More
+        indices select bodies and components: ``position[:, 5]`` is the path of body 5, (T, D).
+
+        Raises:
+            IndexError: there is no such frame.
+            InputError: the checksum of a frame is wrong.
+        """
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if first is Ellipsis:
+            first, *rest = [slice(None)] * (3 - len(rest)) + rest
+        if isinstance(first, int | np.integer):
+            return self._frame(int(first))[tuple(rest)]
+        frames = np.arange(len(self))[first]
+        some = np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
+        found = np.empty((len(frames), *some.shape[1:]), self.dtype)
+        for row, k in enumerate(frames):
+            found[row] = self._frame(int(k))[tuple(rest)]
+        return found
+
+    def sample(self, frame: int, most: int) -> Array:
+        """About ``most`` bodies of frame ``frame``, the same in every frame: blocks of neighbours, evenly spread. All bodies
+        if there are fewer. The checksum is verified only if all are read. Raises as ``column[frame]``."""
+        _, count, dimensions = self.shape
+        if count <= most:
+            return self[frame]
+        block = -(-most // SAMPLE_BLOCKS)
+        starts = np.linspace(0, count - block, SAMPLE_BLOCKS).astype(int)
+        return np.concatenate([self._part(frame, start, block) for start in starts])[:, :dimensions]

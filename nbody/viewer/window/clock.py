@@ -1,0 +1,191 @@
+"""The clocks: what keys, time line and canvas ask of one, and the one that plays a recording."""
+
+from abc import ABC, abstractmethod
+
+from nbody.errors import NBodyError
+from nbody.viewer.sources.source import Source
+
+RECORDED, LIVE = "recorded", "live"
+
+SLOWEST, FASTEST = 0.25, 480.0
+"""Limits of the rate of a playback, in frames per second."""
+
+LOOPS = ("repeat", "there and back", "once")
+"""What happens at the end of the recording."""
+
+REFRESH = 0.5
+"""Seconds between checks for new frames, with ``--follow``."""
+
+
+class Transport(ABC):
+    """Chooses the moment to show, and obeys the keys. All methods return at once: long work belongs on a thread.
+
+    Attributes:
+        kind: :data:`RECORDED` or :data:`LIVE`; some keys apply to one of them only.
+        playing: False while paused.
+        message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
+        failure: an error because of which there is nothing more to show: the window closes.
+    """
+
+    kind: str = RECORDED
+    playing: bool = True
+    message: str = ""
+    failure: BaseException | None = None
+
+    @property
+    @abstractmethod
+    def at(self) -> float:
+        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
+
+    @property
+    @abstractmethod
+    def frames(self) -> int:
+        """The number of frames on the time line. With fewer than two there is no time line."""
+
+    @property
+    @abstractmethod
+    def status(self) -> str:
+        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``; shown at all times."""
+
+    @property
+    def frame(self) -> int:
+        """The frame at or before :attr:`at`."""
+        return int(self.at)
+
+    @abstractmethod
+    def advance(self, seconds: float) -> bool:
+        """Let ``seconds`` pass. Returns True if there is something new to draw."""
+
+    @abstractmethod
+    def seek(self, frame: float) -> None:
+        """Show the moment ``frame``, limited to the first and the last frame."""
+
+    @abstractmethod
+    def step(self, frames: int) -> None:
+        """Pause, and move by ``frames`` (of a live simulation: compute that many steps). May be negative."""
+
+    @abstractmethod
+    def faster(self, factor: float) -> None:
+        """Multiply the speed by ``factor``, within limits."""
+
+    def toggle(self) -> None:
+        """Play or pause."""
+        self.playing = not self.playing
+
+    def restart(self) -> None:
+        """The key Home: go to the first frame, and pause (live: back to the initial conditions)."""
+        self.step(-self.frames)
+
+    def finish(self) -> None:
+        """The key End: go to the last frame, and pause (live: to the present)."""
+        self.step(self.frames)
+
+    def reverse(self) -> None:  # noqa: B027
+        """Play in the other direction (recordings)."""
+
+    def next_loop(self) -> None:  # noqa: B027
+        """Choose what happens at the end (recordings)."""
+
+    def record(self) -> None:  # noqa: B027
+        """Start or stop recording (live)."""
+
+    def close(self) -> None:  # noqa: B027
+        """The window is closing: end threads, finish files. May take a moment."""
+
+
+class Playback(Transport):
+    """Plays frames at a fixed rate, forward or backward, and begins again at the end.
+
+    The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
+
+    Args:
+        frames: the number of frames; may be set to a larger number later.
+        rate: frames per second.
+        follow: wait for new frames at the last frame instead of beginning again.
+        source: where :meth:`advance` looks for new frames while ``follow``.
+
+    Attributes:
+        direction: 1 forward, -1 backward.
+        loop: one of :data:`LOOPS`.
+    """
+
+    frames: int = 0  # type: ignore[assignment]
+
+    def __init__(self, frames: int, rate: float = 30.0, follow: bool = False, source: Source | None = None) -> None:
+        self.frames, self.rate, self.follow = frames, rate, follow
+        self.direction, self.loop = 1, LOOPS[0]
+        self._source, self._since_refresh = source, 0.0
+        self._now = 0.0  # in frames
+
+    @property
+    def at(self) -> float:
+        return min(self._now, self.frames - 1.0)
+
+    @property
+    def status(self) -> str:
+        state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
+        loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
+        return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
+
+    def advance(self, seconds: float) -> bool:
+        # With ``follow``, also looks for new frames.
+        before = self.at, self.frames
+        if self.follow:
+            self._look_for_frames(seconds)
+        if self.playing:
+            clock = self._now, self.direction, self.playing
+            self._now += seconds * self.rate * self.direction
+            if not 0 <= self._now < self.frames:
+                self._turn()
+            if self._source is not None and self._source.waiting(self.at):
+                # Large frames: the clock waits for the disk, and the window goes on drawing.
+                self._now, self.direction, self.playing = clock
+        return (self.at, self.frames) != before
+
+    def _turn(self) -> None:
+        """The clock has passed an end."""
+        if self.follow and self.direction > 0:
+            self._now = self.frames - 1.0
+        elif self.loop == "repeat":
+            self._now %= self.frames
+        else:
+            self._now = self.frames - 1.0 if self._now > 0 else 0.0
+            if self.loop == "once":
+                self.playing = False
+            else:
+                self.direction = -self.direction
+
+    def _look_for_frames(self, seconds: float) -> None:
+        self._since_refresh += seconds
+        if self._source is None or self._since_refresh < REFRESH:
+            return
+        self._since_refresh = 0.0
+        try:
+            self.frames = self._source.refresh()
+        except NBodyError as error:
+            self.follow = self.playing = False
+            self.message = str(error)
+
+    def seek(self, frame: float) -> None:
+        self._now = float(min(max(frame, 0), self.frames - 1))
+
+    def step(self, frames: int) -> None:
+        # Between two frames, a step leads to the next whole frame.
+        self.playing = False
+        self.seek((self.frame if frames > 0 else -int(-self.at // 1)) + frames)
+
+    def toggle(self) -> None:
+        # At the end of a recording that plays once, begin again.
+        end = self.frames - 1 if self.direction > 0 else 0
+        if not self.playing and self.loop == "once" and self.at == end and not self.follow:
+            self.seek(self.frames - 1 - end)
+        super().toggle()
+
+    def faster(self, factor: float) -> None:
+        self.rate = min(max(self.rate * factor, SLOWEST), FASTEST)
+
+    def reverse(self) -> None:
+        self.direction, self.playing = -self.direction, True
+
+    def next_loop(self) -> None:
+        self.loop = LOOPS[(LOOPS.index(self.loop) + 1) % len(LOOPS)]

@@ -1,0 +1,24 @@
+"""Interrupt waits for a recorder for three seconds; prints how many there were."""
+
+import random
+import signal
+import time
+
+import numpy as np
+
+from nbody.run.recorder import Recorder
+from nbody.state import Snapshot
+from nbody.state.sums import SUMS
+
+snapshot, end, trials = Snapshot(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(SUMS)), time.time() + 3, 0
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+random.seed(1)
+while time.time() < end:
+    try:
+        with Recorder() as recorder:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0003, 0.0015))
+            for step in range(10**9):
+                recorder.record(step, 0.0, snapshot)
+    except KeyboardInterrupt:
+        trials += 1
+print(trials)

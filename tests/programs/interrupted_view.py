@@ -1,0 +1,21 @@
+"""``nbody view FILE``, interrupted half a second after its window opened."""
+
+import os
+import signal
+import sys
+
+from nbody.cli import main
+from nbody.viewer.window import show as window
+
+
+def show(recording, playback, real=window.show, **options):
+    def opened(_):
+        from vispy import app
+
+        opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
+
+    real(recording, playback, opened, **options)
+
+
+window.show = show
+sys.exit(main(["view", sys.argv[1]]))

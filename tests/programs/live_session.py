@@ -1,0 +1,156 @@
+"""A user's session with a scenario that is computed while it is shown, typed by Qt's synthetic events.
+
+    python tests/programs/live_session.py SCENARIO.yaml OUTPUT.h5 FOLDER SECONDS quit|interrupt
+
+A step takes SECONDS longer than it does, without the interpreter's lock. Prints one JSON object: what was shown after each
+act, the pictures drawn since the act before, and the threads and child processes after the end. The pictures are
+FOLDER/<act>.png.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from nbody.cli.live import view_scenario
+from nbody.run.simulation import Simulation
+from nbody.scenario import Scenario
+from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.look import Look
+from nbody.viewer.window import show as window
+
+scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
+TIMEOUT = 30.0
+"""Seconds that an act may take; usually it takes one."""
+
+
+def acts(pane):
+    """Name, key, and when it has had its effect."""
+    clock, source, run = pane.transport, pane.source, pane.transport.run
+
+    def step():
+        return source.caption(0).step
+
+    def rests():
+        return (
+            run.begun
+            and not run.pace.playing
+            and not run.simulation.within_a_step
+            and step() == run.simulation.steps_made
+        )
+
+    before = [0]
+
+    def one_more():
+        return rests() and step() == before[0] + 1
+
+    def remember():
+        before[0] = step()
+        return True
+
+    yield "shown", "", lambda: pane.renderer is not None
+    if end == "interrupt":
+        yield "records", "O", lambda: run.recording and run.simulation.within_a_step
+        return
+    yield "runs", "", lambda: step() > 0
+    yield "paused", "Space", lambda: rests() and remember()
+    yield "step", "Right", lambda: one_more() and remember()
+    yield "records", "O", lambda: run.recording and rests()
+    yield "more", "Right", one_more
+    yield "saved", "S", lambda: "saved" in pane.notice
+    yield "stopped", "O", lambda: not run.recording and not run._command
+    yield "restarted", "Home", lambda: rests() and step() == 0
+    yield "faster", "Up", lambda: run.pace.steps_per_picture == 2
+    yield "goes on", "Space", lambda: clock.playing
+
+
+seen: dict = {}
+
+
+def slowly(make=Simulation.__init__):
+    def slow(self, *arguments, **options):
+        make(self, *arguments, **options)
+        compute = self.engine._compute
+
+        def with_a_rest(state, outputs):
+            for _ in range(20):
+                time.sleep(seconds / 20)
+                state.progress.report(0)
+            compute(state, outputs)
+
+        self.engine._compute = with_a_rest
+
+    Simulation.__init__ = slow
+
+
+def drive(pane):
+    """Begin the session: each act when the one before has had its effect; meanwhile the view turns."""
+    from PySide6.QtCore import Qt, QTimer
+    from PySide6.QtTest import QTest
+
+    run, todo = pane.transport.run, acts(pane)
+    state = {"name": "", "done": lambda: True, "since": time.monotonic(), "step": None, "drawn": 0}
+
+    def drew(event):
+        """Count the pictures that are drawn during one step."""
+        step = (run.simulation.steps_made, run.simulation.within_a_step)
+        state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
+        state["step"] = step
+        seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])
+
+    pane.events.draw.connect(drew)
+
+    def note():
+        clock, source = pane.transport, pane.source
+        seen[state["name"]] = {
+            "step": source.caption(0).step, "playing": clock.playing, "status": clock._describe(),
+            "notice": pane.notice, "recording": str(clock.run.recording or ""),
+        }  # fmt: skip
+        pane.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
+
+    def tick():
+        pane.controls.camera.azimuth += 0.01  # as a drag does; each change is drawn
+        pane.update()
+        late = time.monotonic() - state["since"] > TIMEOUT
+        if not (state["done"]() or late):
+            return
+        if state["name"]:
+            note()
+        name, key, done = next(todo, ("", "", None))
+        if not name or late:
+            timer.stop()
+            if end == "interrupt":
+                os.kill(os.getpid(), signal.SIGINT)
+            else:
+                QTest.keyClick(pane.native, Qt.Key.Key_Q)
+            return
+        state.update(name=name, done=done, since=time.monotonic())
+        if key:
+            QTest.keyClick(pane.native, getattr(Qt.Key, f"Key_{key}"))
+
+    timer = QTimer(pane.native)
+    timer.timeout.connect(tick)
+    timer.start(20)
+
+
+def shown(source, clock, real=window.show, **options):
+    real(source, clock, drive, **options)
+
+
+window.show = shown
+slowly()
+interrupted = False
+try:
+    view_scenario(Scenario.load(scenario), output, False, Look(), Aim())
+except KeyboardInterrupt:
+    interrupted = True
+left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and thread.is_alive()]
+print(
+    json.dumps(
+        {"seen": seen, "threads": left, "children": len(multiprocessing.active_children()), "interrupted": interrupted}
+    )
+)

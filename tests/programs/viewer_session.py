@@ -1,0 +1,118 @@
+"""A user's session with the viewer's window, typed and dragged by Qt's synthetic events.
+
+    python tests/programs/viewer_session.py RUN.h5 FOLDER
+
+Prints one JSON object: the playback and the camera after each act; what the window then showed is FOLDER/<act>.png.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from nbody.trajectory import Trajectory
+from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.window.clock import Playback
+from nbody.viewer.window.show import show
+
+
+def acts(window):
+    """(name, action) in order."""
+    from PySide6.QtCore import QPoint, Qt
+    from PySide6.QtTest import QTest
+
+    pane, left, none = window.native, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+    def key(name, modifier=none):
+        return lambda: QTest.keyClick(pane, getattr(Qt.Key, f"Key_{name}"), modifier)
+
+    def drag():
+        QTest.mousePress(pane, left, none, QPoint(300, 200))
+        for x in (320, 360, 400):
+            QTest.mouseMove(pane, QPoint(x, 200))
+        QTest.mouseRelease(pane, left, none, QPoint(400, 200))
+
+    def click_timeline():
+        bar = window._timeline()
+        QTest.mouseClick(pane, left, none, QPoint(bar.left + bar.width // 2, bar.top + bar.height // 2))
+
+    def click_body():
+        """Click on the body that is nearest to a place without text."""
+        pixels = window.controls.camera.project(window.renderer.moment.positions(), window.size)
+        row = int(np.hypot(*(pixels - (700, 400)).T).argmin())
+        print(row, file=sys.stderr)
+        QTest.mouseClick(pane, left, none, QPoint(*np.rint(pixels[row]).astype(int).tolist()))
+
+    def until_drawn():
+        """Wait until the diagrams show all points: later ones would change a picture."""
+        diagrams = window.panels.diagrams
+        for _ in range(400):
+            QTest.qWait(50)
+            if diagrams.drawn and diagrams._begun[1] and diagrams._future is None:
+                break
+
+    yield "played", lambda: None
+    yield "paused", key("Space")
+    yield "home", key("Home")
+    yield "right", key("Right")
+    yield "ten", key("Right", Qt.KeyboardModifier.ShiftModifier)
+    yield "dragged", drag
+    yield "clicked", click_timeline
+    yield "end", key("End")
+    yield "bare", key("H")
+    yield "shown", key("H")
+    yield "chosen", click_body
+    yield "followed", key("F")
+    yield "moved", key("Home")
+    yield "centre", key("F")
+    yield "diagrams", key("P")
+    yield "drawn", until_drawn
+    yield "earlier", key("Right", Qt.KeyboardModifier.ShiftModifier)
+    yield "keys", key("F1")
+    yield "saved", lambda: (key("F1")(), key("S")())
+    yield "viewed", key("V")
+    yield "backward", lambda: (key("End")(), key("B")())
+    yield "small", lambda: setattr(window, "size", (500, 400))
+    yield "quit", key("Q")
+
+
+def drive(window):
+    """Begin the session: an act, then 200 ms to draw."""
+    from PySide6.QtCore import QTimer
+
+    todo, seen = acts(window), {}
+    state = {"name": ""}
+
+    def go_on():
+        if state["name"]:
+            playback, camera = window.transport, window.controls.camera
+            # fmt: off
+            seen[state["name"]] = {
+                "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
+                "centre": camera.centre.tolist(), "chosen": window.controls.chosen, "follow": window.controls.follow,
+                "status": window.transport.status, "notice": window.notice,
+            }
+            if window.controls.chosen is not None:
+                row = window.controls.chosen
+                place = window.renderer.moment.positions(row)
+                seen[state["name"]] |= {
+                    "body": place.tolist(), "pixel": camera.project(place[None], window.size)[0].tolist(),
+                }
+            # fmt: on
+            window.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
+        state["name"], act = next(todo)
+        if state["name"] == "quit":
+            timer.stop()
+            print(json.dumps(seen), flush=True)
+        act()
+
+    timer = QTimer(window.native)
+    timer.timeout.connect(go_on)
+    timer.start(200)
+
+
+folder = Path(sys.argv[2])
+with Trajectory(sys.argv[1]) as run:
+    recording = RecordedSource(run)
+    show(recording, Playback(recording.frames), drive)
