@@ -184,11 +184,15 @@ class Rung:
     example: int = LECTURE_SIZE
     columns: int | None = None
 
+    def shape(self, n: int) -> ProductShape:
+        """The product of the size n that the rung is measured on: square, unless the rung is made for few columns."""
+        side = self.largest or n
+        return ProductShape(side, self.columns or side, side)
+
     @property
     def example_shape(self) -> ProductShape:
         """The product for which the rung is explained."""
-        side = self.largest or self.example
-        return ProductShape(side, self.columns or side, side)
+        return self.shape(self.example)
 
     def check(self, shape: ProductShape, dtype: Any) -> None:
         """Raise InputError if this rung has no kernel for the dtype, or the shape is too large for it."""

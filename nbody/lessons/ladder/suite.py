@@ -102,36 +102,39 @@ def _measure_size(
     notify(f"making matrices, n = {size}, {precision}")
     problem = cache(lambda shape: ProductProblem(shape, precision))
     square = problem(ProductShape(size, size, size))
-    skinny = {ProductShape(size, rung.columns, size) for rung in map(LADDER.load, LADDER) if rung.columns}
+    skinny = {rung.shape(size) for rung in map(LADDER.load, LADDER) if rung.columns}
     for name, shape in zip(CUBLAS, (square.shape, *skinny), strict=False):
         yield from _measure_cublas(name, problem(shape), size)
     for name in LADDER:
         rung: Rung = LADDER.load(name)
-        if (rungs and name not in rungs) or precision not in rung.dtypes:
-            continue
-        side = rung.largest or size
-        shape = ProductShape(side, rung.columns or side, side)
-        row = _row(name, rung.title, problem(shape), size, rung.on, improves=rung.improves)
-        try:
-            notify(f"{name} {rung.title}, n = {size}, {precision}")
-            if rung.on == "cpu" and name not in rates:
-                rates[name] = _pilot(rung, precision)
-            expected = shape.flops / rates.get(name, np.inf)
-            if expected > LONGEST:
-                yield row.noted(f"left out: one product would take about {expected:.1g} s")
-                continue
-            measured = _measure(rung, problem(shape), row)
-        except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            measured = row.noted(f"does not run here ({reason})")
-        if measured.gflops:
-            rates[name] = 1e9 * measured.gflops
-        yield measured
-        if measured.seconds and name == CHAMPIONS[precision]:
-            yield as_called(measured, problem(shape))
+        if (not rungs or name in rungs) and precision in rung.dtypes:
+            yield from _measure_rung(name, rung, problem(rung.shape(size)), size, rates, notify)
     for name in ELEMENTWISE:
         if not rungs or name in rungs:
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
+
+
+def _measure_rung(
+    name: str, rung: Rung, problem: ProductProblem, size: int, rates: dict[str, float], notify: Notify
+) -> Iterator[Row]:
+    """The row of a rung; after that of a champion, the row of a call of it."""
+    row = _row(name, rung.title, problem, size, rung.on, improves=rung.improves)
+    try:
+        notify(f"{name} {rung.title}, n = {size}, {row.precision}")
+        if rung.on == "cpu" and name not in rates:
+            rates[name] = _pilot(rung, row.precision)
+        expected = problem.shape.flops / rates.get(name, np.inf)
+        if expected > LONGEST:
+            row = row.noted(f"left out: one product would take about {expected:.1g} s")
+        else:
+            row = _measure(rung, problem, row)
+    except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
+        row = row.noted(f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+    if row.gflops:
+        rates[name] = 1e9 * row.gflops
+    yield row
+    if row.seconds and name == CHAMPIONS[row.precision]:
+        yield as_called(row, problem)
 
 
 def _row(name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **facts: Any) -> Row:
