@@ -90,7 +90,7 @@ class Competitor:
         """The engine for a law."""
         return self.kind(gravity, self.precision, self._options)
 
-    def problem(self, problem: ForceProblem) -> ForceProblem:
+    def by_own_law(self, problem: ForceProblem) -> ForceProblem:
         """The problem with the law that it computes."""
         return replace(problem, gravity=self._engine.gravity)
 

@@ -71,7 +71,7 @@ class _AtCount:
 
     def _judge(self, competitor: Competitor) -> Judge:
         """The judge of the cluster by a competitor's law."""
-        problem = competitor.problem(self._cluster)
+        problem = competitor.by_own_law(self._cluster)
         return self._judges.setdefault(problem.gravity, Judge(problem))
 
     @cached_property
