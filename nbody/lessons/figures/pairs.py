@@ -132,9 +132,9 @@ def rotation() -> Any:
     tiling, count = PairTiling(1, 1), 64
     units = units_before(2, 2, tiling.bodies)
     sums = {"rows": np.zeros((3, 4, tiling.tile), np.float32), "columns": np.zeros((2, 4, count), np.float32)}
-    units_of_block = {"first": np.int64(0), "last": np.int64(2), "share": np.int64(units), "extra": np.uint32(0)}
+    one_block = {"first": 0, "run": 0, "runs": 1, "quotient": units, "remainder": 0}
     kernel = build(SHAPE, tiling, "equal")
-    block = trace(kernel, 1, tiling.chunk, body=_bodies(count), **sums, length2=np.float32(1), **units_of_block)[0, 0]
+    block = trace(kernel, 1, tiling.chunk, body=_bodies(count), **sums, length2=np.float32(1), **one_block)[0, 0]
     shuffles = np.array([[e.index for e in thread if e.array == SHUFFLE] for thread in block])
     per_step = shuffles.shape[1] // (units * LANES)
     arrived = shuffles[:, ::per_step].reshape(LANES, units, LANES)[:, 1]  # unit 1: tile 0 and chunk 1

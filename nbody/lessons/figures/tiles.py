@@ -44,7 +44,7 @@ def who_reads_what() -> Any:
                 grid[top + index // SIDE, left + index % SIDE] = colour
         total = len(reads["a"] | {SIDE * SIDE + i for i in reads["b"]})
         image(panel, coloured(grid), f"{name}: {len(results)} results\nof a block need\n{total} numbers")
-        for text, x, y in (("A", 8, 45), ("B", 46, 8), ("C", 46, 62)):
+        for text, x, y in (("A", 8.5, 45.5), ("B", 46.5, 8.5), ("C", 46.5, 62.5)):
             panel.text(x, y, text, fontsize=10, weight="bold", color=INK)
     return figure
 
