@@ -10,8 +10,7 @@ from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.state import Outputs
 
 
-@cache
-def compiled(
+def kernel_of(
     engine: str,
     dimensions: int,
     outputs: Outputs,
@@ -19,24 +18,29 @@ def compiled(
     masses: str = "product",
     tiling: PairTiling | None = None,
     mixed: bool = False,
+    precision: str = "float32",
 ):
-    """PTX and resources of an engine's kernel, in float32 or mixed precision."""
+    """An engine's kernel and the Numba types of its arguments."""
     pytest.importorskip("cuda.core")
     from numba import types
 
     from nbody.forces import gpu_engine
     from nbody.forces.direct import gpu_pairs
 
-    real = types.float32
+    real = getattr(types, precision)
     wide = types.float64 if mixed else real
-    shape = gpu_engine.Shape(softening, dimensions, np.dtype(np.float32), outputs, mixed)
+    shape = gpu_engine.Shape(softening, dimensions, np.dtype(precision), outputs, mixed)
     if engine == "gpu-symmetric":
         kernel = gpu_pairs.build(shape, tiling, masses)
-        signature = (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
-    else:
-        kernel = gpu_engine.compiled(ENGINES.load(engine)._build, shape)
-        signature = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
-    return for_h200(kernel, signature)
+        return kernel, (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
+    kernel = gpu_engine.compiled(ENGINES.load(engine)._build, shape)
+    return kernel, (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
+
+
+@cache
+def compiled(*shape, **more):
+    """PTX and resources of the kernel of :func:`kernel_of`."""
+    return for_h200(*kernel_of(*shape, **more))
 
 
 def for_h200(kernel, signature):

@@ -1,4 +1,4 @@
-"""What all tests share: the GPU's marker and the bodies they use."""
+"""What all tests share: markers, bodies, commands in this process and in children, recordings, screens."""
 
 import os
 import resource
@@ -38,12 +38,13 @@ ONE_WORKER = {
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Leave out ``campaign`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device;
-    begin with ``slow`` tests, so that no worker waits for one at the end; give each group of ``ONE_WORKER`` one worker."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits at the end.
+    """
     for item in items:
         for name, files in ONE_WORKER.items():
             if item.path.stem in files and "gpu" not in item.keywords:
                 item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: not any(mark in item.keywords for mark in ("slow", "xdist_group")))
     for mark in ("campaign", "simulated"):
         if mark not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if mark in item.keywords])

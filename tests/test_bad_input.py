@@ -200,7 +200,7 @@ VALUES = [
 
 @pytest.mark.filterwarnings("error")  # a warning of NumPy's would be a second line
 @pytest.mark.parametrize(("written", "instead_of", "begins", "says"), VALUES, ids=[row[0][:40] for row in VALUES])
-def test_a_wrong_value(tmp_path, written, instead_of, begins, says):
+def test_invalid_values_are_refused(tmp_path, written, instead_of, begins, says):
     assert instead_of in GOOD
     line = refused(tmp_path, GOOD.replace(instead_of, written, 1).encode())
     assert line.startswith(f"bad.yaml:{begins}") and says in line, line
@@ -264,7 +264,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_a_text_that_is_no_scenario(tmp_path, what):
+def test_texts_that_are_no_scenarios_are_refused(tmp_path, what):
     content, begins = TEXTS[what]
     assert refused(tmp_path, content).startswith(begins)
 
@@ -272,14 +272,14 @@ def test_a_text_that_is_no_scenario(tmp_path, what):
 # --- A path that is no file ------------------------------------------------------------------------------------------
 
 
-def test_a_missing_scenario_is_told_with_the_nearest_name(tmp_path):
+def test_a_missing_scenario_is_refused_with_the_nearest_name(tmp_path):
     (tmp_path / "disk.yaml").write_text(GOOD)
     assert said(Scenario.load, tmp_path / "disc.yaml") == (
         f"{tmp_path}/disc.yaml: there is no such file (did you mean 'disk.yaml'?); check the path"
     )
 
 
-def test_a_path_that_is_no_ordinary_file(tmp_path):
+def test_paths_that_are_no_ordinary_files_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     assert "this is a directory" in said(Scenario.load, tmp_path)
@@ -293,7 +293,7 @@ def test_a_path_that_is_no_ordinary_file(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(tmp_path):
+def test_a_file_without_read_permission_is_refused(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(GOOD)
     path.chmod(0)
@@ -322,7 +322,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
         ("integrator", "x" * 50, "at most 40 characters"),
     ],
 )
-def test_a_wrong_option(option, value, says):
+def test_invalid_options_are_refused(option, value, says):
     line = said(lambda: make_particles(Scenario.from_text(GOOD).override(**{option: value})))
     assert line.startswith(f"--{option}: ") and says in line
 
@@ -334,7 +334,7 @@ def test_bodies_from_a_file_have_their_own_number(option):
     assert line == f"--{option}: the bodies come from 'a.csv'; leave this option out"
 
 
-def test_an_option_that_does_not_exist():
+def test_an_unknown_option_is_refused_with_the_nearest_name():
     assert "did you mean 'particles'" in said(lambda: Scenario.from_text(GOOD).override(particle=5))
 
 
@@ -387,12 +387,12 @@ TABLES = {
 
 
 @pytest.mark.parametrize("what", TABLES)
-def test_a_wrong_table(tmp_path, what):
+def test_invalid_tables_are_refused(tmp_path, what):
     text, begins = TABLES[what]
     assert bodies_refused(tmp_path, "bodies.csv", text.encode()).startswith(begins)
 
 
-def test_a_table_in_another_encoding(tmp_path):
+def test_a_table_in_another_encoding_is_refused(tmp_path):
     assert "line 1: " in bodies_refused(tmp_path, "bodies.csv", (HEADER + ROW).encode("utf-16"))
     assert "line 3: x: " in bodies_refused(tmp_path, "bodies.csv", (HEADER + ROW).encode() + b"1,\xff,3,4,5,6,7\n")
 
@@ -466,13 +466,13 @@ HEADERS = {
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("what", HEADERS)
-def test_a_wrong_header_of_an_array(tmp_path, what):
+def test_damaged_headers_of_arrays_are_refused(tmp_path, what):
     begins = "mass has the shape (True,)" if what.startswith("true") else "is damaged or no .npz file ("
     assert bodies_refused(tmp_path, "bodies.npz", header_of_mass(HEADERS[what])).startswith(begins)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_compressed_arrays_that_are_damaged(tmp_path, method):
+def test_damaged_compressed_arrays_are_refused(tmp_path, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(npz(**bodies()))) as good, zipfile.ZipFile(buffer, "w", method) as archive:
         for name in good.namelist():
@@ -485,7 +485,7 @@ def test_compressed_arrays_that_are_damaged(tmp_path, method):
 
 
 @pytest.mark.parametrize("what", ARRAYS)
-def test_wrong_arrays(tmp_path, what):
+def test_invalid_arrays_are_refused(tmp_path, what):
     content, begins = ARRAYS[what]
     assert bodies_refused(tmp_path, "bodies.npz", content).startswith(begins)
 
@@ -517,7 +517,7 @@ def test_a_damaged_array_is_noticed(tmp_path):
     assert "Bad CRC" in bodies_refused(tmp_path, "bodies.npz", bytes(content))
 
 
-def test_a_recording_that_is_none(tmp_path):
+def test_a_file_that_is_no_recording_is_refused(tmp_path):
     assert bodies_refused(tmp_path, "run.h5", b"") and bodies_refused(tmp_path, "run.h5", b"\x89HDF\r\n\x1a\n")
 
 

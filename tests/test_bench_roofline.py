@@ -3,8 +3,8 @@
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from compiled_forces import for_h200, kernel_of
 
 from nbody import compute
 from nbody.bench.forces.competitor import Competitor
@@ -12,6 +12,7 @@ from nbody.bench.row import Row
 from nbody.bench.timing import seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
+from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.reference import ReferenceEngine
 from nbody.lessons.roofline import bounds, slots
 from nbody.lessons.roofline import suite as roofline
@@ -35,32 +36,12 @@ class Compiled:
     """A kernel compiled for an H200, as :class:`gpu.Launch` looks at it."""
 
     def __init__(self, name: str, precision: str) -> None:
-        pytest.importorskip("cuda.core")
-        from numba import types
-
-        from nbody.forces.direct import gpu_pairs
-        from nbody.forces.direct.gpu_triangle import PairTiling
-        from nbody.forces.gpu_engine import Shape, compiled
-
-        real = getattr(types, precision)
-        shape = Shape("plummer", 3, np.dtype(precision), Outputs.ACCELERATION)
-        if name == "gpu-symmetric":
-            kernel = gpu_pairs.build(shape, PairTiling(4, 8 if precision == "float32" else 4), "product")
-            arguments = (real[:, ::1], real[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
-        else:
-            kernel = compiled(ENGINES.load(name)._build, shape)
-            arguments = (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
-        try:
-            self.code = compute.ptx(kernel, arguments)
-        except Exception as error:
-            if "nvvm" in str(error).lower():
-                pytest.skip(f"no NVVM here: {error}")
-            raise
+        tiling = PairTiling(4, 8 if precision == "float32" else 4)
+        kernel, signature = kernel_of(name, 3, Outputs.ACCELERATION, tiling=tiling, precision=precision)
+        self.code, used = for_h200(kernel, signature)
         self.machine_code, _ = compute.assembled(self.code)
-        used = compute.resources(self.code)
-        self.regs_per_thread, self.shared_mem_per_block, self.local_mem_per_thread = (
-            used.registers, used.shared, used.local,
-        )  # fmt: skip
+        self.regs_per_thread, self.shared_mem_per_block = used.registers, used.shared
+        self.local_mem_per_thread = used.local
         self.py_func = kernel.py_func
         self._codelibrary = SimpleNamespace(get_cubin=lambda: self.machine_code)
 

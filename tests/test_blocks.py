@@ -54,25 +54,6 @@ def test_a_cluster_moves_as_the_fifteenth_order_says(name):
     assert scheme._single < 0.3 * motion.state.clock.step * 64  # most bodies rest in most blocks
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name):
-    whole, at_once = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
-    whole.advance(at_once, 10**6, 0.2)
-    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
-    for steps in (1, 6, 20):
-        scheme.advance(motion, steps, 0.2)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
-    assert 0 < moment[1] < 0.2
-    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
-    motion.state.restore(saved)
-    scheme.restore(own)
-    motion.state.clock.step, motion.state.clock.time = moment
-    scheme.advance(motion, 10**6, 0.2)
-    assert motion.state.clock.step == at_once.state.clock.step and scheme._single == whole._single
-    np.testing.assert_array_equal(motion.state.position, at_once.state.position)
-    np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)
-
-
 def test_between_frames_all_bodies_are_predicted_to_one_time():
     """A mean step is 0.01; in it the prediction of order 6 is good to 1e-6 of the way."""
     scheme, motion = moving("hermite6_block", cluster(), dt=0.125, gravity=SOFTENED)

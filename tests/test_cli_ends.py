@@ -39,7 +39,7 @@ def test_every_interrupted_command_says_so(monkeypatch, capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_an_interrupted_run_that_has_said_where_says_no_more(monkeypatch, capsys):
+def test_an_interrupted_run_prints_where_it_stopped_once(monkeypatch, capsys):
     from nbody.cli.streams import print_message
 
     def interrupted(*_, **__):
@@ -118,7 +118,7 @@ def test_a_closed_pipe_behind_the_output_is_no_error(arguments, unbuffered, brok
     assert (run.communicate(timeout=60)[1], run.returncode) == ("", 0)
 
 
-def test_wrong_input_is_wrong_input_also_where_nobody_reads_the_error(broken_pipe, tmp_path):
+def test_invalid_input_has_exit_code_2_without_standard_error(broken_pipe, tmp_path):
     run = nbody("run", "nowhere.yaml", folder=tmp_path, stdout=subprocess.PIPE, stderr=broken_pipe)
     assert (run.communicate(timeout=60)[0], run.returncode) == (b"", 2)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from nbody import doctor, machine, opengl, units
-from nbody.cli import info_page, main
-from nbody.cli.info import _scheme
+from nbody.cli import main
 from nbody.trajectory import Trajectory
 
 SCENARIO = """
@@ -76,16 +76,17 @@ def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, re
         ({"scheme": "hermite4", "eta": 0.1, "end": 9.0}, "adaptive", "synchronized"),
     ],
 )
-def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(chosen, lengths, frames):
+def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(
+    chosen, lengths, frames, tmp_path, capsys
+):
     """Times that a scenario names are ends of blocks; a frame after so many blocks lies between the ends of most steps."""
-    found = _scheme({"integrator": chosen})
+    path = tmp_path / "a.yaml"
+    values = yaml.safe_load(SCENARIO) | {"integrator": chosen, "engine": "cpu"}
+    path.write_text(json.dumps(values | {"record": {"dt": 0.5} if "end" in chosen else {"every": 3}}))
+    found = printed(capsys, "info", path)
     assert (found["step_lengths"], found["frames_are"]) == (lengths, frames)
-    assert (f"frames are {frames}" in info_page._integrator(found)) == (lengths == "individual")
-
-
-def test_a_scheme_that_this_version_does_not_have_is_left_out():
-    assert _scheme({"integrator": {"scheme": "of the future"}}) == _scheme({}) == {}
-    assert info_page._integrator({}) == ""
+    assert main(["info", str(path)]) == 0
+    assert (f"frames are {frames}" in capsys.readouterr().out) == (lengths == "individual")
 
 
 def test_info_foretells_the_frames_and_the_size_of_the_file(scenario, recording, capsys):

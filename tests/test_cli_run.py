@@ -61,7 +61,7 @@ def test_json_is_one_object_on_standard_output(folder, typed):
     assert (summary["steps"], summary["frames"], summary["precision"]) == (4, 3, "float64")
 
 
-def test_a_speed_that_was_not_measured_is_not_told(folder, typed):
+def test_a_speed_that_was_not_measured_is_not_printed(folder, typed):
     """The first step compiles, so a run of one has no speed; and none that was done already."""
     for arguments in (["run", "small.yaml", "--steps", 1], ["resume", "output/run.h5"]):
         done = typed(*arguments)
@@ -117,7 +117,7 @@ def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
         assert not recorded.complete
 
 
-def test_a_run_goes_on_when_nobody_reads_its_messages_any_more(folder):
+def test_a_run_goes_on_after_standard_error_is_closed(folder):
     """As in ``nbody run … 2>&1 >/dev/null | head -1``."""
     (folder / "small.yaml").write_text(SCENARIO + "on_energy_error: {limit: 1e-300, action: warn}\n")
     reading, writing = os.pipe()
@@ -188,7 +188,7 @@ def test_an_engine_of_a_gpu_without_a_gpu_is_refused(folder, refused):
     assert "engine 'gpu-tiled' needs an NVIDIA GPU" in refused("run", "small.yaml", "--engine", "gpu-tiled")
 
 
-def test_a_python_error_is_not_hidden_from_whoever_must_mend_it(folder):
+def test_a_defect_of_the_program_keeps_its_traceback(folder):
     """Only the user's mistakes are one line; a defect of the program keeps its traceback and exits with 1."""
     code = (
         "import nbody.run.simulation as s; s.Simulation.run = lambda *a, **k: 1 / 0; from nbody.cli import main; main()"

@@ -86,7 +86,7 @@ def test_a_moving_frame_changes_no_contact():
 
 
 @pytest.mark.parametrize("distance", [0.999999, 1.000001])
-def test_a_grazing_pass_is_told_from_a_near_miss(distance):
+def test_a_grazing_contact_is_distinguished_from_a_near_miss(distance):
     x, v = np.array([[-50, distance, 0], [0, 0, 0.0]]), np.array([[100.0, 0, 0], [0, 0, 0]])
     rows = x.T, v.T, (x + v).T, v.T
     touch = bool(any_contact_of_few()(*rows, 1.0, np.array([0.5, 0.5])))

@@ -121,7 +121,7 @@ def test_mistakes_in_a_part_are_refused(old, new, says):
     assert says in said(TWO.replace(old, new))
 
 
-def test_what_combine_needs_is_said():
+def test_invalid_lists_of_parts_are_refused():
     assert "initial.combine: must be a list of parts" in said("initial: {combine: 3}")
     assert "at least 1 item" in said("initial: {combine: []}")
     flat = "initial: {combine: [{generator: lecture, particles: 3, rotate: {inclination: 9}}]}"

@@ -118,7 +118,7 @@ def test_a_disk_that_fails_at_the_first_checkpoint_leaves_the_older_recording(tm
     assert os.listdir(tmp_path) == ["run.h5"] and path.read_bytes() == before
 
 
-def test_frames_that_the_disk_refused_are_not_said_to_be_confirmed(tmp_path, monkeypatch):
+def test_frames_that_the_disk_refused_are_not_confirmed(tmp_path, monkeypatch):
     """The system tells of a failed write once, and confirms everything after that."""
     path, sync, failed = tmp_path / "run.h5", FrameFile.sync, threading.Event()
 

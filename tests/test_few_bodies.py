@@ -341,24 +341,6 @@ def test_planets_that_fall_into_each_other_stop_the_hybrid_and_are_named():
 # --- Both -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name,dt", [("ias15", None), ("wisdom_holman", 100.0), ("hybrid", 100.0)])
-def test_the_bits_do_not_depend_on_where_a_run_is_cut_or_resumed(name, dt):
-    whole, at_once = moving(name, outer_solar_system(), dt, SUN)
-    whole.advance(at_once, 60)
-    scheme, motion = moving(name, outer_solar_system(), dt, SUN)
-    for steps in (1, 7, 22):
-        scheme.advance(motion, steps)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
-    scheme, motion = moving(name, outer_solar_system(), dt, SUN)
-    motion.state.restore(saved)
-    scheme.restore(own)
-    motion.state.clock.step, motion.state.clock.time = moment
-    scheme.advance(motion, 30)
-    assert motion.state.clock.time == at_once.state.clock.time
-    np.testing.assert_array_equal(motion.state.position, at_once.state.position)
-    np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)
-
-
 @pytest.mark.parametrize(
     "engine,precision,why", [("cpu", "float32", "computes in float64"), ("gpu-tiled", "float64", "on the CPU")]
 )

@@ -15,11 +15,9 @@ from nbody.forces.layers import layered
 from nbody.forces.layers.fields import fields_of
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import Outputs
-from nbody.trajectory import first_difference
 
 G = 1.3
 PARAMETERS = {
@@ -219,14 +217,6 @@ def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     framed.integrator.frames(framed.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)
     assert np.array_equal(whole.state.position, framed.state.position)
-
-
-def test_a_resumed_run_in_a_field_has_the_bits_of_one_that_was_not_stopped(tmp_path):
-    scenario = Scenario.from_text(TEXT)
-    Simulation(scenario, tmp_path / "whole.h5").run()
-    Simulation(scenario.override(steps=10), tmp_path / "part.h5").run()
-    resume(tmp_path / "part.h5", steps=20, notify=pytest.fail).run()
-    assert first_difference(tmp_path / "whole.h5", tmp_path / "part.h5") is None
 
 
 def test_the_resolved_scenario_has_every_parameter_and_the_same_fields():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compiled_forces import for_h200
 from conftest import random_bodies
 from test_fields import PARAMETERS, TEXT, fields
 
@@ -48,33 +49,14 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
     pytest.importorskip("cuda.core")
     from numba import types
 
-    from nbody import compute
     from nbody.fields.device import build
     from nbody.state.graph_time import MOST_DRIFTS
 
     functions = tuple(FIELDS.load(name).evaluate for name in PARAMETERS if name != "milky_way")
     numbers, float64 = getattr(types, real), types.float64
-    try:
-        code = compute.ptx(
-            build(functions),
-            (
-                numbers[:, ::1],
-                numbers[:, ::1],
-                types.int64[::1],
-                types.int64,
-                float64,
-                float64,
-                types.UniTuple(float64, MOST_DRIFTS),
-                float64[:, ::1],
-                types.int32,
-                types.int32,
-                numbers[:, ::1],
-            ),
-        )
-    except Exception as error:
-        if "nvvm" in str(error).lower():
-            pytest.skip(f"no NVVM here: {error}")
-        raise
+    rows, scalars = numbers[:, ::1], types.UniTuple(float64, MOST_DRIFTS)
+    moves = (types.int64[::1], types.int64, float64, float64, scalars, float64[:, ::1], types.int32, types.int32)
+    code, _ = for_h200(build(functions), (rows, rows, *moves, rows))
     assert "sqrt.rn.f64" in code and "div.rn.f64" in code  # arithmetic follows IEEE 754
     assert "sqrt.approx" not in code and "div.approx" not in code and "div.full" not in code
 

@@ -176,7 +176,7 @@ def test_a_spline_is_right_to_rounding():
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_bodies_without_mass_feel_and_do_not_pull(precision):
+def test_bodies_without_mass_are_accelerated_and_exert_no_force(precision):
     position, mass = plummer_sphere(700)
     mass[::3] = 0
     given = {"softening": "cutoff", "length": 0.1, "engine": "cpu", "precision": precision}
@@ -219,7 +219,7 @@ def test_many_bodies_without_mass_cost_as_many_interactions_as_there_are_masses(
     assert a.tobytes() == state.acceleration.tobytes()
 
 
-def test_one_body_alone_feels_nothing():
+def test_one_body_alone_has_no_acceleration():
     a, phi = accelerations([[1.0, 2, 3]], [5.0], engine="cpu", potential=True)
     assert a.tolist() == [[0, 0, 0]]
     assert phi.tolist() == [0]

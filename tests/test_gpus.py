@@ -175,7 +175,7 @@ def test_an_engine_says_which_gpus_divide_its_work(asked, why):
 
 
 @pytest.mark.parametrize("gpus,asked", [(None, 1), (1, 1), (2, 2), ("all", 2), ([1], 2), ([0, 1], 2), (3, 3)])
-def test_who_names_gpus_needs_an_engine_that_can_be_told_which(gpus, asked):
+def test_naming_gpus_needs_an_engine_that_takes_them(gpus, asked):
     assert gpus_asked(gpus) == asked
 
 

@@ -65,7 +65,7 @@ def test_an_error_of_the_work_is_not_masked_by_that_of_the_capture_it_broke(reco
     assert calls[:2] == BEGUN_AND_ENDED
 
 
-def test_a_capture_that_fails_without_an_error_of_the_work_is_told(recorded):
+def test_a_capture_that_fails_without_an_error_of_the_work_is_reported(recorded):
     _, error = recorded(Driver("cuStreamEndCapture"), lambda: None)
     assert isinstance(error, DeviceError)
     assert "cuStreamEndCapture failed with CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" in str(error)

@@ -163,7 +163,7 @@ def test_a_time_step_beyond_any_sense_is_refused(precision):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mass", [(1e300, 1e-300), (1e308, 1e308)])
-def test_extreme_numbers_are_told_without_a_warning_of_numpy(mass):
+def test_extreme_numbers_are_refused_without_a_warning_of_numpy(mass):
     heavy = bodies([[-1.7e308, 0, 0], [1.7e308, 0, 0]], mass)
     for engine, precision in (("cpu", "float32"), ("reference", "float64"), ("matrix:numpy", "float64")):
         with pytest.raises(InputError, match="is beyond float"):

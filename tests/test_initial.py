@@ -6,6 +6,7 @@ derives, and 5σ is allowed. The seeds are fixed, so a test that passes keeps pa
 
 import hashlib
 import math
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,12 @@ def test_the_discs_own_parameters_scale_it():
 # --- plummer ---------------------------------------------------------------------------------------------------------
 
 
+@cache
+def sphere_of_stars():
+    """A Plummer sphere, which tests only read."""
+    return made("plummer")
+
+
 def within(r):
     """The mass within r virial radii of a Plummer sphere that ends at CUT."""
     mass = lambda each: (1 + (SCALE / each) ** 2) ** -1.5  # noqa: E731
@@ -100,7 +107,7 @@ def within(r):
 
 
 def test_the_spheres_mass_is_distributed_as_plummers():
-    radius = np.linalg.norm(made("plummer").position, axis=1)
+    radius = np.linalg.norm(sphere_of_stars().position, axis=1)
     # The shift to the centre of mass moves every body by 1.7/√N or so, far less than the scale length.
     assert largest_gap(radius, within) < 1.95
     assert radius.max() < CUT + 5 * 1.7 / math.sqrt(N)
@@ -112,13 +119,13 @@ def test_the_spheres_lagrangian_radii_are_plummers(fraction, radius):
     density = (within(1.001 * radius) - within(0.999 * radius)) / (0.002 * radius)
     sigma = math.sqrt(fraction * (1 - fraction) / N) / density
     shift = abs(within(radius) - fraction) / density
-    found = np.quantile(np.linalg.norm(made("plummer").position, axis=1), fraction)
+    found = np.quantile(np.linalg.norm(sphere_of_stars().position, axis=1), fraction)
     assert abs(found - radius) < 5 * sigma + shift
     assert shift < 0.006 * radius
 
 
 def test_the_spheres_directions_are_isotropic():
-    sphere = made("plummer")
+    sphere = sphere_of_stars()
     for vectors in (sphere.position, sphere.velocity):
         unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
         for component in unit.T:  # each is uniform in [−1, 1] on a sphere (Archimedes)
@@ -130,7 +137,7 @@ def test_the_spheres_directions_are_isotropic():
 
 def test_the_spheres_speeds_follow_plummers_distribution_function():
     """q = v over the escape speed has the density q²(1−q²)^(7/2)·512/7π whatever the radius."""
-    sphere = made("plummer")
+    sphere = sphere_of_stars()
     r2 = (sphere.position**2).sum(axis=1) / SCALE**2
     q = np.linalg.norm(sphere.velocity, axis=1) * math.sqrt(SCALE) / math.sqrt(2) * (1 + r2) ** 0.25
     grid = np.linspace(0, 1, 20_001)
@@ -155,7 +162,7 @@ def test_the_sphere_is_in_virial_equilibrium():
 
 
 def test_the_sphere_is_centred_and_at_rest():
-    sphere = made("plummer")
+    sphere = sphere_of_stars()
     np.testing.assert_allclose(sphere.mass @ sphere.position, 0, atol=1e-15)
     np.testing.assert_allclose(sphere.mass @ sphere.velocity, 0, atol=1e-15)
     assert sphere.mass.sum() == pytest.approx(1, abs=1e-12)

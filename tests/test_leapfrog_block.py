@@ -83,25 +83,6 @@ def test_halving_the_steps_of_all_bodies_shrinks_the_error_by_four():
     assert np.log2(errors[0] / errors[1]) / 2 == pytest.approx(2, abs=0.15)
 
 
-def test_a_resumed_run_has_the_same_bits(tmp_path):
-    values = {
-        "initial": {"generator": "plummer", "particles": 100},
-        "gravity": {"softening": "plummer", "length": 0.01},
-        "integrator": {"scheme": "leapfrog_block", "dt": 0.05, "steps": 6},
-        "engine": "cpu",
-        "record": {"every": 2},
-    }
-    whole = nbody.simulate(Scenario.from_dict(values), output=tmp_path / "whole.h5")
-    half = Scenario.from_dict(values).override(steps=2)
-    nbody.simulate(half, output=tmp_path / "cut.h5").close()
-    from nbody.run.resume import resume
-
-    resume(tmp_path / "cut.h5", steps=6).run()
-    with nbody.Trajectory(tmp_path / "cut.h5") as cut:
-        assert cut.position[-1].tobytes() == whole.position[-1].tobytes()
-        assert cut.velocity[-1].tobytes() == whole.velocity[-1].tobytes()
-
-
 def test_the_summary_counts_the_steps_of_single_bodies():
     """A pair that makes steps of dt/4, see above: four each in the first step of dt."""
     pair = Particles([1.0, 1.0], [[0.0, 0, 0], [2.0, 0, 0]], np.zeros((2, 3)))

@@ -27,7 +27,7 @@ def test_a_transposed_view_is_multiplied_as_it_reads():
     np.testing.assert_array_equal(matmul(B.T, A.T, rung="numpy"), (A @ B).T)
 
 
-def test_the_result_goes_where_it_is_told():
+def test_the_result_is_written_to_out():
     out = np.full((3, 5), np.nan)
     assert matmul(A, B, out=out, rung="numpy") is out
     np.testing.assert_array_equal(out, A @ B)

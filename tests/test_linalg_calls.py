@@ -87,7 +87,7 @@ def test_strides_of_a_contiguous_matrix_are_as_good_as_none(launched):
     assert len(launched[0]) == 1
 
 
-def test_a_rung_of_the_cpu_wants_numpy_arrays(launched):
+def test_a_rung_of_the_cpu_refuses_device_arrays(launched):
     with pytest.raises(InputError, match="runs on the CPU; give it NumPy arrays"):
         matmul(A, B, rung="numpy")
 

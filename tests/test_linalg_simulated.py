@@ -100,7 +100,7 @@ def test_an_elementwise_kernel_covers_every_element(name):
 
 
 @pytest.mark.simulated
-def test_a_simulated_kernel_that_fails_says_where_and_one_that_waits_for_nobody_ends():
+def test_a_simulated_kernel_reports_where_it_fails_and_a_deadlock_ends():
     @cuda.jit
     def fail(array):
         cuda.syncthreads()

@@ -192,7 +192,7 @@ def test_a_second_recording_keeps_the_first_under_a_numbered_name(tmp_path):
     assert sorted(file.name for file in tmp_path.glob("*.h5")) == ["run.1.h5", "run.h5"]
 
 
-def test_a_file_that_can_not_be_written_is_told_and_the_run_goes_on(tmp_path):
+def test_a_file_that_cannot_be_written_is_reported_and_the_run_goes_on(tmp_path):
     with live(output=tmp_path / "no" / "such" / "run.h5") as (source, clock, run):
         clock.record()
         until(lambda: clock.advance(0.0) is None or "there is no folder" in clock.message)

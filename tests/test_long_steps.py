@@ -105,7 +105,7 @@ def test_a_wait_answers_signals_and_is_hardly_ever_late(monkeypatch):
     assert len(asked) > 20
 
 
-def test_an_event_is_asked_of_the_driver_without_a_word_in_the_log(monkeypatch, caplog):
+def test_querying_an_event_logs_nothing(monkeypatch, caplog):
     driver = pytest.importorskip("cuda.bindings.driver")
     answers = [(driver.CUresult.CUDA_ERROR_NOT_READY,), (driver.CUresult.CUDA_SUCCESS,)]
     monkeypatch.setattr(driver, "cuEventQuery", lambda handle: answers[handle])
@@ -175,7 +175,7 @@ def test_a_run_that_stops_at_once_does_not_say_when(tmp_path):
         (Outputs.ACCELERATION, Outputs.ENERGY), (False, True), ("reference", "cpu"),
     ),
 )  # fmt: skip
-def test_the_work_of_steps_is_foretold(scheme, outputs, fresh, name):
+def test_the_predicted_work_of_steps_is_what_they_do(scheme, outputs, fresh, name):
     scheme, engine = INTEGRATORS.load(scheme)(0.01), ENGINES.load(name)(LAW, "float64")
     motion = Motion(engine, engine.load(random_bodies(100)))
     scheme.prepare(motion)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import random_bodies
+from conftest import child, random_bodies
 
 from nbody import Trajectory
 from nbody.forces import ENGINES
@@ -84,8 +84,7 @@ def test_control_c_within_a_step_of_millions(tmp_path, engine, presses):
 
 def test_a_million_particles_run_and_conserve_energy(tmp_path):
     (tmp_path / "large.yaml").write_text(LARGE.format(count=1 << 20, engine="gpu-symmetric", steps=5))
-    command = ["-m", "nbody", "run", str(tmp_path / "large.yaml"), "-o", str(tmp_path / "large.h5"), "--json"]
-    run = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=ROOT)
+    run = child("-m", "nbody", "run", tmp_path / "large.yaml", "-o", tmp_path / "large.h5", "--json")
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     print(found["steps_per_s"], found["interactions_per_s"], found["energy_error"])
@@ -127,7 +126,7 @@ def test_who_watches_changes_no_bit(engine, monkeypatch):
         ("gpu-tree", 1 << 22, "mixed"),
     ],
 )
-def test_the_memory_of_a_run_is_what_was_foretold(engine, count, precision):
+def test_the_memory_of_a_run_is_what_was_predicted(engine, count, precision):
     from nbody import compute
 
     kind = ENGINES.load(engine)

@@ -146,7 +146,7 @@ def test_the_clock_of_a_window_waits_for_the_disk(recorded):
     recording.close()
 
 
-def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
+def test_a_damaged_frame_is_interpolated_and_reported(tmp_path):
     position = np.array([[0.0, 0, 0], [1, 1, 1]])
     path = record(tmp_path / "run.h5", [(position + k, 10 * np.ones((2, 3))) for k in range(5)])  # frames are 0.1 apart
     data = bytearray(path.read_bytes())
@@ -164,7 +164,7 @@ def test_a_damaged_frame_is_bridged_if_somebody_is_told(tmp_path):
     assert len(said) == 2 and "frame 2" in said[0] and "frame 4" in said[1]
 
 
-def test_bodies_without_a_finite_position_are_left_out_and_said(tmp_path):
+def test_bodies_without_a_finite_position_are_left_out_and_reported(tmp_path):
     (first, velocity), (second, _) = cloud(10, frames=2)
     second[3] = np.nan
     said = []
@@ -422,7 +422,7 @@ def test_an_older_movie_is_kept_unless_it_may_be_replaced(egl, run_file, tmp_pat
     assert movie(run_file, path, "--to", 1, "--overwrite") == 2 and "is no movie" in capsys.readouterr().err
 
 
-def test_a_damaged_frame_is_said_and_the_movie_goes_on(egl, run_file, tmp_path, capsys):
+def test_a_damaged_frame_is_reported_and_the_movie_goes_on(egl, run_file, tmp_path, capsys):
     data, path = bytearray(run_file.read_bytes()), tmp_path / "run.h5"
     with Trajectory(run_file) as run:
         data[data.index(run.position[3].tobytes()) + 5] ^= 1

@@ -1,12 +1,12 @@
 """NCCL between ranks with a GPU each: when it is used, how its calls are polled, and the bits of one process."""
 
 import os
-import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
 import test_ranks
+from conftest import child
 from pretended_team import run_ranks
 
 from nbody import compute, doctor
@@ -182,7 +182,7 @@ def test_two_ranks_with_a_gpu_each_make_the_file_of_one(tmp_path, engine, precis
         pytest.skip("needs two GPUs")
     run = ["-m", "nbody", "run", "plummer", "--particles", str(count), "--steps", "6", "--every", "3", "--quiet"]
     run += ["--engine", engine, "--precision", precision, "-o"]
-    subprocess.run([sys.executable, *run, tmp_path / "one.h5"], cwd=test_ranks.ROOT, check=True, capture_output=True)
+    child(*run, tmp_path / "one.h5", check=True)
     for name, switch in (("two", os.environ.get(nccl.SWITCH, "")), ("host", "0")):
         code, _, messages = test_ranks.together(2, *run, tmp_path / f"{name}.h5", NBODY_NCCL=switch)
         assert (code, messages) == (0, "")

@@ -78,7 +78,7 @@ def test_escapers_are_counted_by_sums_over_pairs():
         ("half_mass_radius", r"must be a list of names, as in \[half_mass_radius, escapers\]"),
     ],
 )  # fmt: skip
-def test_a_wrong_observable_is_told_with_its_line(written, line):
+def test_an_unknown_observable_is_refused_with_its_line(written, line):
     text = (
         f"initial: {{generator: plummer, particles: 8}}\nintegrator: {{steps: 0}}\nrecord: {{observables: {written}}}\n"
     )

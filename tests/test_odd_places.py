@@ -57,7 +57,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: ascii(place)[:20])
-def test_a_place_that_no_run_can_be_recorded_in(folder, place):
+def test_paths_that_no_run_can_be_recorded_in_are_refused(folder, place):
     before = sorted(folder.rglob("*"))
     with pytest.raises(InputError) as caught:
         check_output(Path(place))
@@ -66,7 +66,7 @@ def test_a_place_that_no_run_can_be_recorded_in(folder, place):
 
 
 @pytest.mark.parametrize("place", ["run.h5", "new/run.h5", "ahead.h5", "empty.h5", "a b ö.h5"])
-def test_a_place_that_is_fit(folder, place):
+def test_paths_that_a_run_can_be_recorded_in_are_accepted(folder, place):
     assert check_output(Path(place)) == (folder / place).resolve()
 
 

@@ -78,7 +78,7 @@ def test_the_energy_error_is_the_recorded_one_with_a_line_per_run(run, tmp_path)
     assert one.endswith("/run, N = 300") and two.endswith("/run, N = 300") and one != two
 
 
-def test_radii_are_computed_from_frames_spread_over_the_run_and_it_is_said(tmp_path):
+def test_radii_are_computed_from_frames_spread_over_the_run_with_a_message(tmp_path):
     path, said = record(tmp_path / "long.h5", frames=SAMPLES + 100, count=20), []
     figure = nbody.plot(path, "lagrangian", notify=said.append)
     assert said == [f"{path}: radii from {SAMPLES} of its {SAMPLES + 100} frames, evenly spread"]

@@ -53,7 +53,7 @@ def test_a_softening_may_be_written_in_short(softening):
         ({"dt": None}, "dt: is missing"),
     ],
 )
-def test_a_wrong_keyword_is_told_by_its_name(keywords, line):
+def test_invalid_keywords_are_refused_by_name(keywords, line):
     with pytest.raises(InputError, match=line):
         Simulation(bodies(), **KEYS | keywords)
 
@@ -164,7 +164,7 @@ def test_repeating_a_recording_that_began_inside_a_run_warns_where_the_scheme_re
         assert any("begins at step 2" in line for line in said) == warned
 
 
-def test_bodies_from_arrays_are_not_told_to_be_those_of_a_generator(tmp_path):
+def test_bodies_from_arrays_are_not_recorded_as_those_of_a_generator(tmp_path):
     scenario = Scenario.load("plummer").override(particles=24, steps=1, engine="cpu")
     Simulation(scenario, tmp_path / "given.h5", particles=bodies()).run()
     live = Simulation(scenario)

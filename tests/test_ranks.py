@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import child
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
@@ -137,21 +138,16 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
     assert read_checkpoint(path).meta["scope"] == read_checkpoint(whole[0]).meta["scope"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["--integrator", "hermite4_block"],
-        ["--engine", "cpu-tree", "--precision", "float32", "--particles", "50000"],
-    ],
+    "options", ["", "--integrator hermite4_block", "--engine cpu-tree --precision float32 --particles 6000"]
 )
 def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
     """More interactions than ``segments.WORTH``."""
-    (tmp_path / "large.yaml").write_text(
-        SCENARIO.replace("particles: 200", "particles: 4500").replace("steps: 20", "steps: 4")
-    )
-    command = ["-m", "nbody", "run", tmp_path / "large.yaml", *options, "--quiet", "-o"]
-    alone = subprocess.run([sys.executable, *command, tmp_path / "alone.h5"], cwd=ROOT, check=True)
+    text = SCENARIO.replace("particles: 200", "particles: 3000").replace("steps: 20", "steps: 2")
+    (tmp_path / "large.yaml").write_text(text.replace("every: 4", "every: 1"))
+    command = ["-m", "nbody", "run", tmp_path / "large.yaml", *options.split(), "--quiet", "-o"]
+    alone = child(*command, tmp_path / "alone.h5", check=True)
     code, _, messages = together(3, *command, tmp_path / "run.h5")
     assert alone.returncode == code == 0 and messages == ""
     assert first_difference(tmp_path / "alone.h5", tmp_path / "run.h5") is None
@@ -297,14 +293,12 @@ def test_two_ranks_on_one_gpu_are_refused(monkeypatch):
 def test_processes_that_can_not_work_together_are_refused(monkeypatch, tmp_path, capfd):
     from nbody.parallel.mpi import MpiTeam
 
-    command = [sys.executable, "-m", "nbody", "run", "plummer", "-o", tmp_path / "run.h5"]
-    launched = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0", "PYTHONPATH": str(ROOT)}
-    alone = subprocess.run(command, env=os.environ | launched, capture_output=True, text=True, timeout=60)
+    command = ["-m", "nbody", "run", "plummer", "-o", tmp_path / "run.h5"]
+    alone = child(*command, env={"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}, timeout=60)
     assert alone.returncode == 2 and not (tmp_path / "run.h5").exists()
     assert "Open MPI's mpirun has started 2 processes, but MPI (" in alone.stderr.splitlines()[-1]
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0", "PYTHONPATH": str(ROOT)}
-    alone = subprocess.run(command, env=os.environ | slurm, capture_output=True, text=True, timeout=60)
+    alone = child(*command, env={"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, timeout=60)
     assert alone.returncode == 2 and alone.stderr.count("\n") == 1 and "'srun --mpi=pm" in alone.stderr
     with pytest.raises(InputError, match=r"srun has started 4 processes, and mpi4py is missing.*\[mpi\]"):
         MpiTeam(launcher.JobLaunch("srun", 0, 4))

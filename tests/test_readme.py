@@ -1,14 +1,12 @@
 """What the README says works as it is written, without a GPU too."""
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import child
 
 from nbody import compute
 from nbody.cli import main
@@ -90,10 +88,7 @@ def test_a_command_of_the_readme_works_as_written(command, comment, folder, capf
 
 def test_the_kernels_run_without_a_gpu(tmp_path):
     (name, value, command) = re.search(r"`(NUMBA_ENABLE_CUDASIM)=(1) (nbody run [^`]*)`", README).groups()
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", *shlex.split(command)], env=os.environ | {name: value, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = child("-P", "-m", *shlex.split(command), env={name: value}, cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "output/run.h5").exists(), done.stderr
 
 

@@ -166,7 +166,7 @@ def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
     assert waits_for(lambda: sink.said == [0, "stopped"])
 
 
-def test_a_disk_that_can_not_end_the_recording_is_told():
+def test_a_disk_that_fails_at_the_end_of_a_recording_is_reported():
     class Full(SlowSink):
         def close(self, complete):
             raise RunFailed("the disk is full")

@@ -46,7 +46,7 @@ def test_the_referee_agrees_with_long_double_to_float64_rounding(softening, leng
     assert np.abs(phi - expected_phi).max() < 64 * 1.1e-16 * np.abs(expected_phi).max()
 
 
-def test_two_bodies_at_distance_two_pull_with_a_quarter():
+def test_two_bodies_at_distance_two_have_a_quarter_of_the_force():
     a = accelerations([[0.0, 0, 0], [2.0, 0, 0]], [1.0, 3.0], engine="reference")
     assert a.tolist() == [[0.75, 0, 0], [-0.25, 0, 0]]
 
@@ -66,7 +66,7 @@ def test_blocks_do_not_show(monkeypatch):
     assert np.array_equal(whole, parts)
 
 
-def test_one_particle_feels_nothing():
+def test_one_body_alone_has_no_acceleration():
     for softening, length in LAWS:
         a, phi = accelerations(
             [[1.0, 2, 3]], [5.0], softening=softening, length=length, engine="reference", potential=True
@@ -86,7 +86,7 @@ def test_one_particle_feels_nothing():
         ({"mass": None}, r"got \(2, 2\), \(\)"),
     ],
 )
-def test_what_is_no_bodies_is_refused_in_the_librarys_words(given, says):
+def test_invalid_arrays_are_refused_in_the_librarys_words(given, says):
     with pytest.raises(InputError, match=says) as refused:
         accelerations(**{"position": [[0.0, 0], [1.0, 0]], "mass": [1.0, 2.0]} | given)
     assert "\n" not in str(refused.value)

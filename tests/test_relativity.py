@@ -9,10 +9,8 @@ import pytest
 from nbody.errors import InputError
 from nbody.fields.post_newtonian import add_energies, add_forces
 from nbody.initial.solar import GAUSS2
-from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.trajectory import first_difference
 
 LIGHT = 173.14463268466926
 """The speed of light in au/day."""
@@ -126,23 +124,6 @@ def test_map_and_ias15_agree_with_relativity():
     assert abs(exact.energies.largest_error) < 1e-14
     assert abs(run.energies.largest_error) < 1e-10
 
-
-@pytest.mark.parametrize("scheme", ["scheme: ias15, end: 2000", "scheme: wisdom_holman, dt: 20, steps: 100"])
-def test_a_resumed_run_with_relativity_has_the_bits_of_one_that_was_not_stopped(scheme, tmp_path):
-    text = (
-        f"initial: {{generator: outer_solar_system}}\ngravity: {{G: {GAUSS2!r}}}\nintegrator: {{{scheme}}}\nengine: cpu\n"
-        f"fields: {{field: post_newtonian, c: {LIGHT}}}\nprecision: float64\n"
-        + ("record: {dt: 500}\n" if "end" in scheme else "record: {every: 25}\n")
-    )
-    scenario, half = Scenario.from_text(text), {"end": 1000.0} if "end" in scheme else {"steps": 50}
-    Simulation(scenario, tmp_path / "whole.h5").run()
-    Simulation(scenario.override(**half), tmp_path / "part.h5").run()
-    whole = {"end": 2000.0} if "end" in scheme else {"steps": 100}
-    resume(tmp_path / "part.h5", **whole, notify=pytest.fail).run()
-    assert first_difference(tmp_path / "whole.h5", tmp_path / "part.h5") is None
-
-
-# --- The Solar System, against JPL's ephemeris -----------------------------------------------------------------------
 
 DE405 = """
  1 Mercury   +0.198849574809  +0.221453855188  +0.097640555600

@@ -36,7 +36,7 @@ def test_the_disc_is_the_lectures_problem():
     assert (disc.engine.name, disc.precision) == ("auto", "float32")
 
 
-def test_what_is_not_said_has_a_default():
+def test_missing_keys_have_defaults():
     assert scenario().resolved() == {
         "name": "disc",
         "initial": {"generator": "lecture", "particles": 1000, "seed": 1},

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError
@@ -127,22 +126,6 @@ def test_a_run_with_adaptive_steps_that_says_nothing_of_its_frames_records_a_hun
     assert plan(Scenario.from_text(text)).frames == 101
 
 
-@pytest.mark.parametrize("stopped", [1, 9, 17])
-@pytest.mark.parametrize(
-    "integrator,record", [(HERMITE, "dt: 0.07"), ("scheme: hermite4, dt: 0.01, steps: 30", "every: 4")]
-)
-def test_a_hermite_run_that_was_left_goes_on_to_the_same_bits(tmp_path, integrator, record, stopped):
-    chosen, broken = scenario(integrator, record), tmp_path / "broken.h5"
-    Simulation(chosen, tmp_path / "whole.h5").run()
-    simulation = Simulation(chosen, broken)
-    interrupt_at(simulation, stopped, at_most=1)
-    assert simulation.run().interrupted
-    with Trajectory(broken) as run:
-        assert not run.complete
-    resume(broken, notify=lambda line: None).run()
-    assert first_difference(tmp_path / "whole.h5", broken) is None
-
-
 def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_path):
     for name, end in (("short", 0.14), ("long", 0.28)):
         Simulation(scenario(HERMITE, "dt: 0.07").override(end=end), tmp_path / f"{name}.h5").run()
@@ -154,7 +137,7 @@ def test_a_run_is_extended_to_a_later_time_with_the_bits_of_a_longer_one(tmp_pat
         resume(tmp_path / "short.h5", end=0.2)
 
 
-def test_beats_yield_between_steps_and_leaving_them_ends_the_run(tmp_path):
+def test_progress_events_come_between_steps_and_leaving_them_ends_the_run(tmp_path):
     simulation = Simulation(scenario("dt: 0.001, steps: 100000", "every: 5"), tmp_path / "run.h5")
     times = []
     for event in simulation.progress_events():

@@ -5,6 +5,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from combinations import every_pair
 from pretended_team import run_ranks
 
 from nbody.forces import ENGINES
@@ -103,11 +104,9 @@ def assert_same_on(ranks, run):
         assert set(run_ranks(size, run)) == {expected}, f"{size} ranks"
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize(("softening", "length"), LAWS)
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_the_cpu_engine_gives_the_same_bits_on_any_ranks(softening, length, dimensions, precision, all_divided):
-    gravity = Gravity(dimensions=dimensions, softening=softening, length=length)
+@pytest.mark.parametrize("law,dimensions,precision", every_pair(LAWS, (2, 3), ("float32", "float64")))
+def test_the_cpu_engine_gives_the_same_bits_on_any_ranks(law, dimensions, precision, all_divided):
+    gravity = Gravity(1.0, dimensions, *law)
     requests = [Outputs.ACCELERATION, Outputs.POTENTIAL, Outputs.ACCELERATION]
     for count in (1, 257, 2345):
         run = evaluated("cpu", bodies(count, dimensions), gravity, precision, requests)
@@ -186,15 +185,6 @@ def test_few_interactions_are_left_to_every_rank():
         gather_rows = exchange = all = None  # nothing is exchanged
 
     assert run(Silent()) == run(ALONE)
-
-
-def test_a_part_of_the_shares_needs_no_more_rounds_than_all():
-    count, dtype = 2345, np.dtype(np.float64)
-    for own in (cpu_tiles.Segments(0, 8, 8), cpu_tiles.Segments(3, 4, 8), cpu_tiles.Segments(3, 3, 8)):
-        tiles = cpu_tiles.Tiles.allocate(count, dtype, own)
-        rounds = list(tiles.rounds(own))
-        assert rounds[0][0] == 0 and rounds[-1][1] == len(tiles.bodies) // 2 + 1
-        assert all(a[1] == b[0] for a, b in pairwise(rounds))
 
 
 @pytest.mark.parametrize(

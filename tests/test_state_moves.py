@@ -20,7 +20,7 @@ from nbody.state.host import HostState
 
 
 @pytest.mark.simulated
-def test_moves_come_to_what_they_do_on_the_host_however_many_make_a_launch(monkeypatch):
+def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypatch):
     bodies, launched = random_bodies(150, 3), []  # two blocks of threads, the second not full
     kernel = moves.make_moves
 

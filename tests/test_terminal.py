@@ -158,7 +158,7 @@ def test_an_invalid_number_of_threads_is_refused(threads, run_file, refused, mon
     assert "NUMBA_NUM_THREADS" in refused("info", run_file)
 
 
-def test_threads_that_do_not_start_are_told_by_the_engine(run_file, refused, monkeypatch):
+def test_threads_that_do_not_start_are_reported_by_the_engine(run_file, refused, monkeypatch):
     def fail():
         raise ValueError("The threading layer requested 'xyz' is unknown to Numba.")
 

@@ -244,7 +244,7 @@ def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
         writer.sync()
 
 
-def test_a_folder_that_vanishes_before_the_first_frame_is_told_and_so_is_one_that_vanishes_later(tmp_path):
+def test_a_folder_that_vanishes_before_or_after_the_first_frame_is_reported(tmp_path):
     particles, folder = bodies(), tmp_path / "output"
     with (
         pytest.raises(RunFailed, match=r"can't be given its name any more .*no file has been made"),
@@ -361,7 +361,7 @@ def test_an_error_in_a_thread_beside_the_writing_is_raised_and_its_frames_stay_h
         assert len(run) == 1 and run.verify() == []
 
 
-def test_what_the_disk_said_in_the_background_is_told_at_the_end(tmp_path, monkeypatch):
+def test_an_error_of_a_background_sync_is_reported_at_the_end(tmp_path, monkeypatch):
     """The system reports a failed write once: a later look at the same file finds nothing wrong."""
     monkeypatch.setattr("nbody.trajectory.background.SYNC_SECONDS", 0.0)
     errors, sync = [OSError(errno.EIO, "Input/output error")], FrameFile.sync

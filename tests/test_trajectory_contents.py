@@ -337,7 +337,7 @@ def test_a_library_that_does_not_end_is_ended(sound):
     assert done.returncode == -signal.SIGPROF
 
 
-def test_a_library_that_wants_all_memory_gets_an_error(sound):
+def test_a_library_that_allocates_all_memory_gets_an_error(sound):
     done = asked(sound, "def describe(*_): return [0] * 2**30", 2**32)
     assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 

@@ -407,7 +407,7 @@ def test_a_scope_with_control_characters_is_shown_harmlessly(tmp_path, capsys):
     assert "\x1b" not in said.err + said.out and "2JAVX" in said.err
 
 
-def test_a_damaged_commit_record_is_told_and_does_not_keep_a_run_from_going_on(tmp_path):
+def test_a_damaged_commit_record_is_reported_and_the_run_can_go_on(tmp_path):
     path = tmp_path / "run.h5"
     header = RunHeader(FRAMES, "float32", state_bytes=70_000)
     with TrajectoryWriter(path, Particles(MASS, X, -X), header) as writer:

@@ -62,7 +62,7 @@ def test_the_observables_are_a_table_with_and_without_pandas(run, monkeypatch):
         np.testing.assert_array_equal(frame[name], table[name])
 
 
-def test_a_wrong_observable_is_told_the_right_ones(run):
+def test_an_unknown_observable_is_refused_with_those_that_exist(run):
     with pytest.raises(
         InputError, match=r"unknown observable 'energy'.*one of: kinetic_energy, potential_energy, total_energy"
     ):

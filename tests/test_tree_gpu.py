@@ -341,7 +341,7 @@ def test_the_simulator_agrees_with_direct_sums():
 
 @pytest.mark.simulated
 @pytest.mark.parametrize("precision", ["float32", "mixed"])
-def test_the_simulator_agrees_that_a_run_needs_the_memory_that_is_foretold(precision):
+def test_the_memory_of_a_run_is_what_was_predicted(precision):
     """The library that sorts is not there: its memory is an estimate."""
 
     def memory_of(array):

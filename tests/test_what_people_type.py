@@ -54,7 +54,7 @@ def test_a_softening_without_a_length_drops_the_one_that_was_written():
         ("softening: 1", "softening: plummer, length: 1"),
     ],
 )
-def test_a_length_in_the_place_of_a_softening_is_told_how_to_be_written(written, advice):
+def test_a_length_in_place_of_a_softening_is_refused_with_the_right_form(written, advice):
     text = f"initial: {{generator: plummer, particles: 8}}\ngravity:\n  {written}\nintegrator: {{dt: 0.1, steps: 1}}\n"
     with pytest.raises(InputError, match=rf"^run.yaml:3: gravity.softening: .*write '{advice}'$"):
         Scenario.from_text(text, "run.yaml")
@@ -66,7 +66,7 @@ LIKELY = {"gpuu": "gpu", "cuda": "gpu", "NVIDIA": "gpu", "numpy": "reference", "
 
 
 @pytest.mark.parametrize("typed,meant", LIKELY.items())
-def test_an_engine_that_does_not_exist_is_told_the_nearest(typed, meant):
+def test_an_unknown_engine_is_refused_with_the_nearest_name(typed, meant):
     with pytest.raises(
         InputError, match=rf"^--engine: unknown engine '{typed}' \(did you mean '{meant}'\?\); one of: auto, gpu, "
     ):
@@ -90,7 +90,7 @@ def test_a_removed_engine_is_accepted_with_a_hint_at_the_one_that_computes_the_s
         ("xyzzy", r"one of: run, resume"),
     ],
 )
-def test_a_command_that_does_not_exist_is_told_the_right_one(word, answer, refused):
+def test_an_unknown_command_is_refused_with_the_right_one(word, answer, refused):
     assert re.search(f"^there is no command '{re.escape(word)}'.*{answer}", refused(word))
 
 
@@ -122,7 +122,7 @@ PLAIN = "initial: {generator: plummer, particles: 8}\nintegrator: {dt: 0.01, ste
         (PLAIN.replace("dt: 0.01, steps: 2", "scheme: ias15, end: 2") + "record: {every: 3}\n", "(--set record.dt=TIME)"),
     ],
 )  # fmt: skip
-def test_a_key_in_the_wrong_place_is_told_where_it_belongs(text, line):
+def test_a_key_in_the_wrong_group_is_refused_with_its_group(text, line):
     with pytest.raises(InputError) as error:
         plan(Scenario.from_text(text, "run.yaml"), measure=False)
     assert line in str(error.value)
@@ -145,7 +145,7 @@ def test_a_scenario_with_the_other_suffix_is_named(tmp_path):
         Scenario.load(tmp_path / "c3.yml")
 
 
-def test_an_end_before_the_present_time_is_told_with_that_time(tmp_path, monkeypatch, refused):
+def test_an_end_before_the_present_time_is_refused_with_that_time(tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_text(PLAIN)
     assert main(["run", "a.yaml", "--engine", "cpu", "--softening", "0.1", "-q", "-o", "a.h5"]) == 0
