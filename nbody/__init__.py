@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from nbody.forces.api import potential as potential
     from nbody.forces.reusable_tree import Tree as Tree
     from nbody.particles import Particles as Particles
-    from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
+    from nbody.run.simulation import simulate as simulate
     from nbody.scenario import Scenario as Scenario
     from nbody.trajectory import Trajectory as Trajectory
     from nbody.viewer.notebook import show as show
@@ -47,8 +47,7 @@ __all__, _imported = names_of(
         "forces.api": "accelerations potential",
         "forces.reusable_tree": "Tree",
         "particles": "Particles",
-        "run.simulate": "simulate",
-        "run.simulation": "Simulation",
+        "run.simulation": "Simulation simulate",
         "scenario": "Scenario",
         "trajectory": "Trajectory",
         "viewer.notebook": "show",

@@ -11,7 +11,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
@@ -39,6 +38,8 @@ def version() -> str:
     try:
         return metadata.version("nbody")
     except metadata.PackageNotFoundError:  # run from a checkout that was never installed
+        import tomllib  # 10 ms
+
         with contextlib.suppress(OSError, KeyError, ValueError):
             project = tomllib.loads((ROOT / "pyproject.toml").read_text())
             return str(project["project"]["version"])

@@ -29,7 +29,7 @@ from nbody.integrators.integrator import Motion
 from nbody.particles import Particles
 from nbody.registry import Entry
 from nbody.scenario import Scenario
-from nbody.state import Snapshot
+from nbody.state import Frame
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -271,8 +271,8 @@ def test_every_run_makes_the_same_ten_steps_from_the_start():
 def test_the_clock_runs_until_everything_is_back(monkeypatch):
     """On a GPU a snapshot is on its way when it is returned; only wait() says that it has arrived."""
     done = []
-    monkeypatch.setattr(Snapshot, "wait", lambda self: done.append("waited") or self)
-    monkeypatch.setattr(Snapshot, "release", lambda self: done.append("released"))
+    monkeypatch.setattr(Frame, "wait", lambda self: done.append("waited") or self)
+    monkeypatch.setattr(Frame, "release", lambda self: done.append("released"))
     LectureRun(reference(), lecture_disk(50))._run()
     assert done == ["waited", "released"]
 

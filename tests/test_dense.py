@@ -42,7 +42,7 @@ def test_looking_at_a_time_changes_nothing(name):
             run.integrate(later.time)
         else:
             run.run(steps=round((later.time - run.time) / run.integrator.dt))
-    for array, other in zip(looked.checkpoint_arrays().values(), alone.checkpoint_arrays().values(), strict=True):
+    for array, other in zip(looked.stepper.arrays().values(), alone.stepper.arrays().values(), strict=True):
         np.testing.assert_array_equal(array, other)
     if LOADED[name].facts.lengths != "individual":
         np.testing.assert_array_equal(later.position, looked.particles.position)

@@ -75,7 +75,7 @@ def check_divisions(make, total, *sizes):
         for steps in division:
             scheme.advance(motion, steps)  # the loop of a run divides its calls by the clock
         assert simulation.steps_made == total
-        ends.append({"time": simulation.time} | simulation.checkpoint_arrays())
+        ends.append({"time": simulation.time} | simulation.stepper.arrays())
     for end in ends[1:]:
         assert end.keys() == ends[0].keys()
         for name, values in ends[0].items():
@@ -121,7 +121,7 @@ def check_times(make, end):
 
 def what_is_kept(simulation):
     """The moment, and everything that a checkpoint holds."""
-    return {"time": simulation.time, "step": simulation.steps_made} | simulation.checkpoint_arrays()
+    return {"time": simulation.time, "step": simulation.steps_made} | simulation.stepper.arrays()
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")

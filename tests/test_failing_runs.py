@@ -33,7 +33,7 @@ def simulation(path=None, **options):
 
 def stopped_by_ctrl_c(run, step):
     """``run``, which gets one SIGINT when it has made ``step``; every step is made by itself."""
-    run.frames_per_block = 1
+    run.recording.frames_per_block = 1
     interrupt_at(run, step)
     return run.run()
 

@@ -60,7 +60,7 @@ def moved(scheme, bodies, precision, divisions, **values):
     simulation.integrator.start(simulation.motion)
     for steps in divisions:
         simulation.integrator.advance(simulation.motion, steps)
-    return simulation.checkpoint_arrays() | {"time": np.array(simulation.time)}
+    return simulation.stepper.arrays() | {"time": np.array(simulation.time)}
 
 
 @pytest.mark.parametrize("scheme", [*TABLES, "leapfrog_adaptive", "hermite4", {"scheme": "hermite4", "eta": 0.02}])

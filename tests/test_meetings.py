@@ -12,7 +12,7 @@ from nbody.forces.api import accelerations
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.guards import check_finite
-from nbody.state import Snapshot
+from nbody.state import Frame
 
 SOFT = Gravity(softening="plummer", length=0.1)
 HOST = ["reference", "cpu", "matrix:numpy"]
@@ -120,9 +120,9 @@ def test_what_is_no_longer_finite_is_blamed_on_what_can_be_its_cause(step, gravi
     position = np.arange(9.0).reshape(3, 3)
     velocity = position.copy()
     velocity[1] = value
-    snapshot = Snapshot(position, velocity, np.full(8, value))
+    frame = Frame(step, 0.0, position, velocity, sums=np.full(8, value))
     with pytest.raises(RunFailed, match=f"step {step}: the velocity of particle 1 is no longer .*{cause}"):
-        check_finite(step, snapshot, gravity)
+        check_finite(frame, gravity)
     sums = np.array([np.inf, *[0.0] * 7])
     with pytest.raises(RunFailed, match="the kinetic energy is no longer"):
-        check_finite(step, Snapshot(position, position, sums), gravity)
+        check_finite(Frame(step, 0.0, position, position, sums=sums), gravity)

@@ -45,7 +45,7 @@ def check_run(precision: str, count: int, steps: int, **keys) -> None:
     )
     assert set(run.state.frames.columns) == columns_of(names) == {"potential", "density"}
     run.recording.measure, measure = (
-        lambda *frame: seen.append((measure(*frame), frame[2].position.copy())) or seen[-1][0],
+        lambda *frame: seen.append((measure(*frame), frame[0].position.copy())) or seen[-1][0],
         run.recording.measure,
     )
     run.run(steps=steps)

@@ -395,8 +395,8 @@ def test_a_wrong_interval_or_function_is_refused(interval):
     simulation = Simulation(bodies(), **KEYS)
     with pytest.raises(InputError, match=r"^run: interval: must be"):
         simulation.run(1, callback=print, interval=interval)
-    with pytest.raises(InputError, match=r"^run: progress must be a function, got nothing$"):
-        simulation.run(1, progress=None)
+    with pytest.raises(InputError, match=r"^run: progress must be a function, got 3$"):
+        simulation.run(1, progress=3)
     with pytest.raises(InputError, match=r"notify must be a function"):
         Simulation(bodies(), notify=3, **KEYS)
 

@@ -12,9 +12,9 @@ import pytest
 from conftest import ENVIRONMENT, ROOT
 
 from nbody.errors import RunFailed
-from nbody.run.recorder import Moment, Recorder
+from nbody.run.recorder import Recorder
 from nbody.run.signals import stop_on_signals
-from nbody.state import Snapshot
+from nbody.state import Frame
 from nbody.state.sums import SUMS
 from nbody.trajectory import Trajectory
 
@@ -41,13 +41,13 @@ class SlowSink:
         self.said.append("complete" if complete else "stopped")
 
 
-class Counted(Snapshot):
-    """A snapshot of three bodies at rest that counts the releases."""
+class Counted(Frame):
+    """A frame of three bodies at rest that counts the releases."""
 
     released = 0
 
-    def __init__(self):
-        super().__init__(np.zeros((3, 3)), np.zeros((3, 3)), np.ones(SUMS))
+    def __init__(self, step=0):
+        super().__init__(step, 0.0, np.zeros((3, 3)), np.zeros((3, 3)), sums=np.ones(SUMS))
 
     def release(self):
         Counted.released += 1
@@ -66,7 +66,7 @@ def test_frames_and_checkpoints_come_in_order_and_then_the_end():
     sink.answer.set()
     with Recorder(sink) as recorder:
         for step in range(10):
-            recorder.record(step, 0.1 * step, Counted())
+            recorder.record(Counted(step))
         recorder.checkpoint({}, {})
         recorder.close(complete=True)
     assert sink.said == [*range(10), "checkpoint", "complete"] and recorder.frames == 10
@@ -75,10 +75,10 @@ def test_frames_and_checkpoints_come_in_order_and_then_the_end():
 def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
     sink, Counted.released = SlowSink(), 0
     with pytest.raises(ZeroDivisionError), Recorder(sink) as recorder:
-        recorder.record(0, 0.0, Counted())
+        recorder.record(Counted(0))
         assert waits_for(lambda: sink.writing)
         for step in range(1, 4):
-            recorder.record(step, 0.0, Counted())
+            recorder.record(Counted(step))
         threading.Timer(0.3, sink.answer.set).start()
         raise ZeroDivisionError
     assert sink.said == [0, "stopped"] and Counted.released == 4
@@ -94,13 +94,13 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
 
     sink, arrive, Counted.released = SlowSink(), threading.Event(), 0
     with Recorder(sink, at_a_time=3) as recorder:
-        recorder.record(0, 0.0, Counted())
+        recorder.record(Counted(0))
         assert waits_for(lambda: sink.writing)
         for step in range(1, 9):
-            recorder.record(step, 0.0, Counted())
+            recorder.record(Counted(step))
         recorder.checkpoint({}, {})
-        recorder.record(9, 0.0, Counted())
-        recorder.record(10, 0.0, Late())
+        recorder.record(Counted(9))
+        recorder.record(Late(10))
         sink.answer.set()
         assert waits_for(lambda: recorder.frames == 10)
         assert sink.groups == [1, 6, 2, 1]  # twice three at a time; none past a checkpoint, none that is late
@@ -110,16 +110,16 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
 
 def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_together():
     class Broken(Counted):
-        def __init__(self):
-            super().__init__()
+        def __init__(self, step):
+            super().__init__(step)
             self.position[1, 2] = self.sums[0] = np.nan
 
     sink = SlowSink()
     with pytest.raises(RunFailed, match="step 3: the position of particle 1"), Recorder(sink, at_a_time=6) as recorder:
-        recorder.record(0, 0.0, Counted())
+        recorder.record(Counted(0))
         assert waits_for(lambda: sink.writing)
         for step in range(1, 6):
-            recorder.record(step, 0.0, Broken() if step == 3 else Counted())
+            recorder.record(Broken(step) if step == 3 else Counted(step))
         sink.answer.set()
         recorder.close()
     assert sink.said == [0, 1, 2, "stopped"] and recorder.frames == 3
@@ -139,9 +139,9 @@ def test_snapshots_queued_after_an_error_are_released_all_the_same():
 
     recorder = Recorder(Full(), at_a_time=4)
     with pytest.raises(RunFailed, match="full"), recorder:
-        recorder.record(0, 0.0, Noted())
+        recorder.record(Noted(0))
         assert waits_for(lambda: recorder._failed)
-        recorder.record_many([Moment(step, 0.0, Noted()) for step in range(1, 5)])
+        recorder.record(*map(Noted, range(1, 5)))
     assert waits_for(lambda: len(released) == 5)
 
 
@@ -158,7 +158,7 @@ def test_a_third_interrupt_leaves_the_sink_to_the_thread_that_is_writing():
     threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt), stop_on_signals() as stop, recorder:
         stop.requested = True  # by the first one
-        recorder.record(0, 0.0, Counted())
+        recorder.record(Counted(0))
         assert waits_for(lambda: sink.writing)
         raise KeyboardInterrupt
     assert sink.said == [0] and sink.writing

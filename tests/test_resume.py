@@ -12,7 +12,6 @@ from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
-from nbody.run.loop import Loop
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint, state_bytes
@@ -57,7 +56,7 @@ def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
     }  # fmt: skip
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     names = 100  # bytes of the arrays' names, which may grow
-    assert state_bytes(run.checkpoint_arrays(), {}) <= run.plan.header().state_bytes + names
+    assert state_bytes(run.stepper.arrays(), {}) <= run.plan.header().state_bytes + names
 
 
 @pytest.mark.parametrize(("scheme", "systems"), SCHEMES)
@@ -79,7 +78,7 @@ def test_the_steps_after_a_checkpoint_do_not_change_it(scheme, systems):
     }  # fmt: skip
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     run.integrate(0.25)
-    taken = run.checkpoint_arrays()
+    taken = run.stepper.arrays()
     before = {name: array.copy() for name, array in taken.items()}
     run.integrate(4.0)
     for name, array in before.items():
@@ -226,7 +225,7 @@ def test_frames_after_the_last_checkpoint_are_made_again_with_a_message(tmp_path
     whole = simulate(tmp_path / "whole.h5")
     with monkeypatch.context() as patch:
         checkpoint = Recording.checkpoint
-        patch.setattr(Recording, "checkpoint", lambda self: self._run.steps_made or checkpoint(self))
+        patch.setattr(Recording, "checkpoint", lambda self: self._stepper.clock.step or checkpoint(self))
         killed = simulate(tmp_path / "killed.h5")
     lines = []
     resume(killed, notify=lines.append).run()
@@ -344,12 +343,12 @@ def test_an_interrupt_before_the_first_checkpoint_does_not_suggest_resume(tmp_pa
     path = simulate(tmp_path / "run.h5")
     lines = []
     simulation = Simulation(Scenario.from_text(SCENARIO, "test.yaml"), path, overwrite=True, notify=lines.append)
-    work = "_record" if frames == 0 else "_checkpoint"
+    work = "record" if frames == 0 else "checkpoint"
 
-    def interrupted(loop):
+    def interrupted(recording):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Loop, work, interrupted)
+    monkeypatch.setattr(Recording, work, interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
     assert lines[-1] == "interrupted at step 0, before the first checkpoint"

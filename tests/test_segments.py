@@ -160,7 +160,7 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
     own = cpu_tiles.Segments(0, 4, 4)
     tiles = cpu_tiles.Tiles.allocate(count, real, own)
     cpu_tiles.pack(position, np.ones(count, real), ComputeUnits(1.0, 1.0, 1.0, 1.0), tiles)
-    gravitate = gravitate_for("plummer", 3, False)
+    gravitate = gravitate_for("plummer", 3, False, precision)
 
     def pairs(*arrays):
         each = cpu_tiles.Tiles(*arrays)
@@ -172,7 +172,7 @@ def test_the_bits_do_not_depend_on_where_arrays_lie(precision):
 
 def test_the_bits_of_rows_do_not_depend_on_where_arrays_lie():
     count = 600
-    rows = rows_for("plummer", Outputs.JERK)
+    rows = rows_for("plummer", Outputs.JERK, "float64")
     arrays = [*np.random.default_rng(2).normal(size=(2, 3, count)), np.ones(count), np.zeros((9, SUMS))]
     assert_no_bit_depends_on_places(lambda x, v, m, sums: rows(np.arange(0, count, 67), x, v, m, 0.01, sums), arrays)
 

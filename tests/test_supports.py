@@ -7,8 +7,8 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.systems import systems_engine
 from nbody.integrators import INTEGRATORS
+from nbody.run.choice import asked_of_run, scheme_for
 from nbody.run.plan import plan
-from nbody.run.supported import asked_of_run, scheme_for
 
 ENGINES_HERE = ("reference", "cpu", "cpu-tree", "matrix:numpy")
 
@@ -51,7 +51,7 @@ def reasons(scenario, engine, scheme):
     options, count = scenario.engine.options, 3 * (scenario.ensemble.count if scenario.ensemble else 1)
     asked = asked_of_run(scenario, count, ranks=1) | {key: options[key] for key in options}
     made = scheme_for(scenario, scheme)
-    kind = systems_engine("cpu", 2) if scenario.ensemble else ENGINES.load(engine)
+    kind = systems_engine("cpu") if scenario.ensemble else ENGINES.load(engine)
     found = []
     for precision in (scenario.precision, "float64"):
         problem = made.facts.problem(scenario.gravity, precision)._replace(**asked)

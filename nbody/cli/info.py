@@ -172,7 +172,7 @@ def _collisions(run: Any) -> dict[str, Any]:
 def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
     """The pairs that move by Kepler's solution, by the last checkpoint; empty if the scheme has none."""
     from nbody.errors import InputError
-    from nbody.run.simulation import OWN
+    from nbody.run.stepper import OWN
     from nbody.trajectory import read_checkpoint
 
     if _scheme(scenario).get("step_lengths") != "individual":

@@ -21,6 +21,7 @@ _LATER, __getattr__ = names_of(
         "failures": "GpuFailed check is_of_driver failure",
         "graph": "Graph is_recording milliseconds times",
         "kernels": "kernel",
+        "together": "Call compile_missing compile_together",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
         "simulated" if SIMULATED else "intrinsics": (

@@ -29,7 +29,7 @@ UNUSED_DAYS = 90
 LONG = 1.0
 """Seconds after which the compilation of a kernel is announced."""
 
-_announce: list[Callable[[str], object]] = []
+_notify: list[Callable[[str], object]] = []
 
 
 def folder() -> Path:
@@ -93,12 +93,20 @@ def load_bytes(name: str) -> bytes | None:
     except (OSError, RuntimeError):
         return None
     digest, data = content[:_HASH_BYTES], content[_HASH_BYTES:]
-    return data if _HASH(data).digest() == digest else None
+    return data if _HASH(name.encode() + data).digest() == digest else None
 
 
-def keep_bytes(name: str, data: bytes) -> None:
-    """Store bytes with their checksum under a name (a path within the folder). The file is replaced as a whole, and other
-    users lose the right to write the folder that it is in."""
+def exists(name: str) -> bool:
+    """True if there is a file under a name, of whatever content."""
+    try:
+        return (folder() / name).is_file()
+    except RuntimeError:
+        return False
+
+
+def keep_bytes(name: str, data: bytes) -> bool:
+    """Store bytes with a checksum under a name (a path within the folder). The file is replaced as a whole, and other users
+    lose the right to write the folder that it is in. Returns False if it can't be written."""
     with contextlib.suppress(OSError, RuntimeError):
         path = folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,11 +114,23 @@ def keep_bytes(name: str, data: bytes) -> None:
         if os.name == "posix" and facts.st_uid == os.geteuid():
             path.parent.chmod(stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
         if not _is_safe(path.parent):
-            return
-        _replace(path, _HASH(data).digest() + data)
+            return False
+        _replace(path, _HASH(name.encode() + data).digest() + data)
         for other in path.parent.iterdir():
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
                 other.unlink(missing_ok=True)
+        return True
+    return False
+
+
+def is_writable() -> bool:
+    """True if compiled code can be stored."""
+    name = "kernels/trial"
+    if not keep_bytes(name, b""):
+        return False
+    with contextlib.suppress(OSError):
+        (folder() / name).unlink()
+    return True
 
 
 def _is_safe(place: Path | int) -> bool:
@@ -125,29 +145,40 @@ def _is_safe(place: Path | int) -> bool:
 def announcing(notify: Callable[[str], object]) -> Iterator[None]:
     """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
     :data:`LONG`."""
-    _announce.append(notify)
+    _notify.append(notify)
     try:
         yield
     finally:
-        _announce.clear()
+        _notify.clear()
+
+
+Announcement = threading.Timer
+
+
+def announce(folder: str, what: str = "kernels for this machine") -> Announcement | None:
+    """A kernel is being compiled, for that folder (empty if it is not stored there); :meth:`cancel` when it is ready."""
+    if not _notify:
+        return None
+    timer = threading.Timer(LONG, _announce_once, [folder, what])
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 @contextlib.contextmanager
-def compiling(folder: str | Path) -> Iterator[None]:
-    """A kernel is compiled, or loaded, inside this block, and stored in that folder (empty if it is not stored)."""
-    timer = threading.Timer(LONG, _announce_once, [folder])
-    timer.daemon = True
-    if _announce:
-        timer.start()
+def compiling(folder: str | Path, what: str = "kernels for this machine") -> Iterator[None]:
+    """:func:`announce` what is compiled inside this block."""
+    announcement = announce(str(folder), what)
     try:
         yield
     finally:
-        timer.cancel()
+        if announcement is not None:
+            announcement.cancel()
 
 
-def _announce_once(folder: str | Path) -> None:
+def _announce_once(folder: str, what: str) -> None:
     with contextlib.suppress(IndexError):  # it is announced already
-        _announce.pop()("compiling kernels for this machine" + (f" (once; kept in {folder}) …" if folder else " …"))
+        _notify.pop()(f"compiling {what}" + (f" (once; kept in {folder}) …" if folder else " …"))
 
 
 def _replace(target: Path, content: bytes) -> None:

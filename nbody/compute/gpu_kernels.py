@@ -1,10 +1,6 @@
-"""A cache on disk for compiled kernels: a second run loads in milliseconds what took seconds to compile.
+"""Kernels on a GPU: what they take of Numba besides ``cuda.jit``.
 
-The name of a kernel's file is a hash of everything that its machine code depends on: the code that it uses
-(:mod:`nbody.compute.fingerprint`), the types of its arguments, its options, the device, the driver, and the versions of
-Numba and of NVIDIA's compilers. The file begins with a hash of its content and repeats these dependencies. So a file that is
-damaged, or belongs to anything else, is ignored, and the kernel is compiled again. A cubin is complete: none of its
-functions is linked with those of another kernel.
+A file has a cubin, which is complete: none of its functions is linked with those of another kernel.
 """
 
 import functools
@@ -12,15 +8,13 @@ import os
 import pickle
 import sys
 import warnings
-from collections.abc import Callable
 from importlib import metadata
+from types import FunctionType
 from typing import Any
 
-from numba.cuda.core.caching import NullCache
-
-from nbody.compute import cache
 from nbody.compute.device import SIMULATED, cuda, facts
-from nbody.compute.fingerprint import Unknown, fingerprint
+from nbody.compute.kernel_cache import KernelCache
+from nbody.compute.together import note
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
@@ -29,12 +23,12 @@ LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 """Numba's settings that do not affect the machine code."""
 
 
-def gpu_kernel(function: Callable, **options: Any) -> Any:
+def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     """The kernel of a function: ``cuda.jit``, with a cache on disk."""
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled
-    compiled._cache = KernelCache(function, compiled.targetoptions)
+    compiled._cache = GpuKernelCache(function, compiled.targetoptions)  # instead of ``cuda.jit(cache=True)``
     configure = type(compiled).configure.__wrapped__
 
     @functools.lru_cache(maxsize=128)
@@ -44,56 +38,41 @@ def gpu_kernel(function: Callable, **options: Any) -> Any:
             return configure(compiled, *launch)
 
     compiled.configure = quietly
-    compile_now = compiled.compile
+    launch = compiled.call
 
-    def announced(signature: Any) -> Any:
-        with cache.compiling(cache.kernels()):
-            return compile_now(signature)
+    def launch_or_note(arguments: tuple, *configuration: Any) -> None:
+        if not note(compiled, arguments):
+            launch(arguments, *configuration)
 
-    compiled.compile = announced
+    compiled.call = launch_or_note
     return compiled
 
 
-class KernelCache(NullCache):
-    """The cached kernels of one function, one for each list of argument types, with the interface of Numba's cache."""
+class GpuKernelCache(KernelCache):
+    """The cached kernels of a function on a GPU."""
 
-    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
-        self._function, self._options = function, options
+    device = "gpu"
 
-    def load_overload(self, types: Any, target: Any) -> Any:
-        """The kernel for these types, ready to launch; None if it must be compiled."""
-        from numba.cuda.dispatcher import _Kernel
+    @staticmethod
+    def machine() -> tuple:
+        return _toolchain()
 
-        dependencies = _dependencies(self._function, types, self._options)
-        found = cache.load_bytes(cache.kernel_name(self._function, dependencies)) if dependencies else None
-        if found is None:
-            return None
-        try:
-            stored, state = pickle.loads(found)
-            return _Kernel._rebuild(**state) if stored == dependencies else None
-        except Exception:  # a library changed without a new version
-            return None
-
-    def save_overload(self, types: Any, compiled: Any) -> None:
-        """Cache a compiled kernel, if possible."""
+    @staticmethod
+    def packed(compiled: Any) -> bytes | None:
         from numba.cuda.serialize import dumps
 
-        dependencies = _dependencies(self._function, types, self._options)
-        if not dependencies or compiled.launch_config_sensitive:
-            return
+        if compiled.launch_config_sensitive:
+            return None
         try:
-            data = dumps((dependencies, compiled._reduce_states()))
+            return dumps(compiled._reduce_states())
         except Exception:  # it is linked with files, or refers to an array on the device
-            return
-        cache.keep_bytes(cache.kernel_name(self._function, dependencies), data)
+            return None
 
+    @staticmethod
+    def unpacked(data: bytes, context: Any) -> Any:
+        from numba.cuda.dispatcher import _Kernel
 
-def _dependencies(function: Any, types: Any, options: dict[str, Any]) -> str:
-    """Everything that a kernel's machine code depends on; empty if that cannot be described."""
-    try:
-        return repr((_toolchain(), fingerprint(function), repr(types), sorted(options.items(), key=str)))
-    except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
-        return ""
+        return _Kernel._rebuild(**pickle.loads(data))
 
 
 @functools.cache

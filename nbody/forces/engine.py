@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.compute.together import compile_together
 from nbody.errors import InputError
 from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity
@@ -24,6 +25,9 @@ from nbody.state.outputs import missing, union
 
 SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
+
+_REHEARSED = set[tuple]()
+"""What was rehearsed in this process: a kernel is compiled once."""
 
 Targets = Any
 """Indices (T,) of the bodies whose forces are to be computed, an array on the host or on the engine's device; None for
@@ -125,6 +129,7 @@ class Engine(ABC):
         self.precision = precision
         self._options = options or self.Options()
         self._team = team
+        self._rehearsed = set[Outputs]()
         asked = Problem(gravity, precision, accuracy=getattr(self._options, "accuracy", None))
         if reason := self.supports(asked):
             raise InputError(f"engine: {reason}")
@@ -159,6 +164,9 @@ class Engine(ABC):
         outputs, current = _offered(self.can, outputs), state.clock.current
         if not missing(outputs, current):
             return
+        if outputs not in self._rehearsed:
+            self._rehearsed.add(outputs)
+            self._compile(state, outputs)
         if current is not Outputs.NOTHING and outputs in Outputs.POTENTIAL:
             self._compute_potential(state, outputs)
         else:
@@ -179,6 +187,25 @@ class Engine(ABC):
     def identity(self, state: State | None = None) -> Identity:
         """What computes the forces, with the number of devices that compute those of a state if there are several."""
         return Identity(machine.cpu_name())
+
+    def _compile(self, state: State, outputs: Outputs) -> None:
+        """Compile the kernels of an evaluation several at a time, as far as :meth:`_rehearse` calls them."""
+        size = state.count, state.dimensions
+        rehearsed = type(self), *size, self.precision, self.gravity.softening, self.gravity.per_species, outputs
+        if rehearsed in _REHEARSED or self._team.size > 1:
+            return
+        _REHEARSED.add(rehearsed)
+        progress = state.progress
+        watch, requested, computed = progress.watch, progress.requested, progress.computed
+        progress.watch = None
+        try:
+            with np.errstate(all="ignore"):
+                compile_together(lambda: self._rehearse(state, outputs))
+        finally:
+            progress.watch, progress.requested, progress.computed = watch, requested, computed
+
+    def _rehearse(self, state: State, outputs: Outputs) -> None:  # noqa: B027
+        """Call the kernels of :meth:`_compute` where it does not depend on what they compute: they are noted, not run."""
 
     def _empty_state(self, particles: Particles) -> State:
         """A state of the particles without buffers."""

@@ -70,6 +70,8 @@ class Abilities(NamedTuple):
         own_units: whether it computes in units of length and mass that fit the bodies, whatever the scenario's are.
         few: the largest number of bodies for which the engine is a plain loop over pairs that other compiled loops inline
             (:mod:`nbody.forces.direct.cpu_few`); 0 for none.
+        systems: whether its device computes the forces within the systems of an ensemble, in place of its own sums
+            (:mod:`nbody.forces.systems`).
         growth: the power of N with which its time grows: 2 for all pairs, 1 for a tree.
     """
 
@@ -89,6 +91,7 @@ class Abilities(NamedTuple):
     auto_range: range = range(0)
     own_units: bool = False
     few: int = 0
+    systems: bool = False
     growth: int = 2
 
     @property
@@ -99,6 +102,8 @@ class Abilities(NamedTuple):
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
         precision = problem.precision
+        if problem.systems and not self.systems:
+            return "it computes the forces of one system, not of an ensemble"
         if precision not in self.precisions:
             return f"it computes in {' or '.join(self.precisions)}, not in {precision}"
         if missing(problem.outputs, self.outputs):

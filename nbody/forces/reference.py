@@ -152,7 +152,7 @@ def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
 class ReferenceEngine(Engine):
     """:func:`direct_sum` as an engine."""
 
-    can = Abilities(("float64",), outputs=Outputs.POTENTIAL | Outputs.JERK, targets=True, species=True)
+    can = Abilities(("float64",), outputs=Outputs.POTENTIAL | Outputs.JERK, targets=True, species=True, systems=True)
     state_type = HostState
 
     def _compute(self, state: State, outputs: Outputs) -> None:

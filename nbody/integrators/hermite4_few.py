@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 
 from nbody import compute
-from nbody.forces.direct.cpu_few import add_jerks, variant_of
+from nbody.forces.direct.cpu_few import adding_jerks
 
 
 @cache
 def steps_for(softening: str, dimensions: int) -> Callable:
     """The kernel of a law."""
-    variant = variant_of(softening, dimensions)
+    add_jerks = adding_jerks(softening, dimensions)
 
     def make_steps(x, v, a, j, m, law, moment, limits, fixed, eta, before):
         """Make steps of all bodies.
@@ -49,7 +49,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                     x0[i, d], v0[i, d], a0[i, d], j0[i, d] = x[i, d], v[i, d], a[i, d], j[i, d]
                     x[i, d] += v[i, d] * h1 + a[i, d] * h2 + j[i, d] * h3
                     v[i, d] += a[i, d] * h1 + j[i, d] * h2
-            add_jerks(variant, x, v, m, G, length2, sums)
+            add_jerks(x, v, m, G, length2, sums)
             for i in range(m.size):
                 for d in range(dimensions):
                     a[i, d], j[i, d] = sums[d, i], sums[3 + d, i]

@@ -15,7 +15,7 @@ from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
 from nbody.scenario.fields import Group
-from nbody.state import Column, Outputs, Snapshot, State
+from nbody.state import Column, Frame, Outputs, State
 
 
 class Motion(NamedTuple):
@@ -236,7 +236,7 @@ class Integrator(ABC):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them
-        (:meth:`nbody.run.simulation.Simulation.checkpoint_arrays`)."""
+        (:meth:`nbody.run.stepper.Stepper.arrays`)."""
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027
@@ -267,9 +267,8 @@ class FixedStep(Integrator):
         frames.repeat(lambda: self._timed_step(motion), steps, key=self._key(0))
         clock.count_steps(steps, self.dt)
 
-    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
-        """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the last one.
-        Returns their snapshots."""
+    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
+        """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the last one."""
         clock, frames = motion.state.clock, motion.state.frames
 
         def steps() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, prange
 
 from nbody import compute
-from nbody.forces.direct.cpu_few import add_pairs, variant_of
+from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
 
 
@@ -43,7 +43,7 @@ rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
 @cache
 def steps_for(softening: str, dimensions: int) -> Callable:
     """The kernel of a law."""
-    variant = variant_of(softening, dimensions)
+    add_pairs = adding_pairs(softening, dimensions)
 
     def make_steps(x, v, a, m, law, moment, limits, rates, eta):
         """Make steps until the next one would go beyond the end, or can't be made.
@@ -71,7 +71,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                 for d in range(dimensions):
                     v[i, d] += a[i, d] * half
                     x[i, d] += v[i, d] * whole
-            add_pairs(variant, x, m, G, length2, sums)
+            add_pairs(x, m, G, length2, sums)
             for i in range(m.size):
                 for d in range(dimensions):
                     a[i, d] = sums[d, i]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
 from nbody.scenario.fields import Group
-from nbody.state import Outputs, Snapshot, State
+from nbody.state import Frame, Outputs, State
 
 if TYPE_CHECKING:
     from nbody.integrators.table_few import FewSteps
@@ -80,7 +80,7 @@ class MoveTable(FixedStep):
         else:
             super()._advance(motion, steps, until)
 
-    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Snapshot]:
+    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
         few = self._few(motion)
         if few is None:
             return super().frames(motion, count, every)

@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 
 from nbody import compute
-from nbody.forces.direct.cpu_few import add_pairs, variant_of
-from nbody.forces.layers import fields_few
+from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.fields_few import add_fields
+from nbody.forces.layers.fields_few import adding_fields
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.state.host import HostState
 
@@ -19,12 +18,12 @@ KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAY
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Callable:
-    """The kernel of a law and of ``fields`` (:func:`~nbody.forces.layers.fields_few.variant_of`); ``single``: the state is
+def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Callable, ...]) -> Callable:
+    """The kernel of a law and of the functions of ``fields``; ``single``: the state is
     float32."""
-    variant, in_fields = variant_of(softening, dimensions), bool(fields)
+    add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
-    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, G, length2):
+    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, sums, G, length2):
         """Make ``steps`` steps.
 
         Args:
@@ -33,41 +32,40 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: str) -> Ca
             parameters: of the fields.
             current: True if ``a`` belongs to ``x``.
             x, v, a: (N, D), changed in place.
+            sums: (3, N) scratch. (What a kernel allocates or reshapes makes Numba import 20 ms of its own code.)
 
         Returns:
             The number of force evaluations.
         """
         kinds, factors, lengths = moves
         now, origin, first, h = moment
-        sums = np.empty((3, m.size))
-        xs, vs, accelerations = x.reshape(x.size), v.reshape(x.size), a.reshape(x.size)
         evaluations = 0
         for step in range(steps):
             for k in range(kinds.size):
                 kind, dt = kinds[k], factors[k, 0]
                 if kind == FORCE:
                     if not current:
-                        add_pairs(variant, x, m, G, length2, sums)
+                        add_pairs(x, m, G, length2, sums)
                         for i in range(m.size):
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
                         if in_fields:
-                            add_fields(fields, x, now, parameters, a)
+                            add_fields(x, now, parameters, a)
                         evaluations += 1
                     current = True
                 elif kind == KICK:
-                    for i in range(vs.size):
-                        vs[i] += accelerations[i] * dt
+                    for i in range(m.size):
+                        for d in range(dimensions):
+                            v[i, d] += a[i, d] * dt
                 else:
-                    if kind == DRIFT:
-                        for i in range(xs.size):
-                            xs[i] += vs[i] * dt
-                    elif single:
-                        for i in range(xs.size):
-                            xs[i] += vs[i] * dt + accelerations[i] * factors[k, 1]
-                    else:
-                        for i in range(xs.size):
-                            xs[i] = (xs[i] + vs[i] * dt) + accelerations[i] * factors[k, 1]
+                    for i in range(m.size):
+                        for d in range(dimensions):
+                            if kind == DRIFT:
+                                x[i, d] += v[i, d] * dt
+                            elif single:
+                                x[i, d] += v[i, d] * dt + a[i, d] * factors[k, 1]
+                            else:
+                                x[i, d] = (x[i, d] + v[i, d] * dt) + a[i, d] * factors[k, 1]
                     current = False
                     now += lengths[k]
             now = origin + (first + step + 1) * h
@@ -92,12 +90,13 @@ class FewSteps:
         steps = [fraction * dt for _, fraction in facts.moves]
         factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
         fields = fields_of(engine)
-        variant = fields_few.variant_of(fields.functions if fields else ())
+        functions = tuple(fields.functions) if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, variant)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, functions)
         self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
+        self._sums = np.empty((3, state.count))
 
     def make(self, steps: int) -> None:
         """Make ``steps`` steps."""
@@ -106,7 +105,7 @@ class FewSteps:
         state, clock = self._state, self._state.clock
         evaluations = self._kernel(
             self._moves, (clock.time, clock.origin, clock.step, self._dt), self._parameters, steps, bool(clock.current),
-            state.position, state.velocity, state.acceleration, state.mass, *self._law,
+            state.position, state.velocity, state.acceleration, state.mass, self._sums, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves

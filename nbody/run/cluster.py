@@ -1,4 +1,4 @@
-"""The runs of a sweep as jobs of a cluster, which submitit submits to Slurm.
+"""One attempt at a run of a sweep, in a process of its own: here, or within a job that submitit submits to Slurm.
 
 submitit and not Dask: a run is one long command, not a graph of short functions. A Slurm job per run waits in the cluster's
 queue with the resources of one run, goes on when the sweep or its node is lost, and is found again by its number. Dask's
@@ -8,17 +8,20 @@ workers are jobs that hold a connection to a scheduler in the sweep's process, a
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbody import machine
-from nbody.errors import InputError, did_you_mean, printable
-from nbody.run.attempt import attempt
+from nbody.child import python
+from nbody.errors import InputError, NBodyError, did_you_mean, printable
 from nbody.run.signals import StopRequest
+from nbody.trajectory import Trajectory
 from nbody.whole_file import whole_file
 
 CLUSTERS = ("slurm", "local")
@@ -33,7 +36,70 @@ CANCEL_SECONDS = 60.0
 """How long a cancelled job is waited for."""
 
 
-def job(task: Any, arguments: list[str], fresh: bool) -> int:
+class Task(NamedTuple):
+    """One run: its number, the values that differ (``KEY=VALUE``), and its recording."""
+
+    number: int
+    values: tuple[str, ...]
+    path: Path
+
+
+def attempt(
+    task: Task,
+    arguments: list[str],
+    fresh: bool,
+    environment: dict[str, str],
+    stop: StopRequest,
+    prepare: Callable[[], object] | None = None,
+) -> int:
+    """Resume a run, or begin it: if there is nothing to resume, or ``fresh``. Its process calls ``prepare`` first. Returns
+    the exit code."""
+    status = status_of(task.path)
+    if status in ("complete", "running"):
+        return 0
+    go_on = ["resume", str(task.path)] if status in ("stopped", "killed") and not fresh else arguments
+    command = python("-m", "nbody", *go_on, "--quiet", "--json", **environment)
+    begun = partial(subprocess.Popen, **command, start_new_session=True, preexec_fn=prepare)
+    return _process(log_of(task), begun, stop)
+
+
+def _process(log: Path, begun: Callable[..., Any], stop: StopRequest) -> int:
+    """Run a process with its output in a file, and return its exit code. A requested stop is passed on, once."""
+    with log.open("w") as file:
+        child = begun(stdout=file, stderr=file)
+        passed_on = False
+        while True:
+            try:
+                return child.wait(0.2)
+            except subprocess.TimeoutExpired:
+                if stop.requested and not passed_on:
+                    passed_on = True
+                    child.send_signal(signal.SIGINT)
+
+
+def log_of(task: Task) -> Path:
+    """The file with what the run printed."""
+    return task.path.with_suffix(".log")
+
+
+def status_of(path: Path) -> str:
+    """The status of a recording (:attr:`Trajectory.status`); ``failed`` if there is none."""
+    try:
+        with Trajectory(path) as run:
+            return run.status
+    except NBodyError:
+        return "failed"
+
+
+def note_of(task: Task) -> Path:
+    """The file with the number of a run's job, while it waits or runs."""
+    return task.path.with_suffix(".job")
+
+
+# --- Jobs ---
+
+
+def job(task: Task, arguments: list[str], fresh: bool) -> int:
     """One attempt at a run, within a job. The cluster's warning before the time limit stops the run with a checkpoint."""
     stop = StopRequest()
 
@@ -87,8 +153,8 @@ class Cluster:
             )
         setup = ["export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"] if "cpus-per-task" in pairs else []
         try:
-            python = {f"{name}_python": shlex.join([sys.executable, "-P"])}  # see nbody/child.py
-            self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name, **python)
+            of_python = {f"{name}_python": shlex.join([sys.executable, "-P"])}  # see nbody/child.py
+            self._executor = submitit.AutoExecutor(folder.absolute(), cluster=name, **of_python)
             self._executor.update_parameters(
                 name="nbody", local_timeout_min=10**6, slurm_additional_parameters=pairs, slurm_setup=setup
             )
@@ -96,8 +162,8 @@ class Cluster:
             raise InputError(f"--cluster {name}: {error}") from None
         self._folder, self._lock = folder.absolute(), threading.Lock()
 
-    def attempt(self, task: Any, arguments: list[str], fresh: bool, environment: Any, stop: StopRequest) -> int:
-        """:func:`nbody.run.attempt.attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
+    def attempt(self, task: Task, arguments: list[str], fresh: bool, environment: Any, stop: StopRequest) -> int:
+        """:func:`attempt` as a job: the one that an earlier sweep submitted, or a new one. Returns the
         exit code, 1 if the job was lost. A requested stop cancels the job. Raises InputError: no job could be submitted."""
         note = note_of(task)
         with self._lock:  # submitit's objects are not made for threads
@@ -128,9 +194,3 @@ class Cluster:
             return True  # without Slurm's accounting the end of a job is unknown
         with self._lock:
             return bool(made.done(force_check=bool(cancelled)))
-
-
-def note_of(task: Any) -> Path:
-    """The file with the number of a run's job, while it waits or runs."""
-    path: Path = task.path.with_suffix(".job")
-    return path

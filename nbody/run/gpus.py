@@ -1,18 +1,17 @@
 """Several GPUs of this machine for one run: whether they are there, whether they are worth using, and whether one fails."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError, RunFailed
+from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
 from nbody.parallel import team
 from nbody.scenario import Scenario
 
 if TYPE_CHECKING:
     from nbody.compute import GpuFailed
-
-Notify = Callable[[str], None]
 
 
 def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify: Notify) -> None:

@@ -11,7 +11,7 @@ from nbody.integrators.integrator import Integrator
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.state import Snapshot
+from nbody.state import Frame
 
 RESOLUTION = 100
 """The softening length should be at least this many times the spacing of float32 numbers at the farthest particle."""
@@ -20,7 +20,7 @@ FARTHEST = 2e12
 """At larger distances 1/r³ is below 1.2e-38, the smallest float32 that kernels do not flush to zero."""
 
 SUMMED = ("the kinetic energy", "the potential", *["the momentum"] * 3, *["the angular momentum"] * 3)
-"""What the sums of a snapshot are; see :mod:`nbody.state.sums`."""
+"""What the sums of a frame are; see :mod:`nbody.state.sums`."""
 
 MASS_RATIO = 1e6
 """At larger ratios of masses float32 sums lose the forces of light bodies on heavy ones: 24 bits are 1.7e7."""
@@ -111,18 +111,20 @@ def _same_place(pair: tuple[int, int]) -> str:
 KEPT = "The frames before this step are kept"
 
 
-def check_finite(step: int, snapshot: Snapshot, gravity: Gravity | None = None) -> None:
+def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
     """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particles and the likely
     cause."""
-    if all(map(math.isfinite, snapshot.sums.tolist())):  # for eight numbers four times as fast as NumPy
+    if all(map(math.isfinite, frame.sums.tolist())):  # for eight numbers four times as fast as NumPy
         return
-    rows = np.arange(len(snapshot.position)) if snapshot.left is None else snapshot.left
-    if gravity and gravity.length2 == 0 and (pair := _coincident(snapshot.position[rows])):
+    step, rows = frame.step, np.arange(len(frame.position))
+    if frame.slots is not None:
+        rows = frame.slots.left
+    if gravity and gravity.length2 == 0 and (pair := _coincident(frame.position[rows])):
         pair = int(rows[pair[0]]), int(rows[pair[1]])
         raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer). {KEPT}")
-    what = next(name for name, total in zip(SUMMED, snapshot.sums, strict=True) if not math.isfinite(total))
+    what = next(name for name, total in zip(SUMMED, frame.sums, strict=True) if not math.isfinite(total))
     for name in ("position", "velocity"):
-        sound = np.isfinite(getattr(snapshot, name)).all(axis=1)
+        sound = np.isfinite(getattr(frame, name)).all(axis=1)
         if not sound.all():
             what = f"the {name} of particle {int(np.argmin(sound))}"
             break

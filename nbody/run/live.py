@@ -14,13 +14,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from nbody.errors import InputError, NBodyError
+from nbody.forces.choose import Notify
 from nbody.initial import check_initial, make_particles
 from nbody.particles import Particles
 from nbody.run.live_pace import UNLIMITED, LivePace
 from nbody.run.loop import ProgressEvent
-from nbody.run.plan import Notify
 from nbody.run.progress import Progress, Summary
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.simulation import Simulation
@@ -31,6 +32,7 @@ TIMEOUT = 2.0
 """Seconds that closing waits for the current step; then the step is abandoned."""
 
 Publish = Callable[[State], None]
+Made = TypeVar("Made")
 
 
 class _Left(Exception):
@@ -98,28 +100,25 @@ class LiveRun:
     def bodies(self) -> Particles:
         """The initial conditions; waits until they are made, which is before an engine is loaded. Raises the error that
         prevented them."""
-        self._wait_until(lambda: self._bodies is not None)
-        assert self._bodies is not None
-        return self._bodies
+        return self._once_made(lambda: self._bodies)
 
     @property
     def simulation(self) -> Simulation:
         """The simulation; waits until it is made. Raises the error that prevented it."""
-        self._wait_until(lambda: self._simulation is not None)
-        assert self._simulation is not None
-        return self._simulation
+        return self._once_made(lambda: self._simulation)
 
     @property
     def prepared(self) -> bool:
         """True when there is a simulation, so that nobody waits for it."""
         return self._simulation is not None
 
-    def _wait_until(self, made: Callable[[], bool]) -> None:
-        while not made():
+    def _once_made(self, made: Callable[[], Made | None]) -> Made:
+        while (found := made()) is None:
             if self._finished:
                 raise self.failure or KeyboardInterrupt
             with suppress(queue.Empty):
                 self._ready.get(timeout=0.1)
+        return found
 
     @property
     def energy(self) -> float:
@@ -136,15 +135,16 @@ class LiveRun:
         if self._records:
             self.messages.put("this run is recorded from its start to its end; it cannot be restarted")
             return
-        self.pace.playing = False
-        self._ask("restart")
+        self.pace.playing, self._command = False, "restart"
+        self.pace.wake()
 
     def record(self) -> None:
         """Start a recording that begins with the present state, or end it."""
         if self._records:
             self.messages.put(f"this run is recorded from its start to its end, in {self.output}")
             return
-        self._ask("stop recording" if self.recording else "record")
+        self._command = "stop recording" if self.recording else "record"
+        self.pace.wake()
 
     def let_go(self) -> None:
         """The window is closed, and the run goes on at full speed, unpaused."""
@@ -186,10 +186,6 @@ class LiveRun:
         self._stop.requested = self._closing = True
         self.pace.wake()
 
-    def _ask(self, command: str) -> None:
-        self._command = command
-        self.pace.wake()
-
     # --- The thread ---
 
     def _work(self) -> None:
@@ -201,7 +197,9 @@ class LiveRun:
             self._ready.put(None)
             while True:
                 self._run(self.simulation)
-                if self._records or self._wait_for_command() is None:
+                while not (self._records or self._command or self._closing):
+                    self.pace.sleep(self.begun)
+                if self._records or self._closing:
                     return
                 self._handle()
         except BaseException as error:
@@ -242,14 +240,6 @@ class LiveRun:
             self.messages.put(f"recorded: {self.recording}")
             self.recording = None
 
-    def _wait_for_command(self) -> str | None:
-        """The user's next command; None when the window closes."""
-        while not self._command:
-            if self._closing:
-                return None
-            self.pace.sleep(self.begun)
-        return self._command
-
     def _handle(self) -> None:
         """Carry out the user's command."""
         command, self._command = self._command, ""
@@ -266,11 +256,8 @@ class LiveRun:
             except InputError as error:
                 self.messages.put(str(error))
 
-    def stopping(self):
-        return self._stop_request()
-
     @contextmanager
-    def _stop_request(self) -> Iterator[StopRequest]:
+    def stopping(self) -> Iterator[StopRequest]:
         yield self._stop
 
     def steps(self) -> int:

@@ -1,31 +1,25 @@
-"""The loop of a run: one call of :meth:`nbody.run.simulation.Simulation.run`, until the file is closed."""
+"""The loop of a run: it asks each observer for its next look, lets the stepper get there, and lets the observer look."""
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-import numpy as np
+from typing import NamedTuple, Protocol, TypedDict
 
 from nbody.diagnostics.energy import Energies
 from nbody.forces.engine import devices_of
-from nbody.integrators.integrator import FixedStep
-from nbody.run.calls import Calls
+from nbody.integrators.integrator import SchemeReport
 from nbody.run.gpus import naming_failed
-from nbody.run.progress import Clock, Progress
-from nbody.run.ranks import raise_on_all, require_same_state
-from nbody.run.schedule import Schedule, StepSchedule
+from nbody.run.observers import Callback, Observer
+from nbody.run.progress import Clock, Progress, Summary
+from nbody.run.ranks import Beat, agreed, require_same_state
+from nbody.run.recording import Recording
+from nbody.run.schedule import StepSchedule
+from nbody.run.setup import Setup
 from nbody.run.signals import StopRequest, stop_on_signals
-from nbody.run.summary import progress_of
+from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.state import State
-
-if TYPE_CHECKING:
-    from nbody.run.colliding import Colliding
-    from nbody.run.simulation import Simulation
-
-MOST_STEPS = 256
-"""The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
 
 MANY = 10
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
@@ -37,6 +31,69 @@ class ProgressEvent(NamedTuple):
     state: State
     progress: Progress
     energies: Energies
+
+
+class Rates(TypedDict):
+    """The rates of :class:`Progress` and :class:`Summary`."""
+
+    steps_per_s: float
+    interactions_per_s: float
+    bodies_per_s: float | None
+
+
+class RunStatus:
+    """What a call of a run tells of itself.
+
+    Args:
+        setup, stepper, recording: of the run.
+        clock: the wall time of the call.
+    """
+
+    def __init__(self, setup: Setup, stepper: Stepper, recording: Recording, clock: Clock) -> None:
+        self._setup, self._stepper, self._recording, self._clock = setup, stepper, recording, clock
+        self._first, self._single = stepper.clock.step, self._report.body_steps or 0
+
+    @property
+    def _report(self) -> SchemeReport:
+        return self._stepper.scheme.report(self._stepper.motion)
+
+    def progress(self, energies: Energies | None = None, doing: str = "", fraction: float = 0.0) -> Progress:
+        """The progress at this moment; ``doing`` and ``fraction`` describe a long step."""
+        stepper, schedule, rates = self._stepper.clock, self._recording.schedule, self._rates
+        return Progress(
+            step=stepper.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=stepper.time,
+            energy_error=(energies or self._recording.energies).error,
+            fraction_done=schedule.fraction(stepper.step, stepper.time), doing=doing, fraction=fraction,
+            observed=self._recording.observed, units=self._setup.scenario.units, **rates,
+        )  # fmt: skip
+
+    def summary(self, interrupted: bool) -> Summary:
+        """The summary at the end of the call."""
+        setup, stepper, energies = self._setup, self._stepper, self._recording.energies
+        scenario, collisions, body_steps = setup.scenario, stepper.collisions, self._report.body_steps
+        done = stepper.clock.step - self._first
+        path = self._recording.path
+        return Summary(
+            name=scenario.name, output=None if path is None else str(path), engine=setup.plan.engine_name,
+            device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
+            integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=done, step=stepper.clock.step,
+            time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
+            energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
+            frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
+            blocks=done if body_steps is not None and stepper.scheme.facts.adaptive else None,
+            body_steps=None if body_steps is None else body_steps - self._single,
+            time_unit=scenario.units.time if scenario.units else "",
+            collisions=collisions.count if collisions else None,
+            particles_left=len(collisions.slots) if collisions else None,
+            collision_energy=collisions.energy if collisions else None, **self._rates,
+        )  # fmt: skip
+
+    @property
+    def _rates(self) -> Rates:
+        """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
+        rate, report = self._clock.steps_per_s, self._report
+        bodies = rate * report.bodies_per_step if self._setup.engine.can.is_tree else None
+        return {"steps_per_s": rate, "interactions_per_s": rate * report.pairs_per_step, "bodies_per_s": bodies}
 
 
 class Pace(Protocol):
@@ -53,196 +110,142 @@ class Loop:
     """The steps of one call.
 
     Args:
-        run: the simulation.
-        schedule: which moments are frames, and the end.
-        calls: the user's callback; None if there is none.
+        setup, stepper: the run, and what moves its bodies.
+        recording: what looks at the frames of its schedule, which says where the call ends.
+        observers: what else looks, before the recording.
+        callback: the user's, which looks after it; None if there is none.
         pace: decides when steps are made, and stops the run in place of Ctrl-C; None makes them as fast as possible.
 
     Attributes:
         clock: the wall time of this call.
         stop: the request of Ctrl-C or of the pace.
+        status: the progress and the summary of this call.
     """
 
-    def __init__(self, run: "Simulation", schedule: Schedule, calls: Calls | None, pace: Pace | None) -> None:
-        self._run, self._team, self._schedule, self._calls, self._pace = run, run.team, schedule, calls, pace
-        self.clock, self.stop = Clock(), StopRequest()
-        self._first = run.steps_made
+    def __init__(
+        self,
+        setup: Setup,
+        stepper: Stepper,
+        recording: Recording,
+        observers: Sequence[Observer],
+        callback: Callback | None,
+        pace: Pace | None,
+    ) -> None:
+        self._setup, self._stepper, self._recording, self._pace = setup, stepper, recording, pace
+        self._callback, after = callback, [] if callback is None else [callback]
+        self._others, self._all, self._team = [*observers, *after], [*observers, recording, *after], setup.team
+        self._halted = False
+        self.clock, self.stop = Clock(alone=self._team.size == 1), StopRequest()
+        self.status = RunStatus(setup, stepper, recording, self.clock)
+        self._first = stepper.clock.step
 
-    def progress_events(self, progress: Callable[[Progress], None]) -> Iterator[ProgressEvent]:
-        """Make the steps, and yield several times per second between two. ``progress`` is called during long steps."""
-        run = self._run
+    def progress_events(self, show: Callable[[Progress], None] | None) -> Iterator[ProgressEvent]:
+        """Make the steps, and yield several times per second between two. ``show`` is called during long steps."""
         with (
             self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
-            naming_failed(devices_of(run.engine), run.recording),
-            self._open(),
+            naming_failed(devices_of(self._setup.engine), self._recording),
         ):
 
-            def show(doing: str = "", fraction: float = 0.0) -> None:
-                progress(progress_of(run, self.clock, self._schedule, run.recording.energies, doing, fraction))
+            def show_step(doing: str, fraction: float) -> None:
+                if show is not None:
+                    show(self.status.progress(doing=doing, fraction=fraction))
 
-            self._watch = Watch(run.integrator, run.motion, self.stop, show, run.notify)
-            yield from self._steps()
-
-    def _open(self) -> AbstractContextManager:
-        run = self._run
-        if run.measures_forces and not run.resumed and not run.begun:
+            self._watch = Watch(self._stepper, self.stop, show_step, self._setup.notify)
             self._team.working = True
-            with np.errstate(all="ignore"):
-                run.motion.evaluate()  # the file says how accurate the forces are; a run without a file has the same bits
+            self._stepper.begin()
             self._team.working = False
-        with self._team.agreed():
-            return run.recording.open()
+            with self._team.agreed():
+                opened = self._recording.open(self._watch)
+            with opened:
+                yield from self._steps()
 
     def _steps(self) -> Iterator[ProgressEvent]:
-        run, clock, stop = self._run, self.clock, self.stop
-        self._begin()
-        queued = at_most = 0
-        failure: BaseException | None = None
-        while not self._ended() and not stop.requested:
+        clock, stop, queued, at_most = self.clock, self.stop, 0, 0
+        self._team.working = True
+        if not self._recording.begun:
+            self._recording.record()
+            self._checkpoint()
+        while not self.ended and not stop.requested:
             if not queued:
-                at_most = self._steps_in_a_beat()
+                at_most = self._next_beat()
                 if stop.requested:
                     break
-            run.within_a_step = True  # stays True if a second Ctrl-C ends the step between two pieces of a force
             queued += self.advance(at_most - queued if self._pace else at_most)
-            run.within_a_step = False
-            if self._calls and self._calls.due(run.state):
-                try:
-                    wanted = self._calls.function(run.particles) is not False
-                except Exception as error:  # the file is finished in good order first
-                    failure, wanted = error, False
-                if not wanted:
-                    stop.request()
-                at_most = min(at_most, queued)  # all ranks hear of it before the next step
-            if queued >= at_most or (self._team.size == 1 and clock.due()):
-                clock.look(run.steps_made - self._first, run.state, soon=queued > 1)
+            if self._halted:  # by a callback, on all ranks after the same step
+                stop.request()
+                at_most = queued
+            if queued >= at_most or clock.due():
+                clock.look(self._made, self._stepper.state, soon=queued > 1)
                 queued = 0
                 yield self._event()
-                if self._team.broadcast(run.recording.checkpoint_due()):
-                    self._checkpoint()
-        self._end(failure)
+        self._end()
         yield self._event()
 
-    def _begin(self) -> None:
-        """Prepare the scheme, and record the first frame, if that is still to be done."""
-        run = self._run
-        self._team.working = True
-        if not run.resumed and not run.begun:
-            with np.errstate(all="ignore"):  # the first frame reports what is not finite
-                run.integrator.start(run.motion)
-        run.begun = True
-        if not run.recording.begun:
-            self._record()
-            self._checkpoint()
+    def advance(self, at_most: int) -> int:
+        """Make at most so many steps, until an observer looks, and let it look. Returns their number."""
+        stepper, recording = self._stepper, self._recording
+        begun = stepper.clock.step
+        between, until = recording.next(math.inf)
+        for observer in self._others:
+            steps, until = observer.next(until)
+            at_most = min(at_most, steps)
+        count, every = recording.at_once(at_most)
+        if count:
+            self._watch.step(begun + count * every, True, count * every)
+            recording.take(stepper.frames(count, every))
+        else:
+            steps = min(between, at_most)
+            known = steps if stepper.packs_frames else min(steps, 1)
+            self._watch.step(begun + known, False, known)
+            stepper.advance(steps, until)
+        self._halted = not all(observer.look() for observer in self._all)
+        return stepper.clock.step - begun
 
-    def _end(self, failure: BaseException | None) -> None:
-        """Record the last moment, and close the file. Raises ``failure``, the error of the user's callback."""
-        run = self._run
-        self.clock.look(
-            run.steps_made - self._first, run.state
-        )  # before closing the file, whose time is not part of a step
-        if not self._schedule.due(run.steps_made, run.time):  # interrupted between frames
-            self._record()
-        if run.steps_made > self._first:
+    def _next_beat(self) -> int:
+        """Store a checkpoint if it is time. Returns the most steps until the next progress event."""
+        clock, recording = self.clock, self._recording
+        own = Beat(clock.steps_per_heartbeat(), recording.checkpoint_due, self.stop.heard, recording.error)
+        beat = agreed(self._team, own)
+        self.stop.requested |= beat.stop
+        if beat.checkpoint and not beat.stop:
+            self._checkpoint()
+        if self._pace is None:
+            return beat.steps
+        began = time.perf_counter()
+        try:
+            return min(beat.steps, self._pace.steps())
+        finally:
+            clock.exclude(time.perf_counter() - began)
+
+    def _event(self) -> ProgressEvent:
+        fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
+        energies = self._recording.energies_now if fast else self._recording.energies
+        return ProgressEvent(self._stepper.state, self.status.progress(energies), energies)
+
+    def _end(self) -> None:
+        """Record the last moment, and close the file. Raises the error of the user's callback."""
+        stepper, recording = self._stepper, self._recording
+        self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
+        if not recording.schedule.due(stepper.clock.step, stepper.clock.time):  # interrupted between frames
+            recording.record()
+        if self._made:
             self._checkpoint()
         self._team.working = False
         with self._team.agreed():
-            run.recording.close(complete=self._ended())
-            if failure is not None:
-                raise failure
+            recording.close(complete=self.ended)
+            if self._callback is not None and self._callback.failure is not None:
+                raise self._callback.failure
 
-    def _ended(self) -> bool:
-        """True if the run has reached its end, or two bodies have touched and the scenario says ``stop``."""
-        run = self._run
-        touched = run.colliding is not None and run.colliding.stopped
-        return touched or self._schedule.ended(run.steps_made, run.time)
+    @property
+    def _made(self) -> int:
+        return self._stepper.clock.step - self._first
 
-    def _event(self) -> ProgressEvent:
-        run = self._run
-        fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
-        energies = run.energies if fast else run.recording.energies
-        return ProgressEvent(run.state, progress_of(run, self.clock, self._schedule, energies), energies)
-
-    def _steps_in_a_beat(self) -> int:
-        """The number of steps until the next event. Several ranks take that of rank 0, and stop if one of them is to stop.
-
-        Raises the error of the recording, which rank 0 alone has.
-        """
-        at_most = self.clock.steps_per_heartbeat()
-        if self._pace is not None:
-            began = time.perf_counter()
-            try:
-                return min(at_most, self._pace.steps())
-            finally:
-                self.clock.exclude(time.perf_counter() - began)
-        if self._team.size == 1:
-            return at_most
-        said = self._team.all((at_most, self.stop.heard, self._run.recording.error))
-        self.stop.requested |= any(heard for _, heard, _ in said)
-        at_most, _, error = said[0]
-        if error is not None:
-            raise_on_all(self._team, error)
-        return at_most
-
-    # --- Steps, frames and checkpoints ---
-
-    @np.errstate(all="ignore")  # numbers that go wrong stop the run at its next frame
-    def advance(self, at_most: int) -> int:
-        """Make up to ``at_most`` steps: a whole block of frames, or the steps before the next frame, or the step to it; and
-        none beyond the next call.
-
-        Returns the number of steps."""
-        run, integrator, schedule = self._run, self._run.integrator, self._schedule
-        begun = run.steps_made
-        between, until = schedule.next(begun, run.time)
-        if self._calls:
-            steps, until = self._calls.next(run.state, until)
-            at_most = min(at_most, steps)
-        if run.colliding is not None or not (isinstance(integrator, FixedStep) and isinstance(schedule, StepSchedule)):
-            between = min(between, at_most)
-            self._watch.step(begun + 1, False, min(between, 1))
-            if run.colliding is None:
-                integrator.advance(run.motion, between, until)
-            else:
-                self._advance_colliding(run.colliding, between, until)
-            if schedule.due(run.steps_made, run.time):
-                self._record()
-            return run.steps_made - begun
-        frames, every, per_block = 1, 1, run.frames_per_block
-        if schedule.regular_after(begun) >= per_block and per_block * schedule.every <= min(at_most, MOST_STEPS):
-            frames, every = per_block, schedule.every
-        elif between := min(between - 1, at_most):
-            self._watch.step(begun + between, False, between)
-            integrator.advance(run.motion, between)
-            return between
-        self._watch.step(begun + frames * every, True, frames * every)
-        snapshots = integrator.frames(run.motion, frames, every)
-        numbers = range(begun + every, run.steps_made + 1, every)
-        times = map(run.state.clock.time_at, numbers)
-        run.recording.snapshots(zip(numbers, times, snapshots, strict=True))
-        return run.steps_made - begun
-
-    def _advance_colliding(self, colliding: "Colliding", steps: int, until: float) -> None:
-        """Make up to ``steps`` steps; after one in which bodies touch, no more."""
-        run = self._run
-        span = run.integrator.advance(run.motion, steps, until, colliding.now)
-        if span is None:
-            return
-        motion = colliding.resolve(span, run.motion, run.integrator, run.recording)
-        if motion is not None:
-            run.motion, run.state = motion, motion.state
-            self._watch.follow(motion)
-
-    def _record(self) -> None:
-        run = self._run
-        with np.errstate(all="ignore"):
-            if run.state.frames.outputs not in run.state.clock.current:
-                self._watch.frame(run.steps_made)
-            run.motion.evaluate(run.state.frames.outputs)
-            run.recording.frame()
+    @property
+    def ended(self) -> bool:
+        """True if the run has reached its end, of the schedule or by what an observer has seen."""
+        clock = self._stepper.clock
+        return self._recording.schedule.ended(clock.step, clock.time) or any(each.ended for each in self._others)
 
     def _checkpoint(self) -> None:
-        run = self._run
-        if self._team.size > 1:
-            require_same_state(self._team, run.steps_made, run.checkpoint_arrays())
-        run.recording.checkpoint()
+        require_same_state(self._team, self._stepper.clock.step, self._stepper.arrays)
+        self._recording.checkpoint()

@@ -38,6 +38,11 @@ class Start:
     frames: int
     energies: Energies
 
+    @property
+    def events(self) -> int:
+        """The number of collisions before the checkpoint."""
+        return int(self.checkpoint.meta.get("events", 0))
+
 
 class Output:
     """The recording of a simulation.

@@ -1,10 +1,8 @@
 """The plan of a run: engine, integrator, schedule, memory, file size and time. Errors in the scenario are found here, before
 anything is computed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbody import machine
 from nbody.compute import cache
@@ -14,29 +12,25 @@ from nbody.errors import InputError, NBodyError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
+from nbody.forces.choose import Notify
 from nbody.forces.devices import require_device
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.layers import layered
 from nbody.forces.memory import check_fits, needs
 from nbody.forces.problem import Problem
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
-from nbody.integrators import INTEGRATORS
-from nbody.integrators.integrator import Integrator, WorkingBytes, unsupported
+from nbody.integrators.integrator import Integrator, WorkingBytes
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run import ensemble
-from nbody.run.engine_choice import chosen_engine
-from nbody.run.progress import Summary
+from nbody.run import choice
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
-from nbody.run.supported import asked_of_run, require_support, scheme_for
-from nbody.scenario import Scenario
+from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.fields import Group, validated
 from nbody.scenario.model import component
 from nbody.state import Column, checkpoint_arrays, itemsize
-from nbody.trajectory import RunHeader, required_bytes, state_bytes
-from nbody.trajectory.events import RECORDED
 
-Notify = Callable[[str], None]
+if TYPE_CHECKING:
+    from nbody.trajectory import RunHeader
 
 RATES = "rates"
 """The cache file of the interactions per second that runs on this machine have reached."""
@@ -87,7 +81,6 @@ class Plan:
 
     @property
     def _of_scheme(self) -> WorkingBytes:
-        """The integrator's working arrays."""
         return self.integrator.facts.memory(self.engine_kind, self.count, self.scenario.precision)
 
     @property
@@ -135,12 +128,16 @@ class Plan:
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name
         return found
 
-    def header(self, **provenance: Any) -> RunHeader:
+    def header(self, **provenance: Any) -> "RunHeader":
         """The header of the recording: its size, its scenario and its provenance."""
+        from nbody.trajectory import RunHeader, state_bytes
+        from nbody.trajectory.events import RECORDED
+        from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
+
         precision = self.scenario.precision
         columns = (*self.engine_kind.state_type.COLUMNS, *self._added)
         arrays = checkpoint_arrays(columns, self.count, self.scenario.gravity.dimensions, precision)
-        resolved = self.resolved()
+        resolved, mergers = self.resolved(), self.scenario.collisions
         return RunHeader(
             frames=self.frames,
             dtype="float32" if itemsize(precision) == 4 else "float64",
@@ -151,16 +148,10 @@ class Plan:
             + (24 * self.count if self.event_capacity else 0),
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
-            | ensemble.widths(self.scenario)
-            | self._of_mergers,
+            | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
+            | (RECORDED if mergers is not None and mergers.rule == "merge" else {}),
             events=self.event_capacity,
         )
-
-    @property
-    def _of_mergers(self) -> dict[str, int]:
-        """What runs with mergers record with each frame."""
-        chosen = self.scenario.collisions
-        return RECORDED if chosen is not None and chosen.rule == "merge" else {}
 
     @property
     def event_capacity(self) -> int:
@@ -173,6 +164,8 @@ class Plan:
     @property
     def file_bytes(self) -> int:
         """The size of the recording in bytes."""
+        from nbody.trajectory import required_bytes
+
         return required_bytes(self.count, self.header())
 
     @property
@@ -182,19 +175,14 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
-        return max(0, self.schedule.last - self.first) * self.integrator.facts.evaluations * self._amount / float(rate)
+        amount = self.count**self.engine_kind.can.growth
+        return max(0, self.schedule.last - self.first) * self.integrator.facts.evaluations * amount / float(rate)
 
-    @property
-    def _amount(self) -> int:
-        """What the time of an evaluation is proportional to."""
-        power: int = self.engine_kind.can.growth
-        return self.count**power
-
-    def remember_rate(self, run: Summary) -> None:
+    def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
         bodies per second."""
-        bodies_per_s = run.steps_per_s * self.integrator.facts.evaluations * self.count
-        if rate := bodies_per_s if self.engine_kind.can.is_tree else run.interactions_per_s:
+        bodies_per_s = steps_per_s * self.integrator.facts.evaluations * self.count
+        if rate := bodies_per_s if self.engine_kind.can.is_tree else interactions_per_s:
             cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
@@ -253,61 +241,51 @@ def plan(
     """
     if particles is None:
         check_initial(scenario)
-    integrator = scheme_of(scenario, scenario.integrator.dt)
-    scenario = _in_the_schemes_precision(scenario, integrator, notify)
+    integrator = choice.scheme_of(scenario, scenario.integrator.dt)
+    scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
+    asked, options = choice.asked_of_run(scenario, count, team().size), Group()
     if scenario.ensemble:
-        return _plan_of_systems(scenario, integrator, count, schedule, particles)
-    asked = asked_of_run(scenario, count, team().size)
-    cpu = ENGINES.load("cpu")  # which has all that a scheme may need
-    require_support(scenario, cpu, "float64", asked | {"ranks": 1})
+        (name, why, _), kind = choice.engine_of_systems(scenario, integrator, asked)
+        given: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
+        options = given.of(scenario.ensemble.count)
+        choice.require_support(scenario, kind, scenario.precision, asked)
+        _check_ensemble(scenario, integrator, count, schedule)
+        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+    choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    (name, why, precision), chosen = chosen_engine(scenario, integrator, problem, notify, measure)
+    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 
 
-def _plan_of_systems(
-    scenario: Scenario, integrator: Integrator, count: int, schedule: Schedule, particles: Particles | None
-) -> Plan:
-    """The plan of an ensemble."""
-    asked = asked_of_run(scenario, count, team().size)
-    name, why, kind = ensemble.engine_of_systems(scenario, integrator, asked)
-    options = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
-    require_support(scenario, kind, scenario.precision, asked)
-    ensemble.check_ensemble(scenario, integrator, count, schedule)
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedule: Schedule) -> None:
+    """Raise an InputError if the keys of a scenario do not fit an ensemble. ``bodies``: of all systems."""
+    from nbody.initial.ensemble import check_bodies
 
-
-def _in_the_schemes_precision(scenario: Scenario, integrator: Integrator, notify: Notify) -> Scenario:
-    """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
-    cpu, double = ENGINES.load("cpu"), "float64"
-
-    def supported(precision: str) -> bool:
-        return not unsupported(type(integrator), cpu, scenario.gravity, precision)
-
-    if "precision" in scenario.source.values or supported(scenario.precision) or not supported(double):
-        return scenario
-    notify(f"precision: {double} (scheme '{scenario.integrator.scheme}' computes in it)")
-    return scenario.in_precision(double)
-
-
-def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
-    """The scenario's scheme with a time step."""
-    kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
-    made: Any = scheme_for(scenario, scenario.integrator.scheme)
-    if scenario.ensemble and made is not kind:
-        made = partial(made, systems=scenario.ensemble.count)
-    try:
-        integrator: Integrator = made(dt, options)
-        assert integrator.dt  # raises if there must be one
-    except InputError as error:
-        raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
-    return integrator
+    ensemble, where = scenario.ensemble, scenario.where
+    assert ensemble is not None
+    if bodies % ensemble.count:
+        raise InputError(
+            f"{where('ensemble.systems')}{bodies} bodies can't be {ensemble.count} systems of the same number of bodies"
+        )
+    check_bodies(scenario, bodies // ensemble.count)
+    if ensemble.vary is not None and isinstance(scenario.initial, FromArrays):
+        raise InputError(f"{where('ensemble.vary')}the bodies were given as arrays, so nothing varies; remove it")
+    if scenario.record.observables:
+        raise InputError(
+            f"{where('record.observables', 'ensemble')}an ensemble records energy, time, steps, status and closest "
+            "approach of each system; remove 'observables'"
+        )
+    if scheme.facts.adaptive and not isinstance(schedule, TimeSchedule):
+        raise InputError(
+            f"{where('integrator.steps', 'integrator.scheme', 'ensemble')}each system makes its own steps; write "
+            "'end: TIME' instead of 'steps'"
+        )

@@ -97,9 +97,11 @@ H200)."""
 
 class Clock:
     """Wall time of a run and the rate of its steps. The rate excludes the steps before the speed was steady if the run
-    lasted longer than those steps did, else only the first step."""
+    lasted longer than those steps did, else only the first step. Several ranks (not ``alone``) look at it only after the
+    steps on which they have agreed."""
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = True) -> None:
+        self._alone = alone
         self.start = self.last_look = time.perf_counter()
         self.steps_per_s = 0.0
         self._begun: list[tuple[int, float]] = []  # number of steps and time at the first looks
@@ -115,7 +117,7 @@ class Clock:
 
     def due(self) -> bool:
         """True once every :data:`HEARTBEAT`, and until the first steps are done."""
-        return not self._begun or time.perf_counter() - self.last_look >= HEARTBEAT
+        return self._alone and (not self._begun or time.perf_counter() - self.last_look >= HEARTBEAT)
 
     def look(self, steps: int, state: State, soon: bool = False) -> None:
         """Measure the time after ``steps`` steps, once the device has finished them. ``soon``: it finishes them within a

@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -41,8 +41,11 @@ def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
         InputError: there are more ranks than bodies.
     """
     planned: Plan = ranks.broadcast(make() if ranks.first else None)
-    if ranks.size > 1:
-        _require_division(ranks, planned)
+    if planned.count < ranks.size:
+        raise InputError(
+            f"{planned.scenario.where('initial.particles')}{counted(planned.count, 'body', 'bodies')} can't be divided "
+            f"among {ranks.size} ranks; start fewer"
+        )
     return planned
 
 
@@ -79,9 +82,38 @@ def undivided(ranks: Team, engine: Engine, state: Any) -> str:
     )
 
 
-def require_same_state(ranks: Team, step: int, arrays: Mapping[str, np.ndarray]) -> None:
+class Beat(NamedTuple):
+    """What a run does until its next progress event.
+
+    Attributes:
+        steps: how many steps it makes at most.
+        checkpoint: it stores a checkpoint first.
+        stop: it stops instead.
+        error: what the recording could not do.
+    """
+
+    steps: int
+    checkpoint: bool
+    stop: bool
+    error: BaseException | None
+
+
+def agreed(ranks: Team, own: Beat) -> Beat:
+    """The beat on which all ranks agree, the one decision of a loop that they share: rank 0 has the clock and the file, and
+    any of them may have got a signal. Raises the error of the recording."""
+    if ranks.size == 1:
+        return own
+    found: list[Beat] = ranks.all(own)
+    if found[0].error is not None:
+        raise_on_all(ranks, found[0].error)
+    return found[0]._replace(stop=any(each.stop for each in found))
+
+
+def require_same_state(ranks: Team, step: int, arrays: Callable[[], Mapping[str, np.ndarray]]) -> None:
     """Raise RunFailed on all ranks if their states have different bits: one of them has computed wrongly."""
-    found = ranks.all(_checksum(arrays.values()))
+    if ranks.size == 1:
+        return
+    found = ranks.all(_checksum(arrays().values()))
     wrong = [rank for rank in range(ranks.size) if found[rank] != found[0]]
     if wrong:
         named = ", ".join(f"{rank} ({ranks.hosts[rank]})" for rank in wrong)
@@ -97,15 +129,6 @@ def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
     ranks.working = False
     error.agreed = True  # type: ignore[attr-defined]
     raise error
-
-
-def _require_division(ranks: Team, planned: Plan) -> None:
-    scenario, count = planned.scenario, planned.count
-    if count < ranks.size:
-        raise InputError(
-            f"{scenario.where('initial.particles')}{counted(count, 'body', 'bodies')} can't be divided among {ranks.size} "
-            "ranks; start fewer"
-        )
 
 
 def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:

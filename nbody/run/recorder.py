@@ -1,4 +1,4 @@
-"""The recorder: measures snapshots of a run and writes them to the file, in a background thread.
+"""The recorder: measures frames of a run and writes them to the file, in a background thread.
 
 The next steps are computed while a frame is checked, measured and written. The queue is short, so a slow disk slows the
 run down instead of filling the memory. Frames that arrive during a write are written together as one group: a run with
@@ -10,9 +10,9 @@ often Ctrl-C is pressed while the disk is slow.
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,49 +21,25 @@ from nbody.errors import RunFailed
 from nbody.law import Gravity
 from nbody.run.guards import check_finite
 from nbody.scenario import EnergyLimit
-from nbody.state import BLOCKS, Snapshot
-from nbody.trajectory import Frame
+from nbody.state import BLOCKS, Frame
+
+if TYPE_CHECKING:
+    from nbody.trajectory import TrajectoryWriter
 
 TOGETHER = 2
 """The maximum number of blocks of frames in one group. Two blocks halve the number of groups when the run waits for the
 recorder; each group costs 0.2 ms beside its frames (on an H200's host)."""
 
 
-class FrameSink(Protocol):
-    """The destination of frames and checkpoints: a trajectory's writer."""
+Measure = Callable[[Frame], dict[str, float | np.ndarray]]
+"""Computes observables of a frame."""
 
-    def append_many(self, frames: Sequence[Frame]) -> None:
-        """Append one or more frames."""
-
-    def append_events(self, events: np.ndarray) -> None:
-        """Append one or more events."""
-
-    def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-        """Store the state of the run after the last frame."""
-
-    def close(self, complete: bool) -> None:
-        """End the recording; ``complete`` is True if it has all planned frames."""
-
-
-class Moment(NamedTuple):
-    """A snapshot that may still be on its way from the device, with its step and time."""
-
-    step: int
-    time: float
-    snapshot: Snapshot
-    values: Mapping[str, np.ndarray] = {}
-    """Observables that the integrator knows."""
-
-
-Measure = Callable[[int, float, Snapshot], dict[str, float | np.ndarray]]
-"""Computes observables from the step, the time and the snapshot of a moment."""
-
-Job = Moment | Callable[[], None]
+Job = Frame | Callable[[], None]
 """A job for the thread."""
 
 
 class Recorder:
-    """Measures and stores snapshots in order, in a background thread.
+    """Measures and stores frames in order, in a background thread.
 
     Args:
         sink: the destination of frames and checkpoints, from now on used by the recorder only; None only measures frames.
@@ -75,7 +51,12 @@ class Recorder:
             up to :data:`TOGETHER` times as many are written as one group. With 0 there is no thread, and no sink: frames
             are measured at once.
 
-    ``has_checkpoint`` is True once this recorder has stored a checkpoint.
+    Attributes:
+        has_checkpoint: True once this recorder has stored a checkpoint.
+        gravity: the law between the bodies, where it is known: it may explain what goes wrong.
+        measure: computes the observables that are recorded beside those of the sums; ``observed``: the latest of these, if
+            they are single numbers.
+        raises: if False, an error in the thread is kept in ``error`` until :meth:`close`.
 
     An error in the thread (a full disk, a NaN in the state) is raised by the next call, or by :meth:`close`. As a context
     manager, the recorder calls :meth:`abandon` after an error.
@@ -83,7 +64,7 @@ class Recorder:
 
     def __init__(
         self,
-        sink: FrameSink | None = None,
+        sink: "TrajectoryWriter | None" = None,
         limit: EnergyLimit | None = None,
         notify: Callable[[str], None] = lambda line: None,
         energies: Energies | None = None,
@@ -95,13 +76,9 @@ class Recorder:
         self.has_checkpoint = False
         self._sink, self._limit, self._notify = sink, limit, notify
         self.gravity: Gravity | None = None
-        """The law between the bodies, where it is known: it may explain what goes wrong."""
         self.measure: Measure | None = None
-        """Computes the observables that are recorded beside those of the sums."""
         self.observed: dict[str, float] = {}
-        """The latest of these, if they are single numbers."""
         self.raises = True
-        """If False, an error in the thread is kept in :attr:`error` until :meth:`close`."""
         self.error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
@@ -118,15 +95,10 @@ class Recorder:
         if self._threaded:
             threading.Thread(target=self._work, name="recorder", daemon=True).start()
 
-    def record(
-        self, step: int, time: float, snapshot: Snapshot, values: Mapping[str, np.ndarray] | None = None
-    ) -> None:
-        """Queue a snapshot, with the integrator's observables; wait while the queue is full."""
-        self._put(Moment(step, time, snapshot, values or {}))
-
-    def record_many(self, moments: Sequence[Moment]) -> None:
-        """Queue snapshots. All are queued even after an error in the thread, because the thread releases them."""
-        self._put(*moments)
+    def record(self, *frames: Frame) -> None:
+        """Queue frames; wait while the queue is full. All are queued even after an error in the thread, because the thread
+        releases them."""
+        self._put(*frames)
 
     def checkpoint(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
         """Queue a checkpoint, which is stored after the frames queued before it."""
@@ -199,18 +171,18 @@ class Recorder:
             self._end.put(None)
 
     def _do(self, job: Job) -> None:
-        moments: list[Moment] = []
+        frames: list[Frame] = []
         try:
-            if isinstance(job, Moment):
-                moments.append(job)
-                self._store(moments)
+            if isinstance(job, Frame):
+                frames.append(job)
+                self._store(frames)
             else:
                 job()
         except BaseException as error:
-            # Later jobs only release their snapshots, so that record() never waits for a thread that has failed.
+            # Later jobs only release their frames, so that record() never waits for a thread that has failed.
             self.error, self._failed = error, True
         finally:
-            for _ in range(len(moments) or 1):
+            for _ in range(len(frames) or 1):
                 self._room.put(None)
 
     def _keep(self, state: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
@@ -223,45 +195,42 @@ class Recorder:
     def _next(self) -> Job | None:
         return self._ahead.pop() if self._ahead else self._jobs.get()
 
-    def _store(self, moments: list[Moment]) -> None:
-        """Store the first moment together with those that have arrived after it, which are appended to the list."""
+    def _store(self, frames: list[Frame]) -> None:
+        """Store the first frame together with those that have arrived after it, which are appended to the list."""
         try:
             if not self._failed:
-                moments[0].snapshot.wait()  # its whole block arrives with it and can then be written as one group
-            while len(moments) < self._in_a_group and not self._jobs.empty():
+                frames[0].wait()  # its whole block arrives with it and can then be written as one group
+            while len(frames) < self._in_a_group and not self._jobs.empty():
                 job = self._jobs.get()
-                if not isinstance(job, Moment) or not job.snapshot.arrived():
+                if not isinstance(job, Frame) or not job.arrived():
                     self._ahead.append(job)
                     break
-                moments.append(job)
+                frames.append(job)
             if not self._failed:
-                self._append(moments)
+                self._append(frames)
         finally:
-            for moment in moments:
-                moment.snapshot.release()
+            for frame in frames:
+                frame.release()
 
     @np.errstate(all="ignore")  # a NaN of a state that went wrong is found by check_finite
-    def _append(self, moments: Sequence[Moment]) -> None:
-        """Measure and store moments. If a check fails, the moments before it are still stored."""
-        frames: list[Frame] = []
-        energies = self.energies
+    def _append(self, frames: Sequence[Frame]) -> None:
+        """Measure and store frames. If a check fails, the frames before it are still stored."""
+        good, energies = 0, self.energies
         try:
-            for step, time, snapshot, own in moments:
-                snapshot.wait()
-                check_finite(step, snapshot, self.gravity)
-                values = observables(snapshot.sums) | dict(own)
-                if self.measure is not None:
-                    more = self.measure(step, time, snapshot)
-                    self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
-                    self.observed.pop("collision_energy", None)  # the energy error excludes it
-                    values |= more
-                frames.append(Frame(step, time, snapshot.position, snapshot.velocity, values))
-                energies = energies.after(float(values["total_energy"]) - float(values.get("collision_energy", 0.0)))
-                self._check_energy(step, energies)
+            for frame in frames:
+                frame.wait()
+                check_finite(frame, self.gravity)
+                more = {**frame.observables, **(self.measure(frame) if self.measure is not None else {})}
+                self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+                of_mergers = self.observed.pop("collision_energy", 0.0)  # the energy error excludes it
+                frame.observables = values = observables(frame.sums) | more
+                energies = energies.after(float(values["total_energy"]) - of_mergers)
+                good += 1
+                self._check_energy(frame.step, energies)
         finally:
-            if frames and self._sink is not None:
-                self._sink.append_many(frames)
-            self.energies, self.frames = energies, self.frames + len(frames)
+            if good and self._sink is not None:
+                self._sink.append_many(frames[:good])
+            self.energies, self.frames = energies, self.frames + good
 
     def _check_energy(self, step: int, energies: Energies) -> None:
         """Warn once, or stop the run, if the energy error exceeds its limit."""

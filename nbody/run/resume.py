@@ -10,12 +10,13 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
+from nbody.forces.choose import Notify
 from nbody.integrators import INTEGRATORS
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
 from nbody.run.output import Start
-from nbody.run.plan import Notify, plan
+from nbody.run.plan import plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
@@ -52,7 +53,7 @@ def resume(
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify) if team().first else None)
     simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
-    _compare_scope(found.scope, simulation.scope(), simulation.notify)
+    _compare_scope(found.scope, simulation.setup.scope(), simulation.notify)
     return simulation
 
 
@@ -133,7 +134,7 @@ def rerun(
             f"warning: the recording begins at step {simulation.steps_made}, and '{scenario.integrator.scheme}' needs "
             "numbers of earlier steps, which are not in the file: the bits may differ"
         )
-    scope = simulation.scope()
+    scope = simulation.setup.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.notify)
     return simulation
 

@@ -8,6 +8,7 @@ from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.units import DIMENSIONS, is_quantity
+from nbody.state import StateClock
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -18,6 +19,9 @@ MOST = 2**53
 
 FOREVER = 1 << 62
 """A number of steps that no run makes."""
+
+ROUNDING = 4
+"""Units in the last place by which two times may differ and still be the same moment."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,24 @@ class TimeSchedule:
 Schedule = StepSchedule | TimeSchedule
 
 
+class CallTimes(TimeSchedule):
+    """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
+    not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
+
+    def regular(self, step: int, time: float) -> bool:
+        return same_time(time, self.origin + self._before(time) * self.interval)
+
+    def _before(self, time: float) -> int:
+        number = round((time - self.origin) / self.interval)
+        call = self.origin + number * self.interval
+        return number if call <= time or same_time(call, time) else number - 1
+
+
+def same_time(a: float, b: float) -> bool:
+    """True if two times are equal except for rounding."""
+    return math.isfinite(a - b) and abs(a - b) <= ROUNDING * math.ulp(max(abs(a), abs(b)))
+
+
 def steps_given(where: str, value: object) -> int:
     """A number of steps, from a Python program. Raises InputError, which begins with ``where``."""
     steps = converted(where, whole, value)
@@ -181,6 +203,33 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
     return TimeSchedule(interval, chosen.end, origin)
 
 
+def schedule_of_call(
+    planned: Schedule, scenario: Scenario, scheme: Integrator, clock: StateClock, steps: int | None, until: float | None,
+    resumed: bool,
+) -> Schedule:  # fmt: skip
+    """The schedule of one call: the ``planned`` one, or that of the next ``steps`` steps, or that until a time. ``resumed``:
+    the recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
+    every = planned.every if isinstance(planned, StepSchedule) else 1
+    if steps is not None:
+        return StepSchedule(every, clock.step + steps_given("run: steps: ", steps))
+    if until is None:
+        return planned
+    until = time_given("integrate: until: ", until, scenario)
+    if until < clock.time:
+        raise InputError(f"integrate: until must be a time from {clock.time:g} on, the present one; got {until!r}")
+    if not scheme.facts.adaptive:
+        more = whole_steps("integrate: until: ", until - clock.time, scheme.dt, clock.time)
+        return StepSchedule(every, clock.step + more)
+    if isinstance(planned, TimeSchedule):
+        return replace(planned, end=until)
+    if not resumed and "every" in dict(scenario.source.values.get("record") or {}):
+        raise InputError(
+            "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
+            "record={'dt': TIME} instead"
+        )
+    return TimeSchedule(scenario.record.dt or (until - clock.time) / FRAMES or 1.0, until, clock.time)
+
+
 def require_countable(where: str, time: float, interval: float) -> None:
     """Raise an InputError, which begins with ``where``, if a time has more than 2^53 intervals."""
     if not time / interval <= MOST:
@@ -199,3 +248,11 @@ def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
             "integrator.dt"
         )
     return steps
+
+
+def steps_within(length: float, dt: float, time: float) -> int:
+    """The number of whole steps in a ``length`` of time that ends at ``time``."""
+    nearest = round(length / dt)
+    if abs(nearest * dt - length) <= ROUNDING * math.ulp(max(abs(time), abs(length))):
+        return nearest
+    return math.floor(length / dt)

@@ -1,50 +1,37 @@
-"""The simulation: a run with its engine, scheme, state and recording. Its loop is :mod:`nbody.run.loop`."""
+"""The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
+and ``loop``."""
 
-import math
+import os
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import numpy as np
-
-from nbody import machine
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, counted
+from nbody.forces.choose import Notify
 from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.calls import Callback, Calls, calls_of
-from nbody.run.dense import bodies_at
-from nbody.run.guards import doubts
 from nbody.run.loop import Loop, Pace, ProgressEvent
-from nbody.run.notebook import default_notify
-from nbody.run.output import Output, Start
-from nbody.run.plan import Notify, plan
+from nbody.run.observers import Callback, CollisionLog, Function, callback_of
 from nbody.run.progress import Progress, Summary
-from nbody.run.ranks import require_same_machines, require_same_run, shared_plan, undivided
-from nbody.run.recording import RecordedElsewhere, Recording
-from nbody.run.schedule import FRAMES, Schedule, StepSchedule, TimeSchedule, steps_given, time_given, whole_steps
-from nbody.run.step_call import StepCall
-from nbody.run.summary import summary_of
+from nbody.run.ranks import require_same_machines, require_same_run, undivided
+from nbody.run.recording import Recording
+from nbody.run.schedule import schedule_of_call, steps_given, time_given
+from nbody.run.setup import Setup, asked_for, set_up
+from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
-from nbody.state import frames_per_block
-from nbody.trajectory.events import event_table, no_events
-from nbody.trajectory.opening import one_line
+from nbody.state import State
 
 if TYPE_CHECKING:
-    from nbody.run.colliding import Colliding
-
-STEPS_PER_CALL = 10_000
-"""The most steps of :attr:`Simulation.step` between two moments at which Ctrl-C is heard."""
-
-OWN = "integrator."
-"""The prefix of the integrator's arrays in a checkpoint."""
+    from nbody.run.output import Output, Start
+    from nbody.trajectory import Trajectory
+    from nbody.trajectory.tables import Table
 
 
 class Simulation:
@@ -73,14 +60,12 @@ class Simulation:
             (:mod:`nbody.scenario.options`).
 
     Attributes:
-        plan: engine, integrator, schedule and sizes.
-        bodies: the particles at the beginning.
-        engine, integrator, state, motion: what computes the forces, makes the steps, and is moved.
-        colliding: the collisions; None if the scenario does not look for them.
+        setup: what the run is: ``plan`` (engine, scheme, schedule and sizes), ``scenario`` (in the precision of the run),
+            ``engine`` and its ``engine_name`` (``auto`` is replaced by its choice), ``integrator``, ``bodies`` (the
+            particles at the beginning), ``team`` (the ranks) and ``notify``.
+        stepper: what moves the bodies.
         recording: what goes to the file.
-        begun: True once the scheme has prepared its first step; ``resumed``: it had done so in an earlier process.
-        within_a_step: True if a second Ctrl-C has ended a step between two pieces of a force.
-        team: the ranks that make this simulation.
+        resumed: True if an earlier process has begun the run.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
@@ -97,87 +82,45 @@ class Simulation:
         overwrite: bool = False,
         notify: Notify | None = None,
         particles: Particles | int | None = None,
-        start: Start | None = None,
+        start: "Start | None" = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
+        ranks, self.resumed = team(), start is not None
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
-        self.team = team()
-        notify = (notify or default_notify()) if self.team.first else _drop
+        notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
-        with self.team.agreed():
-            scenario = _described(scenario)
-            self._open_ended = isinstance(scenario, Particles) and values.keys().isdisjoint(("steps", "end"))
-            if isinstance(scenario, Particles):
-                particles = scenario.check("particles: ")
-                _check_given(particles, values)
-                scenario = _scenario_of(particles.count, particles.dimensions, values)
-            else:
-                if particles is not None:
-                    _check_given(particles.check(), values)
-                scenario = scenario.with_keywords(values)
-                if particles is not None and start is None and not repeats:
-                    scenario = scenario.with_arrays(particles.count)
-            self.scenario, self.notify = scenario, notify
-            self._prepare(particles, None if output is None else (output, overwrite), start)
-        self.begun = self.within_a_step = self._running = False
+        with ranks.agreed():
+            asked = asked_for(scenario, particles, values, again=repeats or self.resumed)
+            self._open_ended = asked.open_ended
+            require_same_run(ranks, asked.scenario, asked.particles)
+            file = None
+            if output is not None and ranks.first:
+                file = _file(output, overwrite, notify, asked.scenario, start)
+            self._be(set_up(asked, ranks, notify, self.resumed))
+            self.stepper = Stepper(self.setup)
+            if start is not None:
+                from nbody.trajectory.opening import one_line
+
+                with one_line(start.path):
+                    self.stepper.restore(start.checkpoint.state, start.step, start.time, start.events)
+            self._log = self._new_log(start.events if start is not None else 0)
+            self.recording = Recording(self.setup, self.stepper, file, self._log, self.resumed)
+            require_same_machines(ranks, self.engine, self.setup.scope)
+            if line := undivided(ranks, self.engine, self.state):
+                notify(line)
+        self._running = False
         self._summary: Summary | None = None
 
-    def _prepare(
-        self, particles: Particles | None, output: tuple[str | Path, bool] | None, start: Start | None
-    ) -> None:
-        """Make the plan, the engine, the state and the recording."""
-        scenario, notify, first = self.scenario, self.notify, self.team.first
-        require_same_run(self.team, scenario, particles)
-        inputs = files_read(scenario)
-        file = Output(*output, notify, start, inputs) if output is not None and first else None
-        self.plan = shared_plan(self.team, lambda: plan(scenario, particles, notify))
-        self.scenario = scenario = self.plan.scenario
-        if self.plan.engine_reason:
-            notify(f"engine: {self.plan.engine_name} ({self.plan.engine_reason})")
-        self.integrator = self.plan.integrator
-        self.engine, self.bodies = self.plan.build()
-        for line in doubts(scenario, self.plan.engine_kind, self.integrator, self.bodies):
-            notify(f"warning: {line}")
-        fields = self.plan.fields
-        if fields is not None and fields.functions and start is None:  # a resumed run has said so
-            notify(
-                "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
-                "in equilibrium"
-            )
-        self._load(start)
-        self.recording = Recording(self, file) if first else RecordedElsewhere(self, self.resumed)
-        require_same_machines(self.team, self.engine, self.scope)
-        if line := undivided(self.team, self.engine, self.state):
-            notify(line)
+    def _be(self, setup: Setup) -> None:
+        """Take over what the run is."""
+        self.setup, self.plan, self.scenario, self.bodies = setup, setup.plan, setup.scenario, setup.bodies
+        self.engine, self.integrator, self.engine_name = setup.engine, setup.scheme, setup.plan.engine_name
+        self.team, self.notify = setup.team, setup.notify
 
-    def _load(self, start: Start | None) -> None:
-        """Bring the bodies to the engine, at the beginning or where a recording goes on."""
-        scenario = self.scenario
-        self.colliding: Colliding | None = None
-        if scenario.collisions is not None:
-            from nbody.run import colliding  # imports Numba
-
-            self.colliding = colliding.Colliding(self.plan, self.bodies, self.notify)
-            self.bodies = self.colliding.bodies
-            if start is not None:
-                with one_line(start.path):
-                    self.colliding.restore(start.checkpoint)
-        self.state = self.engine.load(self.bodies if self.colliding is None else self.colliding.now.starting())
-        if self.colliding is not None and self.colliding.now.merged:
-            self.state.frames.slots = self.colliding.now.rows
-        self._set_moment(self.bodies.step, self.bodies.time)
-        columns = columns_of(scenario.record.observables or ())
-        if scenario.fields:
-            columns -= {"potential"}  # it would be that of the fields too
-        self.state.frames.request(columns, self.bodies)
-        self.motion = Motion(self.engine, self.state)
-        self.integrator.prepare(self.motion, self.colliding is not None)
-        self.frames_per_block = frames_per_block(self.state.count, self.state.dtype.name)
-        self.resumed = start is not None
-        if start is not None:
-            self._restore(start)
+    def _new_log(self, recorded: int = 0) -> CollisionLog | None:
+        return None if self.stepper.collisions is None else CollisionLog(self.stepper, self.setup, recorded)
 
     def __repr__(self) -> str:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
@@ -186,26 +129,37 @@ class Simulation:
             f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
 
-    @property
-    def engine_name(self) -> str:
-        """The name of the engine; ``auto`` is replaced by its choice."""
-        return self.plan.engine_name
+    # --- What the run is, and where it is ---
 
     @property
-    def measures_forces(self) -> bool:
-        """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
-        asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return self.engine.can.is_tree or (asked and not self.integrator.facts.own_forces)
+    def state(self) -> State:
+        """What is moved."""
+        return self.stepper.motion.state
+
+    @property
+    def motion(self) -> Motion:
+        """The engine, and what is moved."""
+        return self.stepper.motion
+
+    @property
+    def begun(self) -> bool:
+        """True once the scheme has prepared its first step."""
+        return self.stepper.begun
+
+    @property
+    def within_a_step(self) -> bool:
+        """True if a second Ctrl-C has ended a step between two pieces of a force."""
+        return self.stepper.within_a_step
 
     @property
     def steps_made(self) -> int:
         """The number of steps made so far."""
-        return self.state.clock.step
+        return self.stepper.clock.step
 
     @property
     def time(self) -> float:
         """The time of the state."""
-        return self.state.clock.time
+        return self.stepper.clock.time
 
     @property
     def output(self) -> str | Path | None:
@@ -221,37 +175,13 @@ class Simulation:
     def energies(self) -> Energies:
         """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
-        found = self.recording.energies
-        if self.recording.looks or math.isnan(found.initial):
-            return found
-        return found.after(self.recording.energy_now())
+        return self.recording.energies_now
 
     @property
     def particles(self) -> Particles:
         """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
         were given, whatever the precision of the run."""
-        bodies, own = self.bodies, self.state.dtype
-        position, velocity = self.state.values("position", "velocity")
-        if self.colliding is not None and self.steps_made != bodies.step:
-            return self.colliding.now.particles(
-                position.astype(np.float64), velocity.astype(np.float64), self.time, self.steps_made
-            )
-        if self.steps_made == bodies.step:
-            pairs = (bodies.position, position), (bodies.velocity, velocity)
-            position, velocity = (
-                given.copy() if np.array_equal(given.astype(own), now.astype(own)) else now for given, now in pairs
-            )
-        mass, ids, species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
-        return replace(
-            bodies,
-            mass=mass,
-            position=position,
-            velocity=velocity,
-            id=ids,
-            species=species,
-            time=self.time,
-            step=self.steps_made,
-        )
+        return self.stepper.particles()
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.
@@ -265,12 +195,14 @@ class Simulation:
             InputError: ``time`` is before the beginning of the last step, or the simulation is running.
         """
         self._require_ready()
-        return bodies_at(self, time_given("at: ", time, self.scenario))
+        return self.stepper.at(time_given("at: ", time, self.scenario))
 
     @property
-    def events(self) -> Any:
+    def events(self) -> "Table":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        return event_table(no_events() if self.colliding is None else self.colliding.rows).shown()
+        from nbody.trajectory.events import event_table, no_events
+
+        return event_table(no_events() if self._log is None else self._log.rows).shown()
 
     @property
     def summary(self) -> Summary | None:
@@ -289,8 +221,10 @@ class Simulation:
         """
         return dict(zip(("position", "velocity"), self.state.values("position", "velocity", copy=False), strict=True))
 
+    # --- Steps ---
+
     @property
-    def step(self) -> StepCall:
+    def step(self) -> "StepCall":
         """Make steps: ``simulation.step()`` makes one, ``simulation.step(100)`` a hundred.
 
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
@@ -300,18 +234,12 @@ class Simulation:
         return StepCall(self._make_steps)
 
     def _make_steps(self, n: int) -> None:
-        n = n if type(n) is int and 0 <= n <= STEPS_PER_CALL else steps_given("step: ", n)
+        n = n if type(n) is int and 0 <= n < 1 << 53 else steps_given("step: ", n)
         if self.recording.looks:
             self.run(steps=n)
             return
         self._require_ready()
-        if not self.begun:
-            self.run(steps=0)  # measures the energy at the beginning
-        self.within_a_step = True
-        with np.errstate(all="ignore"):
-            for made in range(0, n, STEPS_PER_CALL):
-                self.integrator.advance(self.motion, min(STEPS_PER_CALL, n - made))
-        self.within_a_step = False
+        self.stepper.step(n)
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -325,23 +253,21 @@ class Simulation:
             self.recording.stop()
             return
         with self.team.agreed():
-            self.recording.redirect(
-                Output(output, overwrite, self.notify, None, files_read(self.scenario)) if self.team.first else None
-            )
-        if self.steps_made == self.bodies.step or isinstance(self.scenario.initial, FromArrays):
+            file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
+            self.recording.redirect(file)
+        if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
-        if self.colliding is not None:
-            self.bodies = self.particles
-            self.colliding = type(self.colliding)(self.plan, self.bodies, lambda line: None)
-        self.scenario = self.scenario.with_arrays(self.state.count)
-        self.plan = replace(self.plan, scenario=self.scenario)
+        self._be(self.setup.beginning_with(self.state.count, self.particles))
+        self.stepper.continue_as(self.setup)
+        self._log = self._new_log()
+        self.recording.continue_as(self.setup, self._log)
 
     def run(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] = lambda now: None,
+        progress: Callable[[Progress], None] | None = None,
         *,
-        callback: Callback | None = None,
+        callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
     ) -> Summary:
@@ -362,36 +288,37 @@ class Simulation:
             InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
-        calls = calls_of(callback, every, interval, self.scenario, self.integrator, self.state.clock)
-        return self._run_all(self.progress_events(steps, progress, calls=calls), progress)
+        called = callback_of(callback, every, interval, self.stepper, self.setup)
+        return self._run_all(self.progress_events(steps, progress, callback=called), progress)
 
     def integrate(
         self,
         until: float,
-        progress: Callable[[Progress], None] = lambda now: None,
+        progress: Callable[[Progress], None] | None = None,
         *,
-        callback: Callback | None = None,
+        callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
     ) -> Summary:
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
-        calls = calls_of(callback, every, interval, self.scenario, self.integrator, self.state.clock)
+        called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
-        return self._run_all(self.progress_events(None, progress, until=until, calls=calls), progress)
+        return self._run_all(self.progress_events(None, progress, until=until, callback=called), progress)
 
-    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None]) -> Summary:
+    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None] | None) -> Summary:
         for event in events:
-            progress(event.progress)
+            if progress is not None:
+                progress(event.progress)
         assert self._summary is not None
         return self._summary
 
     def progress_events(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] = lambda now: None,
+        progress: Callable[[Progress], None] | None = None,
         until: float | None = None,
-        calls: Calls | None = None,
+        callback: Callback | None = None,
         pace: Pace | None = None,
     ) -> Iterator[ProgressEvent]:
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
@@ -401,22 +328,24 @@ class Simulation:
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
         self._require_ready()
-        _require_function("run: progress", progress)
+        if progress is not None:
+            _require_function("run: progress", progress)
         if pace is not None and self.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        schedule, first, single = (
-            self._schedule(steps, until),
-            self.steps_made,
-            self.integrator.report(self.motion).body_steps,
+        if steps is None and until is None and self._open_ended:
+            raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+        stepper, recording, facts = self.stepper, self.recording, self.integrator.facts
+        schedule = schedule_of_call(
+            self.plan.schedule, self.scenario, self.integrator, stepper.clock, steps, until, self.resumed
         )
-        facts = self.integrator.facts
-        if not (self.recording.looks or (facts.adaptive and facts.lengths == "individual")):  # blocks end at frames
+        if not (recording.looks or (facts.adaptive and facts.lengths == "individual")):  # blocks end at frames
             schedule = schedule.ends_alone(self.time)
-        loop = self.loop(self, schedule, calls, pace)
         with self.team.agreed():
-            self.recording.go_on(schedule)
-        if self.colliding is not None:
-            self.colliding.stopped = False
+            recording.go_on(schedule)
+        log = [] if self._log is None else [self._log]
+        for each in log:
+            each.ended = False
+        loop = self.loop(self.setup, stepper, recording, log, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):
@@ -432,13 +361,13 @@ class Simulation:
         finally:
             self.state.progress.watch = None
             self._running = False
-        self.recording.finish()
+        recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
-        self._summary = self.team.broadcast(summary_of(self, loop.clock, self.steps_made - first, single, interrupted))
+        self._summary = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
-        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or self.integrator.facts.own_forces):
-            self.plan.remember_rate(self._summary)
+        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or facts.own_forces):
+            self.plan.remember_rate(self._summary.steps_per_s, self._summary.interactions_per_s)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
@@ -455,67 +384,13 @@ class Simulation:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
-    def _schedule(self, steps: int | None, until: float | None) -> Schedule:
-        """The plan's schedule, or that of the next ``steps`` steps, or that until a time."""
-        schedule = self.plan.schedule
-        every = schedule.every if isinstance(schedule, StepSchedule) else 1
-        if steps is not None:
-            return StepSchedule(every, self.steps_made + steps_given("run: steps: ", steps))
-        if until is None:
-            if self._open_ended:
-                raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-            return schedule
-        until = time_given("integrate: until: ", until, self.scenario)
-        if until < self.time:
-            raise InputError(f"integrate: until must be a time from {self.time:g} on, the present one; got {until!r}")
-        if not self.integrator.facts.adaptive:
-            last = self.steps_made + whole_steps("integrate: until: ", until - self.time, self.integrator.dt, self.time)
-            return StepSchedule(every, last)
-        if isinstance(schedule, TimeSchedule):
-            return replace(schedule, end=until)
-        if not self.resumed and "every" in dict(self.scenario.source.values.get("record") or {}):
-            raise InputError(
-                "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
-                "record={'dt': TIME} instead"
-            )
-        interval = self.scenario.record.dt or (until - self.time) / FRAMES
-        return TimeSchedule(interval or 1.0, until, self.time)
-
-    # --- What goes to the file ---
-
-    def checkpoint_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint: the state's columns, and the arrays of the integrator and of collisions; all are
-        copies, since the next steps are made while they are written."""
-        own = {OWN + name: array for name, array in self.integrator.arrays().items()}
-        own |= self.colliding.arrays() if self.colliding else {}
-        return self.state.arrays() | {name: array.copy() for name, array in own.items()}
-
-    def _set_moment(self, step: int, time: float) -> None:
-        """Let the bodies be at a step and a time. The time of step 0 is such that ``time`` is that of ``step``."""
-        self.state.clock.step, self.state.clock.time = step, time
-        self.state.clock.origin = time if self.integrator.facts.adaptive else time - step * self.integrator.dt
-
-    def _restore(self, start: Start) -> None:
-        arrays = dict(start.checkpoint.state)
-        with one_line(start.path):
-            start.checkpoint.check(self.checkpoint_arrays())
-            self.state.restore(arrays)
-            self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
-        self.state.clock.step, self.state.clock.time = start.step, start.time  # the origin is that of the first frame
+    def checkpoint_arrays(self) -> dict[str, Any]:
+        """What a checkpoint holds, as copies."""
+        return self.stepper.arrays()
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
-        packages, found = machine.package_versions(), self.engine.identity()
-        return {
-            "engine": self.engine_name,
-            "precision": self.scenario.precision,
-            "device": found.device,
-            "driver": found.driver,
-            "simd": machine.simd_level(),
-            "version": machine.version(),
-            **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")},
-            **found.bits,
-        }
+        return self.setup.scope()
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
@@ -525,47 +400,94 @@ class Simulation:
             self.notify(f"interrupted at step {self.steps_made}, before the first checkpoint")
 
 
+def simulate(
+    scenario: Scenario | Particles | str | Path,
+    until: float | str | Path | None = None,
+    steps: int | None = None,
+    output: str | Path | None = None,
+    **values: Any,
+) -> "Trajectory":
+    """Run particles, or a scenario, and return the open recording. ::
+
+        run = nbody.simulate(nbody.plummer(1024), until=10.0, dt=0.01, softening=0.05, every=10)
+
+    Args:
+        scenario: what to simulate, as for :class:`Simulation`.
+        until: the time at which the run ends, or the output (as for Simulation); or
+        steps: the number of steps. A scenario may have its own end.
+        output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
+            make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
+            a folder that all hosts see.
+        values: the other arguments of :class:`Simulation`.
+
+    Raises:
+        InputError: as :class:`Simulation`.
+        RunFailed: a number in the state is not finite, or the file can't be written.
+    """
+    from nbody.trajectory import Trajectory
+
+    if isinstance(until, str | os.PathLike):
+        if output is not None:
+            raise InputError(f"simulate: until: must be a time, got {until!r}")
+        until, output = None, until
+    if until is not None and steps is not None:
+        raise InputError("simulate: give 'until' (a time) or 'steps', not both")
+    folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
+    path = team().broadcast(Path(folder.name) / "run.h5" if folder else output)
+    simulation = Simulation(scenario, path, **values)
+    if until is None:
+        simulation.run(steps)
+    else:
+        simulation.integrate(until)
+    assert path is not None
+    with team().agreed():
+        trajectory = Trajectory(path)
+    trajectory.temporary = folder
+    return trajectory
+
+
+class StepCall:
+    """``simulation.step``, which makes steps when it is called; up to nbody 0.2 it was their number. Used as a number it
+    raises an InputError that names ``steps_made``."""
+
+    def __init__(self, make_steps: Callable[[int], None]) -> None:
+        self._make_steps = make_steps
+
+    def __call__(self, n: int = 1) -> None:
+        self._make_steps(n)
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise InputError("simulation.step makes steps, as in simulation.step(100); their number is simulation.steps_made")
+
+
+for _name in (
+    "int", "index", "float", "format", "eq", "ne", "lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul",
+    "truediv", "floordiv", "mod", "bool",
+):  # fmt: skip
+    setattr(StepCall, f"__{_name}__", _refuse)
+
+
+def _file(
+    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: "Start | None" = None
+) -> "Output":
+    """The file of a recording."""
+    from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
+
+    return Output(path, overwrite, notify, start, files_read(scenario))
+
+
 def _drop(line: str) -> None:
-    """The messages of a rank other than 0."""
+    """Where the lines go if nobody gets them."""
+
+
+def in_notebook() -> bool:
+    """True if this program is the kernel of a notebook (and not of IPython in a terminal)."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
 
 
 def _require_function(where: str, given: object) -> None:
     if not callable(given):
         raise InputError(f"{where} must be a function, got {shown(given)}")
-
-
-def _described(scenario: Any) -> Scenario | Particles:
-    """The scenario or the particles that the user gave; a text or a path is loaded."""
-    if isinstance(scenario, str | Path):
-        return Scenario.load(scenario)
-    if not isinstance(scenario, Scenario | Particles):
-        raise InputError(
-            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
-            f"{type(scenario).__name__}"
-        )
-    return scenario
-
-
-def _check_given(particles: Particles, values: dict[str, Any]) -> None:
-    """Raise an InputError if values say how particles are made that are given."""
-    if made := next((name for name in ("particles", "seed") if values.get(name) is not None), None):
-        raise InputError(f"{made}: the {particles.count} particles are given; leave it out")
-
-
-def _scenario_of(count: int, dimensions: int, values: dict[str, Any]) -> Scenario:
-    """The scenario of particles and keyword arguments."""
-    try:
-        return _recent_scenario(count, dimensions, **values)
-    except TypeError:  # a value that can't be hashed
-        return _recent_scenario.__wrapped__(count, dimensions, **values)
-
-
-@lru_cache(64, typed=True)
-def _recent_scenario(particles: int, dimensions: int, /, **values: Any) -> Scenario:
-    """The same, from memory if it was asked for lately: programs make thousands of small systems."""
-    base = {
-        "initial": {"source": "arrays", "particles": particles},
-        "gravity": {"dimensions": dimensions},
-        "integrator": {"steps": 0},
-    }
-    return Scenario.from_dict(base, keywords=values)

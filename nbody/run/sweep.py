@@ -20,8 +20,7 @@ from typing import Any
 from nbody import machine
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
-from nbody.run.attempt import Task, attempt, log_of, status_of
-from nbody.run.cluster import Cluster, note_of
+from nbody.run.cluster import Cluster, Task, attempt, log_of, note_of, status_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
 from nbody.run.signals import StopRequest, stop_on_signals

@@ -7,9 +7,9 @@ device calls back regularly (:mod:`nbody.compute.waiting`); each of these report
 import time
 from collections.abc import Callable
 
-from nbody.integrators.integrator import Integrator, Motion
 from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
+from nbody.run.stepper import Stepper
 from nbody.state import Outputs
 
 LONG = 0.5
@@ -23,7 +23,7 @@ class Watch:
     """Follows the steps and frames of a run, counted in interactions.
 
     Args:
-        integrator, motion: what makes the steps. The watch registers itself with the state of ``motion``.
+        stepper: what makes the steps. The watch registers itself with its state.
         stop: the request of Ctrl-C.
         show: called several times per second during long work, with its description and the fraction that is done.
         notify: called with a line for the user.
@@ -31,51 +31,37 @@ class Watch:
 
     def __init__(
         self,
-        integrator: Integrator,
-        motion: Motion,
+        stepper: Stepper,
         stop: StopRequest,
         show: Callable[[str, float], None],
         notify: Callable[[str], None],
     ) -> None:
-        self._integrator, self._motion, self._state = integrator, motion, motion.state
-        self._stop, self._show, self._notify = stop, show, notify
+        self._stepper, self._stop, self._show, self._notify = stepper, stop, show, notify
         self._announced = False
         self._speed = self._earlier = 0.0
         self._begin("the run", 0, 0)
-        motion.state.progress.watch = self
-
-    def follow(self, motion: Motion) -> None:
-        """Follow another state from now on, between two steps: some of the bodies have merged."""
-        motion.state.progress.requested, motion.state.progress.computed = (
-            self._state.progress.requested,
-            self._state.progress.computed,
-        )
-        self._state.progress.watch, motion.state.progress.watch = None, self
-        self._motion, self._state = motion, motion.state
+        stepper.state.progress.watch = self
 
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
-        now = self._integrator.work(
-            self._motion, steps, self._state.frames.outputs if recorded else Outputs.ACCELERATION
-        )
+        scheme, motion, of_a_frame = self._stepper.scheme, self._stepper.motion, self._stepper.state.frames.outputs
+        now = scheme.work(motion, steps, of_a_frame if recorded else Outputs.ACCELERATION)
         # A run that stops between two frames records one more frame, whose accelerations may already be known.
-        closing = (
-            0
-            if recorded
-            else self._motion.engine.work(self._state, self._state.frames.outputs, self._integrator.facts.leaves)
-        )
+        closing = 0 if recorded else motion.engine.work(motion.state, of_a_frame, scheme.facts.leaves)
         self._begin(f"step {number}", now, closing)
 
-    def frame(self, number: int) -> None:
-        """Call this before a frame, which needs the potential and possibly the forces."""
-        self._begin(f"the frame of step {number}", self._motion.work(self._state.frames.outputs), 0)
+    def frame(self) -> None:
+        """Call this before a frame, which may need the potential and the forces."""
+        motion = self._stepper.motion
+        if work := motion.work(motion.state.frames.outputs):
+            self._begin(f"the frame of step {motion.state.clock.step}", work, 0)
 
     def _begin(self, doing: str, now: int, closing: int) -> None:
         """Start work of ``now`` interactions, with ``closing`` more if the run then stops."""
         self._doing, self._interactions, self._closing = doing, now, closing
         self._earlier = self._speed or self._earlier
         self._speed = 0.0  # interactions per second of this; an earlier one may have been far from it
-        self._before = self._state.progress.requested  # a device may still be working on earlier interactions
+        self._before = self._stepper.state.progress.requested  # a device may still be working on earlier interactions
         self._began = self._shown = time.perf_counter()
         self._sample: tuple[float, int] | None = None
 

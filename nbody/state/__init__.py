@@ -15,7 +15,8 @@ from nbody.state.clock import StateClock
 from nbody.state.columns import Column, bytes_of, checkpoint_arrays
 from nbody.state.frames import (
     BLOCKS,
-    Snapshot,
+    Frame,
+    Slots,
     StateFrames,
     bytes_in_transit,
     device_blocks,
@@ -27,7 +28,7 @@ from nbody.state.outputs import Outputs
 from nbody.state.progress import ForceProgress
 
 __all__ = [
-    "BLOCKS", "Column", "ForceProgress", "Outputs", "Snapshot", "State", "StateClock", "StateFrames", "StateMoves",
+    "BLOCKS", "Column", "ForceProgress", "Frame", "Outputs", "Slots", "State", "StateClock", "StateFrames", "StateMoves",
     "bytes_in_transit", "bytes_of", "checkpoint_arrays", "device_blocks", "frame_bytes", "frames_per_block", "itemsize",
 ]  # fmt: skip
 

@@ -48,6 +48,11 @@ class StateClock:
         self.dt, self.step = dt, self.step + steps
         self.time = self.time_at(self.step)
 
+    @property
+    def reached(self) -> tuple[int, float]:
+        """The step and the time of the last step that is complete, counted or not."""
+        return self.step + self.made, self.now
+
     def time_at(self, step: int) -> float:
         """The time of a step, origin + step · dt. (Adding up time steps would accumulate rounding errors.)"""
         return self.origin + step * self.dt

@@ -2,11 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from nbody.particles import Particles
+from nbody.state.clock import StateClock
 from nbody.state.outputs import Outputs
+
+Array = np.ndarray
 
 MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
 """The most frames per block, the most bytes per block (at least one frame), and the number of blocks: one is written to the
@@ -49,37 +54,53 @@ def bytes_in_transit(particles: int, precision: str) -> int:
     return BLOCKS * frames_per_block(particles, precision) * frame_bytes(particles, precision)
 
 
-class Snapshot:
-    """The state at one moment, on its way to the host.
+class Slots(NamedTuple):
+    """The bodies that are left after mergers, among those of the run's beginning.
 
-    Attributes, to be read between :meth:`wait` and :meth:`release`:
-        position, velocity: (N, 3), in the state's precision, C-contiguous, as stored in a recording; z = 0 in 2-D.
-        sums: (SUMS,) float64, see :mod:`nbody.state.sums`.
-        left: the rows of bodies that are left after mergers.
-        columns: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
+    Attributes:
+        rows: (N,) the row in which each body of the beginning is now: its own, or that of the body with which it merged.
+        left: (n,) the bodies of the beginning that are left.
+        mass: (n,) their masses.
     """
 
-    position: np.ndarray
-    velocity: np.ndarray
-    sums: np.ndarray
-    left: np.ndarray | None = None
+    rows: Array
+    left: Array
+    mass: Array
 
-    columns: Mapping[str, np.ndarray]
 
-    def __init__(
-        self,
-        position: np.ndarray,
-        velocity: np.ndarray,
-        sums: np.ndarray,
-        columns: Mapping[str, np.ndarray] | None = None,
-    ) -> None:
-        self.position, self.velocity, self.sums, self.columns = position, velocity, sums, columns or {}
+@dataclass(eq=False)
+class Frame:
+    """The bodies at one moment, on their way from a state to the file, or from a file.
+
+    Those of a state on a GPU arrive later: all but ``step`` and ``time`` may be read between :meth:`wait` and
+    :meth:`release`.
+
+    Attributes:
+        step: the number of steps since the start.
+        time: in the scenario's unit.
+        position: (N, D) in the recording's precision, D is 2 or 3. Those of a state are (N, 3) and C-contiguous, with z = 0
+            in 2-D; a body that has merged is where the other one is.
+        velocity: (N, D), likewise.
+        observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
+        sums: (SUMS,) float64, see :mod:`nbody.state.sums`; empty in a frame from a file.
+        columns: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
+        slots: the bodies that are left; None before the first merger.
+    """
+
+    step: int
+    time: float
+    position: Array
+    velocity: Array
+    observables: Mapping[str, float | Array] = field(default_factory=dict)
+    sums: Array = field(default_factory=lambda: np.empty(0))
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    slots: Slots | None = None
 
     def arrived(self) -> bool:
         """True if :meth:`wait` would return at once."""
         return True
 
-    def wait(self) -> "Snapshot":
+    def wait(self) -> "Frame":
         """Wait until all of it has arrived; returns itself."""
         return self
 
@@ -93,15 +114,18 @@ class StateFrames(ABC):
     Attributes:
         outputs: what :meth:`snapshot` needs to be current.
         columns: the names of the columns (:data:`COLUMNS`) that snapshots bring.
-        slots: after mergers the row in which each body of the run's beginning is now; None before.
+        slots: the bodies that are left after mergers since the beginning of the recording; None before.
+        rows: the row in which each body of the simulation's beginning is now; None before the first merger.
     """
 
     offered: tuple[str, ...] = ("potential",)
     """The columns that snapshots of this state can bring."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: StateClock) -> None:
+        self._clock = clock
         self.outputs, self.columns = Outputs.ENERGY, tuple[str, ...]()
-        self.slots: np.ndarray | None = None
+        self.slots: Slots | None = None
+        self.rows: Array | None = None
 
     def request(self, names: Collection[str], particles: Particles) -> None:
         """Let snapshots bring columns of the bodies, which are ``particles`` now. Call this before the first snapshot. A
@@ -117,10 +141,10 @@ class StateFrames(ABC):
             step()
 
     @abstractmethod
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Frame:
         """A copy of the state at this moment. :attr:`outputs` must be current."""
 
-    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Frame]:
         """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all
         of it once, under ``key``, and replay it."""
         found = []

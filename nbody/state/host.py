@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Column, ForceProgress, Snapshot, State, StateClock, StateFrames, StateMoves
+from nbody.state import Column, ForceProgress, Frame, State, StateClock, StateFrames, StateMoves
 from nbody.state.sums import system_sums
 
 
@@ -47,17 +47,20 @@ class HostMoves(StateMoves):
 class HostFrames(StateFrames):
     """Snapshots of arrays in host memory; the arguments are those of :func:`~nbody.state.sums.system_sums`."""
 
-    def __init__(self, mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, potential: np.ndarray) -> None:
-        super().__init__()
-        self._arrays = mass, position, velocity, potential
+    def __init__(self, clock: StateClock, *arrays: np.ndarray) -> None:
+        super().__init__(clock)
+        self._arrays = arrays
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Frame:
         _, x, v, potential = self._arrays
         sums = system_sums(*self._arrays)
+        columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
+        if self.slots is not None:
+            x, v = x[self.slots.rows], v[self.slots.rows]
         position, velocity = rows = np.zeros((2, len(x), 3), x.dtype)
         rows[0, :, : x.shape[1]], rows[1, :, : x.shape[1]] = x, v
-        columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
-        return Snapshot(position, velocity, sums, columns)
+        step, time = self._clock.reached
+        return Frame(step, time, position, velocity, sums=sums, columns=columns, slots=self.slots)
 
 
 class HostState(State):
@@ -86,7 +89,7 @@ class HostState(State):
         self.velocity[...] = particles.velocity
         self.clock, self.progress = StateClock(particles.time), ForceProgress()
         self.moves = self._MOVES(self.position, self.velocity, self.acceleration, self._scratch, self.clock)
-        self.frames = HostFrames(self.mass, self.position, self.velocity, self.potential)
+        self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:
         found = [getattr(self, name) for name in names]

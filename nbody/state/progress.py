@@ -16,6 +16,11 @@ class ForceProgress:
         self.watch: Callable[[int], None] | None = None
         self.requested = self.computed = 0
 
+    def take_over(self, other: "ForceProgress") -> None:
+        """Go on with the numbers and the watch of another state, which has none from now on."""
+        self.requested, self.computed = other.requested, other.computed
+        self.watch, other.watch = other.watch, None
+
     def report(self, interactions: int) -> None:
         """Called by an engine when it has finished a piece of a force evaluation, or has launched it on the device.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from nbody.compute import SIMULATED, Graph
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
-from nbody.state.frames import COLUMNS, Snapshot, StateFrames
+from nbody.state.frames import COLUMNS, Frame, StateFrames
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress
 from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
@@ -109,7 +109,7 @@ class ReplayedFrames(StateFrames):
         moves: DeviceMoves,
         progress: DeviceProgress,
     ) -> None:
-        super().__init__()
+        super().__init__(clock)
         (self._body, _, self._acceleration), self._stream, self._moves = arrays, stream, moves
         self._replays = Replays(stream, clock, moves, progress)
         self._staging: Staging | None = None  # made for the first snapshot
@@ -128,25 +128,27 @@ class ReplayedFrames(StateFrames):
             return super().repeat(step, count, key)
         self._replays.repeat(step, count, key)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Frame:
         staging = self._staging_area()
         block = staging.next_block()
         buffer = staging.buffer_for(block, self._stream)
         self._pack(buffer, 1)
-        return staging.send(buffer, block, 1, self._stream)[0]
+        return staging.send(buffer, block, [self._clock.reached], self.slots, self._stream)[0]
 
-    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Snapshot]:
-        staging = self._staging_area()
+    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Frame]:
+        staging, clock = self._staging_area(), self._clock
         if staging.buffers == 1:  # the steps need not wait until the last frame is copied
             self.repeat(step, 1, key)
             return [self.snapshot()]
-        block = staging.next_block()
+        block, (begun, _) = staging.next_block(), clock.reached
         buffer = staging.buffer_for(block, self._stream)
         if key is None:
             self._pack(buffer, count, step)
         else:
             self._replays.make(lambda: self._pack(buffer, count, step), 1, (key, count, buffer.number), key)
-        return staging.send(buffer, block, count, self._stream)
+        every = (clock.reached[0] - begun) // count
+        moments = [(begun + k * every, clock.time_at(begun + k * every)) for k in range(1, count + 1)]
+        return staging.send(buffer, block, moments, self.slots, self._stream)
 
     def _staging_area(self) -> Staging:
         self._staging = self._staging or Staging(len(self._body), self._body.dtype, self.columns)

@@ -14,14 +14,18 @@ packing took 3 µs more; a copy of each frame in the block's graph, which then w
 """
 
 import queue
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nbody.compute import cuda, is_done, out_of_memory
-from nbody.state import BLOCKS, Snapshot, device_blocks, frame_bytes, frames_per_block
+from nbody.state import BLOCKS, Frame, Slots, device_blocks, frame_bytes, frames_per_block
 from nbody.state.moves import Area, blocks
 from nbody.state.sums import SUMS
+
+Moment = tuple[int, float]
+"""The step and the time of a frame."""
 
 
 def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
@@ -79,15 +83,20 @@ class PinnedBlock:
         self._sums: np.ndarray | None = None
         self._arrived, self._has_arrived, self._used = cuda.event(timing=False), True, 0
 
-    def snapshots_after(self, count: int, stream) -> list[Snapshot]:
-        """The snapshots in its first ``count`` slots, which have arrived when ``stream`` reaches this point. The block is
-        free again when one thread has released all of them."""
+    def frames_after(self, moments: Sequence[Moment], slots: Slots | None, stream) -> list[Frame]:
+        """The frames of its first places, which have arrived when ``stream`` reaches this point. The block is free again
+        when one thread has released all of them."""
         self._arrived.record(stream)
-        self._has_arrived, self._used, self._sums = False, count, None
-        return [
-            StagedSnapshot(self, k, area.rows, dict(zip(self._names, area.columns, strict=True)))
-            for k, area in enumerate(self._areas[:count])
-        ]
+        self._has_arrived, self._used, self._sums = False, len(moments), None
+        return [StagedFrame(*moment, self, number, slots) for number, moment in enumerate(moments)]
+
+    def rows(self, number: int) -> np.ndarray:
+        """Positions and velocities in a place, (2, N, 3)."""
+        return self._areas[number].rows
+
+    def columns(self, number: int) -> dict[str, np.ndarray]:
+        """The columns in a place, by name."""
+        return dict(zip(self._names, self._areas[number].columns, strict=True))
 
     def arrived(self) -> bool:
         """True if its frames have arrived."""
@@ -110,18 +119,21 @@ class PinnedBlock:
             self._free.put(self)
 
 
-class StagedSnapshot(Snapshot):
-    """A snapshot in a :class:`PinnedBlock`; see :class:`~nbody.state.Snapshot`."""
+class StagedFrame(Frame):
+    """A frame in a place of a :class:`PinnedBlock`."""
 
-    def __init__(self, block: PinnedBlock, slot: int, rows: np.ndarray, columns: dict[str, np.ndarray]) -> None:
-        super().__init__(rows[0], rows[1], np.full(SUMS, np.nan), columns)
-        self._block, self._slot = block, slot
+    def __init__(self, step: int, time: float, block: PinnedBlock, number: int, slots: Slots | None) -> None:
+        self._block, self._number = block, number
+        position, velocity = block.rows(number)
+        super().__init__(step, time, position, velocity, columns=block.columns(number), slots=slots)
 
     def arrived(self) -> bool:
         return self._block.arrived()
 
-    def wait(self) -> Snapshot:
-        self.sums = self._block.wait()[self._slot]
+    def wait(self) -> Frame:
+        self.sums = self._block.wait()[self._number]
+        if self.slots is not None:
+            self.position, self.velocity = self._block.rows(self._number)[:, self.slots.rows]
         return self
 
     def release(self) -> None:
@@ -154,11 +166,13 @@ class Staging:
         buffer.copied.wait(stream)
         return buffer
 
-    def send(self, buffer: DeviceBlock, block: PinnedBlock, count: int, stream) -> list[Snapshot]:
-        """Copy the first ``count`` frames of a buffer to a block when ``stream`` reaches this point. Returns their
-        snapshots."""
+    def send(
+        self, buffer: DeviceBlock, block: PinnedBlock, moments: Sequence[Moment], slots: Slots | None, stream
+    ) -> list[Frame]:
+        """Copy the first frames of a buffer, those of ``moments``, to a block when ``stream`` reaches this point."""
+        count = len(moments)
         buffer.packed.record(stream)
         buffer.packed.wait(self._copies)
         buffer.memory[:count].copy_to_host(block.memory[:count], stream=self._copies)
         buffer.copied.record(self._copies)
-        return block.snapshots_after(count, self._copies)
+        return block.frames_after(moments, slots, self._copies)

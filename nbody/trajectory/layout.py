@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics.energy import ALWAYS
+from nbody.state.frames import Frame as Frame
 
 Array = np.ndarray
 
@@ -128,25 +129,6 @@ def with_sums(events: Array) -> Array:
 
 
 # --- The data of a run ----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Frame:
-    """The particles at one step.
-
-    Attributes:
-        step: the number of steps since the start.
-        time: in the scenario's unit, stored as float64.
-        position: (N, D) in the recording's precision, D is 2 or 3.
-        velocity: (N, D), likewise.
-        observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
-    """
-
-    step: int
-    time: float
-    position: Array
-    velocity: Array
-    observables: Mapping[str, float | Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

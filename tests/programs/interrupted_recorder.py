@@ -7,10 +7,10 @@ import time
 import numpy as np
 
 from nbody.run.recorder import Recorder
-from nbody.state import Snapshot
+from nbody.state import Frame
 from nbody.state.sums import SUMS
 
-snapshot, end, trials = Snapshot(np.zeros((4, 3)), np.zeros((4, 3)), np.zeros(SUMS)), time.time() + 3, 0
+x, end, trials = np.zeros((4, 3)), time.time() + 3, 0
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 random.seed(1)
 while time.time() < end:
@@ -18,7 +18,7 @@ while time.time() < end:
         with Recorder() as recorder:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0003, 0.0015))
             for step in range(10**9):
-                recorder.record(step, 0.0, snapshot)
+                recorder.record(Frame(step, 0.0, x, x, sums=np.zeros(SUMS)))
     except KeyboardInterrupt:
         trials += 1
 print(trials)

@@ -74,7 +74,7 @@ class CpuEngine(Engine):
 
     can = Abilities(
         compiled=True, outputs=Outputs.POTENTIAL | Outputs.JERK, potential="separate", targets=True, species=True,
-        ranks=True, massless=True, own_units=True, few=FEW, auto_range=range(1, 1 << 62),
+        ranks=True, massless=True, own_units=True, few=FEW, systems=True, auto_range=range(1, 1 << 62),
     )  # fmt: skip
     state_type = HostState
 
@@ -84,6 +84,10 @@ class CpuEngine(Engine):
 
     def _work_per_evaluation(self, state: State) -> int:
         return state.count * int(state.workspace.acting)
+
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        if not self._is_few(state):
+            self._compute(state, outputs)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         if Outputs.JERK not in outputs:
@@ -116,7 +120,7 @@ class CpuEngine(Engine):
     def _row_sums(self, state: HostState, outputs: Outputs, targets: np.ndarray, speed: int = 0) -> np.ndarray:
         """The sums (T, 7) over the bodies that act for each target, in the kernel's units; that of velocity is 2^speed."""
         length2, units = self._scaled(state)
-        kernel = rows_for(LAWS.load(self.gravity.softening).name, outputs)
+        kernel = rows_for(LAWS.load(self.gravity.softening).name, outputs, self.precision)
         x, v = components(state.position, units.position), components(state.velocity, power_of_two(1.0, -speed))
         mass = (state.mass * self._dtype.type(units.mass))[: state.workspace.acting]
         team = worth_dividing(self._team, len(targets) * len(mass))
@@ -188,7 +192,7 @@ class CpuEngine(Engine):
         own = Segments(*team.own(segments), segments)
         tiles = state.workspace.tiles_for(count, self._dtype, own)
         law = LAWS.load(self.gravity.softening).name
-        gravitate = gravitate_for(law, position.shape[1], potential)
+        gravitate = gravitate_for(law, position.shape[1], potential, self.precision)
         length2, units = self._scaled(state)
         pack(position, mass, units, tiles)
         rounds = list(tiles.rounds(own))

@@ -5,25 +5,18 @@ Other compiled loops inline these sums, so that a scheme makes many steps withou
 it is inlined.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nbody import compute
-from nbody.forces.direct.cpu_pairs import SOURCES
-from nbody.law import LAWS, pair_law, pair_slopes
+from nbody.law import pair_law, pair_slopes
 
 NEAREST2 = 1e-200
 """The square of the distance at which bodies without softening exert no force: 1/r³ would overflow."""
-
-
-MADE_OF = hashlib.sha256(SOURCES + Path(__file__).read_bytes()).hexdigest()
 
 
 class FewKernels(NamedTuple):
@@ -35,23 +28,14 @@ class FewKernels(NamedTuple):
     jerks: Callable
 
 
-def variant_of(softening: str, dimensions: int) -> str:
-    """The text by which a kernel asks for these sums. It changes with their sources, so that kernels on disk do."""
-    return f"{LAWS.load(softening).name} {dimensions} {MADE_OF}"
+@cache
+def adding_pairs(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``add_pairs(x, m, G, length2, sums)``, a_i = G Σ_j m_j f d for (N, D) positions; ``sums`` is (3, N)
+    float64."""
+    law, flat = _law(softening, dimensions), dimensions == 2
 
-
-def add_pairs(variant, x, m, G, length2, sums):
-    """In a kernel: a_i = G Σ_j m_j f d for (N, D) positions ``x``; ``sums`` is (3, N) float64. ``variant`` is a constant
-    text of :func:`variant_of`."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(add_pairs, prefer_literal=True)
-def _add_pairs_in_a_kernel(variant, x, m, G, length2, sums):
-    softening, dimensions, _ = variant.literal_value.split()
-    law, flat = _law(softening, int(dimensions)), dimensions == "2"
-
-    def add_pairs(variant, x, m, G, length2, sums):
+    @njit(error_model="numpy")
+    def add_pairs(x, m, G, length2, sums):
         smallest2 = max(length2, NEAREST2)
         sums[:] = 0.0
         for i in range(1, m.size):
@@ -74,20 +58,16 @@ def _add_pairs_in_a_kernel(variant, x, m, G, length2, sums):
     return add_pairs
 
 
-def add_jerks(variant, x, v, m, G, length2, sums):
-    """In a kernel: the accelerations of :func:`add_pairs` and their derivatives, j_i = G Σ_j m_j (f v + g (d·v) d) with
-    g = (1/r) df/dr, which is -3 f u² for a cubic law; ``sums`` is (6, N) float64."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(add_jerks, prefer_literal=True)
-def _add_jerks_in_a_kernel(variant, x, v, m, G, length2, sums):
-    softening, dimensions, _ = variant.literal_value.split()
-    flat, slopes = dimensions == "2", _slopes(softening, int(dimensions))
-    law = _law(softening, int(dimensions))
+@cache
+def adding_jerks(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``add_jerks(x, v, m, G, length2, sums)``, the accelerations of :func:`adding_pairs` and their
+    derivatives, j_i = G Σ_j m_j (f v + g (d·v) d) with g = (1/r) df/dr, which is -3 f u² for a cubic law; ``sums`` is (6, N)
+    float64."""
+    flat, law, slopes = dimensions == 2, _law(softening, dimensions), _slopes(softening, dimensions)
     cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
 
-    def add_jerks(variant, x, v, m, G, length2, sums):
+    @njit(error_model="numpy")
+    def add_jerks(x, v, m, G, length2, sums):
         smallest2 = max(length2, NEAREST2)
         sums[:] = 0.0
         for i in range(1, m.size):
@@ -118,18 +98,14 @@ def _add_jerks_in_a_kernel(variant, x, v, m, G, length2, sums):
     return add_jerks
 
 
-def add_potentials(variant, x, m, G, length2, sums):
-    """In a kernel: φ_i = -G Σ_j m_j u, as :func:`add_pairs`; ``sums`` is (N,). Without softening that of a body in the place
-    of another one with mass is -infinity."""
-    raise NotImplementedError("for kernels only")
+@cache
+def adding_potentials(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``add_potentials(x, m, G, length2, sums)``, φ_i = -G Σ_j m_j u, as :func:`adding_pairs`; ``sums`` is
+    (N,). Without softening that of a body in the place of another one with mass is -infinity."""
+    law, flat = _law(softening, dimensions), dimensions == 2
 
-
-@overload(add_potentials, prefer_literal=True)
-def _add_potentials_in_a_kernel(variant, x, m, G, length2, sums):
-    softening, dimensions, _ = variant.literal_value.split()
-    law, flat = _law(softening, int(dimensions)), dimensions == "2"
-
-    def add_potentials(variant, x, m, G, length2, sums):
+    @njit(error_model="numpy")
+    def add_potentials(x, m, G, length2, sums):
         smallest2 = max(length2, NEAREST2)
         sums[:] = 0.0
         for i in range(1, m.size):
@@ -172,27 +148,29 @@ def _slopes(softening: str, dimensions: int) -> Callable | None:
 @cache
 def few_kernels(softening: str, dimensions: int) -> FewKernels:
     """The sums of all bodies as kernels of their own."""
-    variant = variant_of(softening, dimensions)
+    add_pairs, add_jerks = adding_pairs(softening, dimensions), adding_jerks(softening, dimensions)
+    add_potentials = adding_potentials(softening, dimensions)
 
+    @compute.kernel("cpu")
     def accelerations(position, mass, G, length2, acceleration):
         sums = np.empty((3, mass.size))
-        add_pairs(variant, position, mass, G, length2, sums)
+        add_pairs(position, mass, G, length2, sums)
         for i in range(mass.size):
             for k in range(position.shape[1]):
                 acceleration[i, k] = sums[k, i]
 
+    @compute.kernel("cpu")
     def potentials(position, mass, G, length2, potential):
         sums = np.empty(mass.size)
-        add_potentials(variant, position, mass, G, length2, sums)
+        add_potentials(position, mass, G, length2, sums)
         potential[:] = sums
 
+    @compute.kernel("cpu")
     def jerks(position, velocity, mass, G, length2, acceleration, jerk):
         sums = np.empty((6, mass.size))
-        add_jerks(variant, position, velocity, mass, G, length2, sums)
+        add_jerks(position, velocity, mass, G, length2, sums)
         for i in range(mass.size):
             for k in range(position.shape[1]):
                 acceleration[i, k], jerk[i, k] = sums[k, i], sums[3 + k, i]
 
-    return FewKernels(
-        compute.kernel("cpu")(accelerations), compute.kernel("cpu")(potentials), compute.kernel("cpu")(jerks)
-    )
+    return FewKernels(accelerations, potentials, jerks)

@@ -9,32 +9,19 @@ segments are added in one binary tree (:mod:`nbody.parallel.segments`). So no tw
 bits are the same for any number of threads and of ranks.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
-import numpy as np
-from numba import get_thread_id, njit, prange, types
-from numba.extending import overload
+from numba import get_thread_id, njit, prange
 
-from nbody import compute, law
-from nbody.forces.direct import cpu_roots, cpu_tiles
-from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
+from nbody import compute
+from nbody.forces.direct.cpu_roots import FAST, REAL, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import STRIDE, clear_segment
 from nbody.law import pair_law
 
-LAW_FILES = [str(path) for path in sorted(Path(str(law.__file__)).parent.glob("*.py"))]
-SOURCES = b"".join(
-    Path(file).read_bytes() for file in (*LAW_FILES, str(cpu_roots.__file__), str(cpu_tiles.__file__), __file__)
-)
-"""The source code of the kernels; read at import, since the files may change before the first kernel is compiled."""
-
-REAL = {types.float32: np.float32, types.float64: np.float64}
-
 
 @cache
-def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
+def gravitate_for(softening: str, dimensions: int, potential: bool, precision: str) -> Callable:
     """The compiled function ``gravitate(count, first, last, segments, length2, tiles)`` for ``count`` bodies in their tiles:
     all pairs of the segments' tiles with those at the distances ``first`` to ``last`` (not included); at distance 0 each
     tile is paired with itself. All distances in order are one force evaluation, however they are divided into calls.
@@ -42,13 +29,11 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
     It sums the accelerations, or if ``potential`` the potential instead, in the kernel's units. (The compiler chooses one
     order for all sums of a loop: a kernel for both would round the accelerations differently, and recording a frame would
     change the run.)
-
-    Compiling takes 3 s, so the kernel is cached on disk. Numba distinguishes cached kernels by the constants they close
-    over; this kernel closes over one string, which names the law and the sources, and :func:`interact` is compiled from it.
     """
-    made_of = SOURCES + str(cpu_roots.bare_estimates()).encode()
-    variant = f"{softening} {dimensions} {potential} {hashlib.sha256(made_of).hexdigest()}"
+    made_for = softening, dimensions, potential, REAL[precision]
+    within, between = _interaction(*made_for, itself=True), _interaction(*made_for, itself=False)
 
+    @compute.kernel("cpu", parallel=True, fastmath=FAST)
     def gravitate(count, first, last, segments, length2, tiles):
         bodies, sums_i, sums_j, partial = tiles
         number = len(bodies)
@@ -56,7 +41,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
         strides = -(-size // STRIDE)
         if number == 1:  # not worth waking the other threads
             clear_segment(0, segments, sums_i, sums_j)
-            interact(variant, True, count, strides, bodies[0], bodies[0], sums_i[0], sums_i[0], partial[0], length2)
+            within(count, strides, bodies[0], bodies[0], sums_i[0], sums_i[0], partial[0], length2)
             return
         for segment in prange(segments.first, segments.last):  # the threads wait for each other at the end
             sums, slot = partial[get_thread_id()], segment - segments.first
@@ -66,25 +51,12 @@ def gravitate_for(softening: str, dimensions: int, potential: bool) -> Callable:
                 for b in range(segment * number // segments.number, (segment + 1) * number // segments.number):
                     rows = min(size, max(0, count - b * size))
                     if distance == 0:
-                        interact(
-                            variant, True, rows, strides, bodies[b], bodies[b], sums_i[b], sums_i[b], sums, length2
-                        )
+                        within(rows, strides, bodies[b], bodies[b], sums_i[b], sums_i[b], sums, length2)
                     elif _computes_pair(b, distance, number):
                         c = (b + distance) % number
-                        interact(
-                            variant,
-                            False,
-                            rows,
-                            strides,
-                            bodies[b],
-                            bodies[c],
-                            sums_i[b],
-                            sums_j[c, slot],
-                            sums,
-                            length2,
-                        )
+                        between(rows, strides, bodies[b], bodies[c], sums_i[b], sums_j[c, slot], sums, length2)
 
-    return compute.kernel("cpu", parallel=True, fastmath=FAST)(gravitate)
+    return gravitate
 
 
 @njit(error_model="numpy")
@@ -96,33 +68,16 @@ def _computes_pair(b, distance, number):
     return 2 * distance < number
 
 
-def interact(variant, itself, rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2):
-    """The function that :func:`_interaction` compiles for a variant, for a kernel that knows only the variant's name."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(interact, prefer_literal=True)
-def _interact_in_a_kernel(variant, itself, rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2):
-    compiled = _interaction(variant.literal_value, itself.literal_value, REAL[tile_i.dtype])
-
-    def interact(variant, itself, rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2):
-        compiled(rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2)
-
-    return interact
-
-
-@cache
-def _interaction(variant: str, itself: bool, real: type) -> Callable:
+def _interaction(softening: str, dimensions: int, potential: bool, real: type, itself: bool) -> Callable:
     """The compiled function ``interact(rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2)``.
 
     The pairs of ``rows`` bodies i of one tile and the bodies j of another, ``strides`` times STRIDE, or of the same tile if
     ``itself``: adds Σ_j m_j f (dx, dy, dz), or Σ_j -m_j u, to ``sums_i`` for each i; and for two tiles Σ_i -m_i f (dx, dy,
     dz), or Σ_i -m_i u, to ``sums_j`` for each j. The f of a kernel lacks :func:`missing_factor`.
     """
-    softening, dimensions, wanted, _ = variant.split()
-    flat, potential = dimensions == "2", wanted == "True"
+    flat = dimensions == 2
     rsqrt, inverse_cube, _ = roots(real)
-    law = pair_law(softening, int(dimensions), rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
+    law = pair_law(softening, dimensions, rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
     zero = real(0)
 
     @njit(fastmath=FAST, error_model="numpy")

@@ -30,6 +30,9 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 """What the compiler may do to floating-point arithmetic in a kernel: reorder sums (else they stay scalar), contract to
 multiply-adds, take reciprocals, drop the sign of zero. It must still respect NaN and infinity."""
 
+REAL = {"float32": np.float32, "float64": np.float64}
+"""The type of a kernel's numbers, by precision."""
+
 BARE_ESTIMATE = '"reciprocal-estimates"="vec-sqrtf:0,sqrtf:0"'
 WIDE_VECTORS = '"prefer-vector-width"="512"'  # LLVM prefers 256 bits on some Intel processors, at half the speed
 

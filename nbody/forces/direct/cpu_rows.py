@@ -8,22 +8,16 @@ loop over separate arrays of components, which the compiler vectorizes; rows are
 :mod:`nbody.forces.direct.cpu_pairs` this computes each pair twice, and needs no sums over threads.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numba import njit, prange
-from numba.extending import overload
 
 from nbody import compute
-from nbody.forces.direct.cpu_pairs import REAL, SOURCES
-from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
+from nbody.forces.direct.cpu_roots import FAST, REAL, compile_for_vectors, roots
 from nbody.law import pair_law, pair_slopes
 from nbody.state import Outputs
-
-OWN_SOURCE = Path(__file__).read_bytes()
 
 ALONE = 1 << 19
 """Fewer pairs than this are left to one core: it takes 0.1 ms, and waking the others costs as much on a busy machine."""
@@ -33,7 +27,7 @@ SUMS = 7
 
 
 @cache
-def rows_for(law: str, outputs: Outputs) -> Callable:
+def rows_for(law: str, outputs: Outputs, precision: str) -> Callable:
     """The compiled function ``rows(targets, x, v, m, length2, sums)``.
 
     Args of the function:
@@ -44,39 +38,21 @@ def rows_for(law: str, outputs: Outputs) -> Callable:
         sums: (T, 7), the result without the factor G; acceleration and jerk without
             :func:`~nbody.forces.direct.cpu_pairs.missing_factor`.
     """
-    made_of = SOURCES + OWN_SOURCE + str(bare_estimates()).encode()
-    variant = f"{law} {int(outputs)} {hashlib.sha256(made_of).hexdigest()}"
+    sum_row = _row(law, outputs, REAL[precision])
 
+    @compute.kernel("cpu", parallel=True, fastmath=FAST)
     def rows(targets, x, v, m, length2, sums):
         if len(targets) * len(m) < ALONE:
             for t in range(len(targets)):
-                sum_row(variant, targets[t], x, v, m, length2, sums[t])
+                sum_row(targets[t], x, v, m, length2, sums[t])
             return
         for t in prange(len(targets)):
-            sum_row(variant, targets[t], x, v, m, length2, sums[t])
+            sum_row(targets[t], x, v, m, length2, sums[t])
 
-    return compute.kernel("cpu", parallel=True, fastmath=FAST)(rows)
-
-
-def sum_row(variant, i, x, v, m, length2, sums):
-    """The function that :func:`_row` compiles for a variant, for a kernel that knows only the variant's name."""
-    raise NotImplementedError("for kernels only")
+    return rows
 
 
-@overload(sum_row, prefer_literal=True)
-def _sum_row_in_a_kernel(variant, i, x, v, m, length2, sums):
-    compiled = _row(variant.literal_value, REAL[x.dtype])
-
-    def sum_row(variant, i, x, v, m, length2, sums):
-        compiled(i, x, v, m, length2, sums)
-
-    return sum_row
-
-
-@cache
-def _row(variant: str, real: type) -> Callable:
-    law_name, flags, _ = variant.split()
-    outputs = Outputs(int(flags))
+def _row(law_name: str, outputs: Outputs, real: type) -> Callable:
     jerk, potential = Outputs.JERK in outputs, Outputs.ENERGY in outputs
     rsqrt, inverse_cube, _ = roots(real)
     inline = njit(fastmath=FAST, forceinline=True)

@@ -36,7 +36,7 @@ class RowEngine(KernelEngine):
     how many. The others have no mass.
     """
 
-    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SEGMENTS_FROM, massless=True)
+    can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SEGMENTS_FROM, massless=True, systems=True)
 
     @abstractmethod
     def _block(self, count: int) -> ThreadBlock:

@@ -116,7 +116,7 @@ class SymmetricEngine(KernelEngine):
 
     can = Abilities(
         PRECISIONS, "gpu", potential="summed", species=True, ranks=True, gpus=True, divided_from=SEGMENTS_FROM,
-        pairs_once=True, massless=True,
+        pairs_once=True, massless=True, systems=True,
         auto_range=range(2048, 1 << 62),  # 1024 bodies are 68 units of work: too few warps for a card
     )  # fmt: skip
     _name = "gpu-symmetric"
@@ -175,16 +175,19 @@ class SymmetricEngine(KernelEngine):
         them divides the work evenly, and the bits must not depend on whether the energy is computed. (A second, partial
         wave is slow: with blocks for 16 per multiprocessor where 14 fit, the lecture's disc took 191 µs instead of 138;
         20480 bodies, one H200.)"""
-        return min(self._resident(outputs, tiling, masses) for outputs in (Outputs.ACCELERATION, Outputs.ENERGY))
+        calls = [self._sample_call(outputs, tiling, masses) for outputs in (Outputs.ACCELERATION, Outputs.ENERGY)]
+        compute.compile_missing([compute.Call.of(*call) for call in calls])
+        return min(compute.resident_blocks(*call, tiling.chunk) for call in calls)
 
-    def _resident(self, outputs: Outputs, tiling: PairTiling, masses: str) -> int:
+    def _sample_call(self, outputs: Outputs, tiling: PairTiling, masses: str) -> tuple[Any, tuple]:
+        """The pair kernel, with arguments of the types that it has."""
         shape = self._shape(outputs)
         body, rows, columns = (
             np.empty((1, 4), self._dtype), np.empty((1, 1, 4), self._dtype), np.empty((1, 1, 4), shape.dtype)
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
-        return compute.resident_blocks(pairs_kernel(shape, tiling, masses), arguments, tiling.chunk)
+        return pairs_kernel(shape, tiling, masses), arguments
 
     def _kernel(self, outputs: Outputs, state: DeviceState) -> PairKernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""

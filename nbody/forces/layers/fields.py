@@ -13,6 +13,10 @@ class WithFields(Layer):
         super().__init__(inner)
         self._fields = fields
 
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        super()._rehearse(state, outputs)
+        self._fields.add(state, outputs)
+
     def _compute(self, state: State, outputs: Outputs) -> None:
         super()._compute(state, outputs)
         self._fields.add(state, outputs)

@@ -34,6 +34,9 @@ class Layer(Engine):
     def identity(self, state: State | None = None) -> Identity:
         return self._inner.identity(state)
 
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        self._inner._rehearse(state, outputs)
+
     def _compute(self, state: State, outputs: Outputs) -> None:
         self._inner._compute(state, outputs)
 

@@ -38,6 +38,9 @@ class WithoutMassless(Layer):
     def identity(self, state: State | None = None) -> Identity:
         return super().identity(state and _computed(state))
 
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        self._sorted(state, outputs, super()._rehearse)
+
     def _compute(self, state: State, outputs: Outputs) -> None:
         self._sorted(state, outputs, super()._compute)
 

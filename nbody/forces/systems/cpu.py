@@ -1,17 +1,15 @@
 """Forces within many small systems, on all cores: each core takes whole systems."""
 
-import hashlib
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numba import njit, prange
-from numba.extending import overload
 
-from nbody import compute, law
+from nbody import compute
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
+from nbody.forces.systems import SystemsOptions
 from nbody.law import pair_law
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -20,16 +18,17 @@ from nbody.state.host import HostState
 class CpuSystemsEngine(Engine):
     """The accelerations and potentials within each system, in float64."""
 
-    can = Abilities(("float64",), compiled=True)
+    can = Abilities(("float64",), compiled=True, systems=True)
     state_type = HostState
-    _systems = 1
+    Options = SystemsOptions  # type: ignore[assignment]
+    _options: SystemsOptions
 
     def _work_per_evaluation(self, state: State) -> int:
-        return state.count * (state.count // self._systems)
+        return state.count * self._options.bodies(state.count)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
-        n = state.count // self._systems
+        n = self._options.bodies(state.count)
         within_for(self.gravity.softening)(
             state.position, state.mass, self.gravity.G, self.gravity.length2, n, state.acceleration, state.potential
         )
@@ -43,28 +42,15 @@ class CpuSystemsEngine(Engine):
 def within_for(law_name: str) -> Callable:
     """The compiled function ``within(x, m, G, length2, n, a, phi)``: accelerations (N, D) and potentials (N,) of bodies with
     positions ``x`` (N, D) and masses ``m`` by the others of their systems of ``n`` bodies."""
-    files = sorted(Path(law.__file__).parent.glob("*.py"))
-    made_of = b"".join(file.read_bytes() for file in [*files, Path(__file__)])
-    variant = f"{law_name} {hashlib.sha256(made_of).hexdigest()}"
 
-    def within(x, m, G, length2, n, a, phi):
-        for s in prange(m.size // n):
-            for i in range(s * n, (s + 1) * n):
-                of_one(variant, i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
+    @njit(error_model="numpy")
+    def rsqrt(x):
+        return 1.0 / np.sqrt(x)
 
-    return compute.kernel("cpu", parallel=True)(within)
+    pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"))
 
-
-def of_one(variant, i, first, last, x, m, G, length2, a, phi):
-    """In a kernel: acceleration and potential of body i by the bodies ``first`` … ``last`` - 1 but itself."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(of_one, prefer_literal=True)
-def _of_one_in_a_kernel(variant, i, first, last, x, m, G, length2, a, phi):
-    pair = _pair(variant.literal_value.split()[0])
-
-    def of_one(variant, i, first, last, x, m, G, length2, a, phi):
+    @njit(error_model="numpy")
+    def of_one(i, first, last, x, m, G, length2, a, phi):
         flat = x.shape[1] == 2
         ax, ay, az, w = 0.0, 0.0, 0.0, 0.0
         for j in range(first, last):
@@ -82,16 +68,13 @@ def _of_one_in_a_kernel(variant, i, first, last, x, m, G, length2, a, phi):
             a[i, 2] = G * az
         phi[i] = G * w
 
-    return of_one
+    @compute.kernel("cpu", parallel=True)
+    def within(x, m, G, length2, n, a, phi):
+        for s in prange(m.size // n):
+            for i in range(s * n, (s + 1) * n):
+                of_one(i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
 
-
-@cache
-def _pair(law_name: str) -> Callable:
-    @njit(error_model="numpy")
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
-
-    return pair_law(law_name, 3, rsqrt, njit(error_model="numpy"))
+    return within
 
 
 def energies(

@@ -6,7 +6,9 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities
+from nbody.forces.systems import SystemsOptions
 from nbody.state import State
 from nbody.state.device import DeviceState
 
@@ -39,18 +41,23 @@ def build(shape: Shape, bodies: int) -> Any:
     return within
 
 
+class GpuSystemsOptions(SystemsOptions, GpuOptions):
+    """Which GPU computes."""
+
+
 class GpuSystemsEngine(KernelEngine):
     """The accelerations and potentials within each system, in float64."""
 
-    can = Abilities(("float64",), "gpu")
-    _systems = 1
+    can = Abilities(("float64",), "gpu", systems=True)
+    Options = GpuSystemsOptions  # type: ignore[assignment]
+    _options: SystemsOptions
     _build = staticmethod(build)
 
     def _work_per_evaluation(self, state: State) -> int:
-        return state.count * (state.count // self._systems)
+        return state.count * self._options.bodies(state.count)
 
     def _tuning(self, count: int) -> tuple:
-        return (count // self._systems,)
+        return (self._options.bodies(count),)
 
     def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         kernel[-(-state.count // THREADS), THREADS, state.stream](state.body, state.acceleration, G, length2)

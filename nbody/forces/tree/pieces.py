@@ -15,13 +15,15 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from nbody.forces.direct import cpu_pairs
+from nbody import law
+from nbody.forces.direct import cpu_roots
 from nbody.forces.direct.cpu_roots import FAST, bare_estimates, compile_for_vectors, roots
 from nbody.forces.tree.formulas import Basis
 from nbody.forces.tree.text import Text
 
 KERNEL_FILES = [path for path in sorted(Path(__file__).parent.glob("*.py")) if not path.name.startswith("gpu_")]
-SOURCES = cpu_pairs.SOURCES + b"".join(path.read_bytes() for path in KERNEL_FILES)
+USED_FILES = [*sorted(Path(law.__file__).parent.glob("*.py")), Path(cpu_roots.__file__)]
+SOURCES = b"".join(path.read_bytes() for path in (*USED_FILES, *KERNEL_FILES))
 """The source code of the kernels, read at import, since the files may change before the first kernel is compiled."""
 
 

@@ -17,7 +17,7 @@ from nbody.integrators.collisions.orbit import orbit_moment
 from nbody.integrators.collisions.span import Span
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Snapshot
+from nbody.state import Slots
 from nbody.trajectory.layout import EVENT_DTYPE
 
 Array = np.ndarray
@@ -71,9 +71,9 @@ class Collisions:
         """(N,) the row in which each slot's body is now, among those that are left."""
 
     @property
-    def merged(self) -> bool:
-        """True if fewer bodies are left than there were."""
-        return len(self.slots) < len(self.into)
+    def present(self) -> Slots | None:
+        """The bodies that are left; None before the first merger."""
+        return Slots(self.rows, self.slots, self.mass[self.slots]) if len(self.slots) < len(self.into) else None
 
     def particles(self, position: Array, velocity: Array, time: float, step: int) -> Particles:
         """The bodies that are left, at these positions and velocities (n, D)."""
@@ -293,28 +293,3 @@ def _inner_velocity(span: Span, touch: tuple[float, int, int, int]) -> Array:
 
 def _rows(events: list[Array]) -> Array:
     return np.concatenate(events) if events else np.zeros(0, EVENT_DTYPE)
-
-
-class SlotSnapshot(Snapshot):
-    """A snapshot of the bodies that are left, as a frame with a row per slot: a body that has merged is where the other one
-    is. ``numbers``, and ``left`` (the rows of the bodies that are left) with their ``mass``, are those of its moment."""
-
-    def __init__(self, inner: Snapshot, collisions: Collisions) -> None:
-        self._inner, self.numbers = inner, collisions.numbers()
-        self.left, self._rows, self.mass = collisions.slots, collisions.rows, collisions.mass[collisions.slots]
-        self.all = not collisions.merged
-        super().__init__(inner.position, inner.velocity, inner.sums)
-
-    def arrived(self) -> bool:
-        return self._inner.arrived()
-
-    def wait(self) -> Snapshot:
-        self._inner.wait()
-        self.columns = self._inner.columns
-        self.sums, self.position, self.velocity = self._inner.sums, self._inner.position, self._inner.velocity
-        if not self.all:
-            self.position, self.velocity = self.position[self._rows], self.velocity[self._rows]
-        return self
-
-    def release(self) -> None:
-        self._inner.release()

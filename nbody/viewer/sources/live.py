@@ -153,17 +153,17 @@ class Live(Source):
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        slots, clock = state.frames.slots, state.clock  # where bodies are in a frame, if some have merged
-        device = self._frames_of(state) if slots is None else None
+        rows, clock = state.frames.rows, state.clock  # where bodies are in a frame, if some have merged
+        device = self._frames_of(state) if rows is None else None
         if device is not None:
             on_device = cast("DeviceState", state)
             frame: ShownFrame = device.frame(
                 on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error
             )
         else:
-            position, velocity = state.values("position", "velocity", copy=slots is not None)
-            if slots is not None:
-                position, velocity = position[slots], velocity[slots]
+            position, velocity = state.values("position", "velocity", copy=rows is not None)
+            if rows is not None:
+                position, velocity = position[rows], velocity[rows]
             frame = self._on_host(position, velocity, clock.step, clock.time)
         if clock.step >= 2 * self._scaled_at:  # the palette's ends follow, each time that the steps have doubled
             self._scaled_at = max(1, clock.step)

@@ -1,0 +1,92 @@
+"""The cache of compiled kernels on disk.
+
+Numba's own cache cannot be used. It names a function by a number that counts from 1 in each process, it has an index that
+two processes may write at the same time, and its key leaves out functions of other files; so a third process may load the
+wrong kernel, which computes wrong forces without an error. And it executes what it finds beside the source, or where a file
+in the current folder says. Here the name of a file is a hash of everything that its kernel depends on, and the file is in
+:mod:`nbody.compute.cache`, which takes nothing that another user could have written. A file that is damaged is ignored; if
+none can be written, the run goes on.
+"""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from types import FunctionType
+from typing import Any, ClassVar
+
+from nbody.compute import cache
+from nbody.compute.fingerprint import Unknown, fingerprint
+
+
+class KernelCache(ABC):
+    """The cached kernels of one function, one for each list of argument types, with the interface of Numba's caches."""
+
+    device: ClassVar[str]
+    """The argument of :func:`kernel`."""
+
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        self._function, self._options = function, options
+        self._announcement: cache.Announcement | None = None
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(cache.kernels())
+
+    def job(self, name: str, types: Any) -> bytes:
+        """What another process needs to compile a kernel: the device, the function, the options, its file and its types."""
+        from numba.core.serialize import dumps
+
+        return dumps((self.device, self._function, self._options, name, types))
+
+    @cached_property
+    def _made_of(self) -> str:
+        """What the code of the function depends on; empty if that cannot be described."""
+        try:
+            options = sorted(
+                (name, sorted(each) if isinstance(each, set) else each) for name, each in self._options.items()
+            )
+            return repr((fingerprint(self._function), options))
+        except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
+            return ""
+
+    def name(self, types: Any) -> str:
+        """The name of the file of the kernel for a list of types; empty if it can't be cached."""
+        if not self._made_of:
+            return ""
+        return cache.kernel_name(self._function, repr((self._made_of, self.machine(), repr(types))))
+
+    def load_overload(self, types: Any, context: Any) -> Any:
+        """The kernel for these types, ready to run; None if it must be compiled."""
+        name = self.name(types)
+        found = cache.load_bytes(name) if name else None
+        if found is not None:
+            try:
+                return self.unpacked(found, context)
+            except Exception:  # a library changed without a new version, or the types are in other files now
+                found = None
+        self._announcement = cache.announce(self.cache_path if name else "")
+        return None
+
+    def save_overload(self, types: Any, compiled: Any) -> None:
+        """Cache a compiled kernel, if possible."""
+        if self._announcement is not None:
+            self._announcement.cancel()
+        name = self.name(types)
+        data = self.packed(compiled) if name else None
+        if data is not None:
+            cache.keep_bytes(name, data)
+
+    @staticmethod
+    @abstractmethod
+    def machine() -> tuple:
+        """What machine code depends on besides the kernel: the processor, the compilers and their settings."""
+
+    @staticmethod
+    @abstractmethod
+    def packed(compiled: Any) -> bytes | None:
+        """The bytes of a compiled kernel; None if it belongs to this process alone."""
+
+    @staticmethod
+    @abstractmethod
+    def unpacked(data: bytes, context: Any) -> Any:
+        """The kernel that :meth:`packed` has turned into bytes. Raises some error if a library is another one now."""

@@ -1,0 +1,119 @@
+"""Kernels that are compiled together: several at a time, in processes that fill the cache on disk.
+
+A kernel is compiled when it is called first, so kernels would be compiled one after the other. Here a force evaluation is
+rehearsed: its kernels are not run but noted, with the types of their arguments. Those that are not cached are compiled by
+this process and by helpers (:mod:`nbody.compute.helper`), each of which takes the next one when it has finished one; the
+largest come first. Which process compiles a kernel does not change its bits.
+
+One missing kernel, or a folder that can't be written, is no reason to start a process.
+"""
+
+import contextlib
+import pickle
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from threading import Thread, local
+from typing import IO, Any, NamedTuple
+
+from nbody import child, machine
+from nbody.compute import cache
+
+MOST = 16
+"""Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
+
+
+class Call(NamedTuple):
+    """A kernel, and the types of its arguments."""
+
+    kernel: Any
+    types: tuple
+
+    @classmethod
+    def of(cls, kernel: Any, arguments: tuple) -> "Call":
+        """A call with these arguments. (In the simulator arguments have no types.)"""
+        return cls(kernel, tuple(map(kernel.typeof_pyval, arguments)) if hasattr(kernel, "typeof_pyval") else ())
+
+
+_noting = local()
+
+
+def note(kernel: Any, arguments: tuple) -> bool:
+    """In a rehearsal: note a call of a kernel, which is not to be made, and return True."""
+    calls: list[Call] | None = getattr(_noting, "calls", None)
+    if calls is None:
+        return False
+    calls.append(Call.of(kernel, arguments))
+    return True
+
+
+@contextlib.contextmanager
+def rehearsal() -> Iterator[list[Call]]:
+    """Inside this ``with`` block kernels are not run but noted in the list; what they would write is not written."""
+    _noting.calls = calls = list[Call]()
+    try:
+        yield calls
+    finally:
+        _noting.calls = None
+
+
+def compile_together(work: Callable[[], object]) -> None:
+    """Compile the kernels that ``work()`` calls and that are not cached, or leave them to the calls. ``work`` is rehearsed:
+    it must not depend on what its kernels compute."""
+    with rehearsal() as calls, contextlib.suppress(Exception):  # it will be raised again
+        work()
+    compile_missing(calls)
+
+
+def compile_missing(calls: Iterable[Call]) -> None:
+    """Compile the kernels of some calls that are not cached."""
+    missing: dict[str, Call] = {}
+    for each in calls:
+        known = each.types in getattr(each.kernel, "overloads", {each.types: None})  # the simulator has none
+        if not known and (name := each.kernel._cache.name(each.types)) and not cache.exists(name):
+            missing[name] = each
+    processes = min(len(missing), machine.cores(), MOST)
+    if processes > 1 and cache.is_writable():
+        with cache.compiling(cache.kernels(), f"{len(missing)} kernels for this machine, {processes} at a time"):
+            _compile(missing, processes)
+
+
+def _compile(missing: dict[str, Call], processes: int) -> None:
+    jobs = [(each.kernel._cache.job(name, each.types), each) for name, each in missing.items()]
+    queue = deque(sorted(jobs, key=lambda job: len(job[0]), reverse=True))
+    helpers = [
+        subprocess.Popen(
+            **child.python("-m", "nbody.compute.helper"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+        for _ in range(processes - 1)
+    ]  # fmt: skip
+    threads = [Thread(target=_feed, args=(helper, queue), daemon=True) for helper in helpers]
+    try:
+        for thread in threads:
+            thread.start()
+        with contextlib.suppress(IndexError):
+            while True:
+                _, (kernel, types) = queue.popleft()
+                kernel.compile(types)
+        for thread in threads:
+            thread.join()
+    finally:  # also after Ctrl-C
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def _feed(helper: "subprocess.Popen[bytes]", queue: deque) -> None:
+    """Give jobs to a helper until there are none. What it fails to compile is compiled when it is called."""
+    to, back = helper.stdin, helper.stdout
+    assert to is not None and back is not None
+    with contextlib.suppress(OSError, IndexError), to, back:
+        while back.read(1):  # it has started, or finished a job
+            send(to, queue.popleft()[0])
+
+
+def send(pipe: IO[bytes], job: bytes) -> None:
+    """Write a job."""
+    pickle.dump(job, pipe)
+    pipe.flush()

@@ -1,0 +1,198 @@
+"""The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from nbody.errors import InputError
+from nbody.fields import chosen_fields
+from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
+from nbody.forces.engine import Engine
+from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
+from nbody.forces.problem import PRECISIONS, Problem
+from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
+from nbody.integrators import INTEGRATORS, OF_SYSTEMS
+from nbody.integrators.integrator import Integrator, unsupported
+from nbody.law import LAWS, Gravity
+from nbody.run.gpus import notify_if_few
+from nbody.scenario import Scenario
+from nbody.scenario.fields import Group, unknown_key, validated
+from nbody.scenario.groups import EngineChoice
+from nbody.scenario.model import component
+
+ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags)
+"""The engines that every machine has."""
+
+
+def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
+    """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
+    what the scheme needs, and what the engine's options say."""
+    return {
+        "particles": count, "ranks": ranks, "fields": tuple(map(type, chosen_fields(scenario))),
+        "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
+        "unlimited": scenario.integrator.dt is None,
+    }  # fmt: skip
+
+
+# --- The scheme ---
+
+
+def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
+    """The class that makes the steps of a scenario by a scheme: in an ensemble the one of many systems, if there is one."""
+    of_systems = scenario.ensemble and (name in OF_SYSTEMS or name in OF_SYSTEMS.plugins)
+    kind: type[Integrator] = (OF_SYSTEMS if of_systems else INTEGRATORS).load(name)
+    return kind
+
+
+def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
+    """The scenario's scheme with a time step."""
+    kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
+    made: Any = scheme_for(scenario, scenario.integrator.scheme)
+    if scenario.ensemble and made is not kind:
+        made = partial(made, systems=scenario.ensemble.count)
+    try:
+        integrator: Integrator = made(dt, options)
+        assert integrator.dt  # raises if there must be one
+    except InputError as error:
+        raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
+    return integrator
+
+
+def in_the_schemes_precision(scenario: Scenario, scheme: Integrator, notify: Notify) -> Scenario:
+    """The scenario in float64, if it names no precision and the scheme computes in float64 alone."""
+    if "precision" in scenario.source.values:
+        return scenario
+    gravity = scenario.gravity
+    able = [each for each in (scenario.precision, "float64") if not unsupported_by_any(type(scheme), gravity, each)]
+    if scenario.precision in able or not able:
+        return scenario
+    notify(f"precision: float64 (scheme '{scenario.integrator.scheme}' computes in it)")
+    return scenario.in_precision("float64")
+
+
+def unsupported_by_any(scheme: type[Integrator], gravity: Gravity, precision: str, **asked: Any) -> str:
+    """Why a scheme can't be combined for what is asked with the first engine that itself supports it; empty if it can."""
+    problem = scheme.facts.problem(gravity, precision)._replace(**asked)
+    kinds = [ENGINES.load(ON_THE_HOST[0])]
+    for name in ON_THE_HOST:
+        kind = ENGINES.load(name)
+        if not kind.supports(problem):
+            return scheme.supports(kind, problem)
+    return scheme.supports(kinds[0], problem) or kinds[0].supports(problem)
+
+
+def require_support(scenario: Scenario, engine: type[Engine] | None, precision: str, asked: dict[str, Any]) -> None:
+    """Raise an InputError if a scenario's scheme, with an engine or (None) with any, does not support what is ``asked``, see
+    :func:`asked_of_run`. The line names what is to blame: the first thing without which it would be supported."""
+    ensemble, law, chosen = scenario.ensemble, scenario.gravity, scenario.integrator.scheme
+
+    def reason(scheme: str = chosen, gravity: Gravity = law, precision: str = precision, **changed: Any) -> str:
+        kind, more = scheme_for(scenario, scheme), asked | changed
+        if engine is None:
+            return unsupported_by_any(kind, gravity, precision, **more)
+        return unsupported(kind, engine, gravity, precision, **more)
+
+    if not (why := reason()):
+        return
+    others = [name for name in INTEGRATORS if INTEGRATORS.load(name).facts.order > 1 and not reason(scheme=name)]
+    laws = [name for name in LAWS if not reason(gravity=_softened(law, name))]
+    causes = (
+        ("gravity.length", law.per_species and not reason(gravity=replace(law, length=0.1)), "give one length"),
+        ("gravity.softening", laws, f"write 'softening: {' or '.join(laws)}'"),
+        ("integrator.dt", not reason(unlimited=False), "give the largest step, 'dt'"),
+        ("fields", not all(reason(fields=(each,)) for each in asked["fields"]), "remove one of them"),
+        ("fields", not reason(fields=()), "remove 'fields'"),
+        ("collisions", not reason(collisions=False), "remove 'collisions'"),
+        ("precision", not reason(precision="float64"), "choose precision float64"),
+    )
+    key, fix = next(((key, fix) for key, is_cause, fix in causes if is_cause), ("integrator.scheme", ""))
+    schemes = f"choose scheme {' or '.join(others[:3])}" if others else ""
+    where = scenario.where(key, "ensemble" if ensemble else "integrator.scheme")
+    remedy = ", or ".join(filter(None, (schemes, fix)))
+    line = why.replace("this scheme", f"scheme '{chosen}'", 1)
+    raise InputError(f"{where}{line}" + (f"; {remedy}" if remedy else ""))
+
+
+def _softened(law: Gravity, name: str) -> Gravity:
+    """The law with another softening."""
+    return replace(law, softening=name, length=(law.shortest or 0.1) if LAWS.load(name).has_length else 0.0)
+
+
+# --- The engine ---
+
+
+def chosen_engine(
+    scenario: Scenario, scheme: Integrator, asked: Problem, notify: Notify, measure: bool
+) -> tuple[Choice, EngineChoice]:
+    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names is
+    kept; so is the default, unless an accuracy is asked for that float32 does not have.
+
+    Raises:
+        InputError: there is no such engine, or it does not support what is asked; or there are fewer GPUs.
+    """
+    written, options = scenario.engine.name, scenario.engine.options
+    where = scenario.where("engine", "integrator.scheme", "precision")
+    model = _options_of(check_name(written, where))
+    if written in AUTOMATIC:
+        for option in options:
+            if option not in model.model_fields:
+                message = unknown_key(option, model.model_fields, ("name", *model.model_fields))
+                raise InputError(scenario.where(f"engine.{option}") + message)
+    gpus = _written(scenario, GpuOptions, "gpus")
+    accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
+    free = accuracy is not None and "precision" not in scenario.source.values
+    found = choose(
+        written, asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus)),
+        PRECISIONS[PRECISIONS.index(scenario.precision) :] if free else (),
+        scheme.supports, scenario.integrator.scheme, where, notify, measure,
+    )  # fmt: skip
+    kind = ENGINES.load(found.name)
+    if gpus_asked(gpus) > 1:
+        notify_if_few(kind, gpus, asked.particles, scenario.where("engine.gpus"), notify)
+    left_out = ["gpus"] * (gpus_asked(gpus) == 1)
+    if "accuracy" not in kind.Options.model_fields:
+        left_out.append("accuracy")
+        if accuracy is not None and not found.why:
+            found = found._replace(why=f"it sums over all pairs, which is more accurate than {accuracy:g}")
+    kept = {key: value for key, value in options.items() if key not in left_out}
+    return found, EngineChoice(name=written, **kept) if options else scenario.engine
+
+
+def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, Any]) -> tuple[Choice, type[Engine]]:
+    """The engine of an ensemble, which is called by its device, and its class. The schemes compute the forces; the engine
+    adds the energies of frames, in float64 on every device."""
+    from nbody import compute
+    from nbody.forces.systems import systems_engine
+
+    written, systems = scenario.engine.name, asked["systems"]
+    precision, why = scenario.precision, ""
+    if written == "auto":
+        if why := compute.why_unavailable() or "the simulator" * compute.SIMULATED:
+            why = f"no GPU: {why}"
+        else:
+            on_gpu = systems_engine("gpu")
+            why = unsupported(type(scheme), on_gpu, scenario.gravity, "float64", **asked).partition("; choose")[0]
+        device, why = ("cpu", why) if why else ("gpu", "one lane of a warp per planet")
+    elif written == "gpu":
+        device = "gpu"
+    else:
+        problem = Problem(scenario.gravity, systems=systems)
+        named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
+        device = ENGINES.load(named.name).can.device
+    return Choice(device, why, precision), systems_engine(device)
+
+
+def _options_of(name: str) -> type[Group]:
+    """The options of an engine; those that nbody reads itself, if the name stands for several."""
+    if name in STAND_FOR:
+        return Accuracy
+    model: type[Group] = ENGINES.load(name).Options
+    return model
+
+
+def _written(scenario: Scenario, model: type[Group], option: str) -> Any:
+    """The value of an engine's option, checked; None if it is not written."""
+    options = scenario.engine.options
+    if option not in options:
+        return None
+    return getattr(validated(model, {option: options[option]}, scenario.source, ("engine",)), option)

@@ -1,0 +1,189 @@
+"""What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody import machine
+from nbody.errors import InputError
+from nbody.forces.choose import Notify
+from nbody.forces.engine import Engine
+from nbody.integrators.integrator import Integrator
+from nbody.parallel import Team
+from nbody.particles import Particles
+from nbody.run.guards import doubts
+from nbody.run.plan import Plan, plan
+from nbody.run.ranks import shared_plan
+from nbody.scenario import Scenario
+
+RESOLUTION = 100
+"""Radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
+
+
+class Asked(NamedTuple):
+    """What a user asks for: a scenario, the bodies if they are given, and whether nothing says where the run ends."""
+
+    scenario: Scenario
+    particles: Particles | None
+    open_ended: bool
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run is.
+
+    Attributes:
+        plan: engine, scheme, schedule and sizes.
+        engine: computes the forces.
+        bodies: the particles at the beginning, with their radii if collisions are looked for.
+        team: the ranks that make the run together.
+        notify: gets the lines for the user.
+    """
+
+    plan: Plan
+    engine: Engine
+    bodies: Particles
+    team: Team
+    notify: Notify
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario, with the precision of the run."""
+        return self.plan.scenario
+
+    @property
+    def scheme(self) -> Integrator:
+        """What makes the steps."""
+        return self.plan.integrator
+
+    @property
+    def measures_forces(self) -> bool:
+        """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
+        asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
+        return self.engine.can.is_tree or (asked and not self.scheme.facts.own_forces)
+
+    def scope(self) -> dict[str, str]:
+        """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
+        packages, found = machine.package_versions(), self.engine.identity()
+        return {
+            "engine": self.plan.engine_name, "precision": self.scenario.precision, "device": found.device,
+            "driver": found.driver, "simd": machine.simd_level(), "version": machine.version(),
+            **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")}, **found.bits,
+        }  # fmt: skip
+
+    def with_scheme(self, scheme: Integrator) -> "Setup":
+        """The same run with another instance of its scheme."""
+        return replace(self, plan=replace(self.plan, integrator=scheme))
+
+    def beginning_with(self, count: int, bodies: Particles) -> "Setup":
+        """The run as one of ``count`` bodies that are given as arrays; if mergers have changed them, of these bodies."""
+        scenario = self.scenario.with_arrays(count)
+        if scenario.collisions is None:
+            bodies = self.bodies
+        else:
+            bodies = _with_radii(scenario, bodies, lambda line: None)
+        return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
+
+
+def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> Setup:
+    """Plan a run, and make its engine and bodies. ``resumed``: an earlier process has told the user what is to be said of
+    energies.
+
+    Raises:
+        InputError: the scenario names something that does not exist, or needs more memory than is free.
+        DeviceError: its engine needs a device that is not there.
+    """
+    planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
+    scenario, fields = planned.scenario, planned.fields
+    if planned.engine_reason:
+        notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
+    engine, bodies = planned.build()
+    for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
+        notify(f"warning: {line}")
+    if fields is not None and fields.functions and not resumed:
+        notify(
+            "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
+            "in equilibrium"
+        )
+    if scenario.collisions is not None:
+        bodies = _with_radii(scenario, bodies, notify)
+    return Setup(planned, engine, bodies, team, notify)
+
+
+def _with_radii(scenario: Scenario, bodies: Particles, notify: Notify) -> Particles:
+    """The bodies with their radii; the user gets a line if these are lost in float32."""
+    from nbody.integrators.collisions.radii import radii
+
+    radius = radii(scenario, bodies)
+    spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))
+    smallest = float(radius[radius > 0].min())
+    if scenario.precision == "float32" and smallest < RESOLUTION * spacing:
+        notify(
+            f"warning: in float32 positions are {spacing:.1e} apart at the farthest particle, and a radius is only "
+            f"{smallest:g}; take --precision float64"
+        )
+    return replace(bodies, radius=radius)
+
+
+# --- What a user asks for ---
+
+
+def asked_for(
+    given: Scenario | Particles | str | Path, particles: Particles | None, values: Mapping[str, Any], again: bool
+) -> Asked:
+    """The scenario of what a user has given: one, its name or path, or bodies; with keyword values.
+
+    Args:
+        particles: bodies that replace the scenario's.
+        again: they are the scenario's own.
+
+    Raises:
+        InputError: it is none of these, or the values do not fit.
+    """
+    if isinstance(given, str | Path):
+        given = Scenario.load(given)
+    if isinstance(given, Particles):
+        particles = given.check("particles: ")
+        _refuse_making(particles, values)
+        scenario = _scenario_of(particles.count, particles.dimensions, values)
+        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")))
+    if not isinstance(given, Scenario):
+        raise InputError(
+            f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
+            f"{type(given).__name__}"
+        )
+    if particles is not None:
+        _refuse_making(particles.check(), values)
+    scenario = given.with_keywords(values)
+    if particles is not None and not again:
+        scenario = scenario.with_arrays(particles.count)
+    return Asked(scenario, particles, False)
+
+
+def _refuse_making(particles: Particles, values: Mapping[str, Any]) -> None:
+    """Raise an InputError if values say how particles are made that are given."""
+    if made := next((name for name in ("particles", "seed") if values.get(name) is not None), None):
+        raise InputError(f"{made}: the {particles.count} particles are given; leave it out")
+
+
+def _scenario_of(count: int, dimensions: int, values: Mapping[str, Any]) -> Scenario:
+    """The scenario of particles and keyword arguments."""
+    try:
+        return _recent_scenario(count, dimensions, **values)
+    except TypeError:  # a value that can't be hashed
+        return _recent_scenario.__wrapped__(count, dimensions, **values)
+
+
+@lru_cache(64, typed=True)
+def _recent_scenario(particles: int, dimensions: int, /, **values: Any) -> Scenario:
+    """The same, from memory if it was asked for lately: programs make thousands of small systems."""
+    base = {
+        "initial": {"source": "arrays", "particles": particles},
+        "gravity": {"dimensions": dimensions},
+        "integrator": {"steps": 0},
+    }
+    return Scenario.from_dict(base, keywords=values)
