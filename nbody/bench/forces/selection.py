@@ -9,11 +9,11 @@ from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
 from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
-from nbody.forces import ENGINES
 from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
+from nbody.forces.registry import ENGINES, TREES
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
@@ -102,7 +102,7 @@ def competitors(
             if not kind.supports(problem):
                 check_fits(kind, problem, "--particles: ")
                 found += _of_engine(name, problem.precision, accuracies or ACCURACIES)
-    if accuracies and not any(each.suite == "trees" for each in found):
+    if accuracies and not {*engines} & {*TREES}:
         raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
@@ -127,7 +127,7 @@ def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
 
 def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[Competitor]:
     """An engine: a tree with each accuracy, the ``cpu`` engine on one core and on all."""
-    if ENGINES.load(name).can.is_tree:
+    if name in TREES:
         return [Competitor.of(name, precision, accuracy=each) for each in accuracies]
     return [Competitor.of(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])]
 
