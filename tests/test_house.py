@@ -135,7 +135,7 @@ LINES = {
     "forces": 11542,
     "exchange": 886,
     "initial": 2603,
-    "integrators": 7104,
+    "integrators": 7095,
     "law": 363,
     "lessons": 2261,
     "linalg": 2934,
