@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, panels, plain
+from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
 
 BODIES, LEAF, THETA = 120, 4, 0.6
 """Of the picture of the curve."""
@@ -45,8 +45,6 @@ def plane() -> tuple[np.ndarray, Any, np.ndarray]:
 
 def morton() -> Any:
     """Bodies joined in the order of their keys, with the leaves; and what acts on one leaf as a whole, or body by body."""
-    from matplotlib.patches import Rectangle
-
     x, cells, squares = plane()
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
@@ -54,10 +52,7 @@ def morton() -> Any:
 
     def square(panel: Any, cell: int, colour: str, filled: bool = False) -> None:
         x, y, side = squares[cell]
-        face = colour if filled else "none"
-        panel.add_patch(
-            Rectangle((x, y), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
-        )
+        box(panel, x, y, side, side, colour if filled else "none", edgecolor=INK if filled else GRID, linewidth=0.6)
 
     for leaf in map(int, leaves):
         square(left, leaf, GRID)
