@@ -135,7 +135,7 @@ LINES = {
     "forces": 11544,
     "exchange": 886,
     "initial": 2603,
-    "integrators": 7097,
+    "integrators": 7104,
     "law": 363,
     "lessons": 2261,
     "linalg": 2934,
