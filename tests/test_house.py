@@ -137,7 +137,7 @@ LINES = {
     "initial": 2603,
     "integrators": 7104,
     "law": 363,
-    "lessons": 2261,
+    "lessons": 2263,
     "linalg": 2934,
     "parallel": 922,
     "run": 4610,
