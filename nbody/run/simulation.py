@@ -358,13 +358,12 @@ class Simulation:
             self.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
-        """The schedule of a call. Without a recorder only its first and its last frame are looked at."""
+        """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        planned, scheme, facts = self.plan.schedule, self.integrator, self.integrator.facts
+        planned, scheme = self.plan.schedule, self.integrator
         found = schedule_of_call(planned, self.scenario, scheme, self.stepper.clock, steps, until, self.resumed)
-        at_frames = facts.adaptive and facts.lengths == "individual"  # blocks end at frames
-        return found if self.recording.looks or at_frames else found.ends_alone(self.time)
+        return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
