@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-Place = Callable[[Path, Path], object]
+Publish = Callable[[Path, Path], object]
 """Gives a finished file (first path) its name (second path)."""
 
 
 @contextmanager
-def whole_file(path: Path, place: Place = os.replace) -> Iterator[Path]:
+def whole_file(path: Path, publish: Publish = os.replace) -> Iterator[Path]:
     """A path at which a new file is to be written. It gets the name ``path`` at the end of the block, after the disk has
     confirmed its bytes; after an error, or a kill, ``path`` is as it was.
 
@@ -22,7 +22,7 @@ def whole_file(path: Path, place: Place = os.replace) -> Iterator[Path]:
 
     Args:
         path: in an existing folder. A link is replaced, not followed.
-        place: :func:`os.replace` replaces an older file, :func:`keeping` keeps it, and :func:`if_free` refuses it.
+        publish: :func:`os.replace` replaces an older file, :func:`keeping` keeps it, and :func:`if_free` refuses it.
 
     Raises:
         OSError: the file can't be written.
@@ -32,7 +32,7 @@ def whole_file(path: Path, place: Place = os.replace) -> Iterator[Path]:
         yield draft
         with open(draft, "rb") as file:
             os.fsync(file.fileno())
-        place(draft, path)
+        publish(draft, path)
 
 
 def if_free(draft: Path, path: Path) -> None:
@@ -45,14 +45,14 @@ def if_free(draft: Path, path: Path) -> None:
         os.rename(draft, path)  # a file system without hard links
 
 
-def keeping(notify: Callable[[str], object]) -> Place:
-    """The place that first gives an older file a numbered name; ``notify`` gets a line about it."""
+def keeping(notify: Callable[[str], object]) -> Publish:
+    """What first gives an older file a numbered name; ``notify`` gets a line about it."""
 
-    def place(draft: Path, path: Path) -> None:
+    def publish(draft: Path, path: Path) -> None:
         keep_older_file(path, notify)
         os.replace(draft, path)
 
-    return place
+    return publish
 
 
 def keep_older_file(path: Path, notify: Callable[[str], object]) -> Path | None:

@@ -11,9 +11,9 @@ from nbody.diagnostics import density_centre, lagrangian_radii, local_density
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.errors import InputError
 from nbody.initial.eddington import sphere
-from nbody.initial.energy import ALL_PAIRS, potential_energy
 from nbody.initial.formula import compiled
 from nbody.initial.masses import KROUPA, SALPETER, power_law
+from nbody.initial.sampling import ALL_PAIRS, potential_energy
 from nbody.initial.spheres import king_model, nfw_model
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario

@@ -155,18 +155,18 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
         farthest = cuda.shared.array(TILE, real)
         looked_at = cuda.shared.array(TILE, np.int32)
         distance2, nearest = cuda.local.array(NEIGHBOURS, real), cuda.local.array(NEIGHBOURS, np.uint32)
-        t, mine = cuda.threadIdx.x, cuda.blockIdx.x
+        t, own_tile = cuda.threadIdx.x, cuda.blockIdx.x
         count, tiles = near.shape[0], boxes.shape[0]
-        q = min(mine * TILE + t, count - 1)  # threads past the end repeat the last body
+        q = min(own_tile * TILE + t, count - 1)  # threads past the end repeat the last body
         x, y, z, own = near[q, 0], near[q, 1], near[q, 2], np.uint32(keys[q] & np.uint64(0xFFFFFFFF))
         for k in range(NEIGHBOURS):
             distance2[k], nearest[k] = real(np.inf), np.uint32(0xFFFFFFFF)
         tile[t, 0], tile[t, 1], tile[t, 2], ids[t] = x, y, z, own
         cuda.syncthreads()
-        look_at(tile, ids, mine * TILE, count, x, y, z, own, distance2, nearest)
+        look_at(tile, ids, own_tile * TILE, count, x, y, z, own, distance2, nearest)
         groups = (tiles + TILE - 1) // TILE
         for turn in range(groups):
-            group = (mine // TILE + turn) % groups  # the own tile's group first: it has the nearest tiles
+            group = (own_tile // TILE + turn) % groups  # the own tile's group first: it has the nearest tiles
             farthest[t] = distance2[last]
             half = TILE // 2
             while half > 0:
@@ -176,13 +176,13 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
                 half //= 2
             cuda.syncthreads()
             other = group * TILE + t
-            wanted = other < tiles and other != mine
-            if wanted:
+            close = other < tiles and other != own_tile
+            if close:
                 d2 = real(0)
                 for k in range(3):
-                    d2 += gap2(boxes[mine, 0, k], boxes[mine, 1, k], boxes[other, 0, k], boxes[other, 1, k])
-                wanted = d2 * real(SLACK) <= farthest[0]
-            looked_at[t] = 1 if wanted else 0
+                    d2 += gap2(boxes[own_tile, 0, k], boxes[own_tile, 1, k], boxes[other, 0, k], boxes[other, 1, k])
+                close = d2 * real(SLACK) <= farthest[0]
+            looked_at[t] = 1 if close else 0
             cuda.syncthreads()
             for s in range(TILE):
                 if looked_at[s]:
@@ -197,7 +197,7 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
                     if d2 * real(SLACK) <= distance2[last]:
                         look_at(tile, ids, other * TILE, count, x, y, z, own, distance2, nearest)
                     cuda.syncthreads()
-        if mine * TILE + t < count:
+        if own_tile * TILE + t < count:
             mass = 0.0
             for k in range(last):  # neither the body itself nor the last neighbour counts
                 if nearest[k] != np.uint32(0xFFFFFFFF):

@@ -80,11 +80,11 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran_order, dtype = header(file)
-        kinds, wanted = ("iu", "whole numbers") if name in WHOLE else ("iuf", "real numbers")
+        kinds, needed = ("iu", "whole numbers") if name in WHOLE else ("iuf", "real numbers")
         if name in TEXT:
-            kinds, wanted = "U", "text"
+            kinds, needed = "U", "text"
         if dtype.kind not in kinds:
-            raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {wanted}")
+            raise InputError(f"{start}is an array of {printable(dtype)[:40]}; it must hold {needed}")
         rank = 2 if name in ("position", "velocity") else 1
         if len(shape) != rank or any(isinstance(length, bool) for length in shape):
             raise InputError(f"{start}has the shape {shape}; it must be {SHAPES[name]}")

@@ -103,8 +103,8 @@ class AddedFields:
             part = self.parameters[k : k + 1]
 
             def moved(steps: int, function: Any = function, part: Array = part, h: Any = 0.0) -> Array:
-                place, times = x + steps * (v.T * h).T, time + steps * h + np.zeros(len(x))
-                return values_at((function,), part, place, times)[:, :dimensions]
+                points, times = x + steps * (v.T * h).T, time + steps * h + np.zeros(len(x))
+                return values_at((function,), part, points, times)[:, :dimensions]
 
             distance = np.linalg.norm(x - part[0, :dimensions], axis=1) + self._sizes[k]
             speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0), axis=1) * distance)

@@ -42,9 +42,9 @@ def values_at(
 ) -> np.ndarray:
     """Acceleration and potential of the sum of the functions at positions (N, D), each at its time (N,): (N, 4). A body in
     a singular centre gets infinities, which stop the run at its next frame."""
-    place, found = np.zeros((len(position), 3)), np.empty((len(position), 4))
-    place[:, : position.shape[1]] = position
-    _loop(tuple(functions))(place, times, parameters, found)  # on one core: N evaluations beside N² pairs
+    points, found = np.zeros((len(position), 3)), np.empty((len(position), 4))
+    points[:, : position.shape[1]] = position
+    _loop(tuple(functions))(points, times, parameters, found)  # on one core: N evaluations beside N² pairs
     return found
 
 
@@ -54,10 +54,10 @@ def _loop(functions: tuple[Callable, ...]) -> Callable:
     total = summed(functions, compile)
 
     @compile
-    def loop(place, times, parameters, found):
-        for i in range(len(place)):
+    def loop(points, times, parameters, found):
+        for i in range(len(points)):
             found[i, 0], found[i, 1], found[i, 2], found[i, 3] = total(
-                place[i, 0], place[i, 1], place[i, 2], times[i], parameters
+                points[i, 0], points[i, 1], points[i, 2], times[i], parameters
             )
 
     return loop

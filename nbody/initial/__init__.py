@@ -234,10 +234,10 @@ def _counts(chosen: Combined, parts: Sequence[BodyPart]) -> list[int | None]:
     free = [k for k, item in enumerate(chosen.combine) if getattr(item, "particles", None) is not None]
     if chosen.particles is not None and free:
         others = sum(asked[k] or 0 for k in range(len(asked)) if k not in free)
-        wanted = chosen.particles - others
-        if wanted < len(free):
+        number = chosen.particles - others
+        if number < len(free):
             where = parts[0].scenario.where("initial.particles")
             raise InputError(f"{where}must be at least {others + len(free)}: one per part")
-        for k, count in zip(free, apportioned([asked[k] or 0 for k in free], wanted), strict=True):
+        for k, count in zip(free, apportioned([asked[k] or 0 for k in free], number), strict=True):
             asked[k] = count
     return asked

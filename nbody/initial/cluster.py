@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from nbody.given import shown
-from nbody.initial.energy import rescaled
 from nbody.initial.generator import Generator, at_rest
 from nbody.initial.masses import Fraction, Masses, segregated
 from nbody.initial.orbit import on_orbit, true_anomaly
+from nbody.initial.sampling import rescaled
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Flag, Group, KeyProblem, Length, Mass, Time, a_list

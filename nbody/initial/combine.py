@@ -76,8 +76,8 @@ def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[boo
             raise InputError(f"{where[k]}two species with one name, {name!a}; give each part its own name")
         own: list[str] = []
         for inner in part.species_names:
-            wanted = name if not inner else f"{name} {inner}" if given[k] else inner
-            numbered = (wanted, *(f"{wanted} {i}" for i in range(2, 1000)))
+            species_name = name if not inner else f"{name} {inner}" if given[k] else inner
+            numbered = (species_name, *(f"{species_name} {i}" for i in range(2, 1000)))
             own.append(next(each for each in numbered if each not in found + own))
         species.append(part.species + len(found))
         found += own

@@ -57,9 +57,9 @@ class Sphere:
     def radii(self, uniform: Array, cut: float = math.inf) -> Array:
         """Radii at which the enclosed mass is ``uniform`` (in [0, 1)) times the mass within ``cut``."""
         log_m, log_r = np.log(self.mass), np.log(self.radius)
-        wanted = np.log(np.maximum(uniform, 1e-300) * self.within(cut))
-        inside = (wanted - log_m[0]) * (log_r[1] - log_r[0]) / (log_m[1] - log_m[0]) + log_r[0]  # a power law
-        return np.exp(np.where(wanted < log_m[0], inside, np.interp(wanted, log_m, log_r)))
+        log_within = np.log(np.maximum(uniform, 1e-300) * self.within(cut))
+        inside = (log_within - log_m[0]) * (log_r[1] - log_r[0]) / (log_m[1] - log_m[0]) + log_r[0]  # a power law
+        return np.exp(np.where(log_within < log_m[0], inside, np.interp(log_within, log_m, log_r)))
 
     def within(self, radius: float) -> float:
         """The mass within a radius."""

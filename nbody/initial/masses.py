@@ -72,11 +72,11 @@ def power_law(uniform: Array, pieces: tuple[tuple[float, float], ...], low: floa
         numbers.append(height * left**slope * (right**p - left**p) / p)
         height *= (right / left) ** -slope
     ends = np.concatenate([[0], np.cumsum(numbers)])
-    wanted = uniform * ends[-1]
-    piece = np.clip(np.searchsorted(ends, wanted, side="right") - 1, 0, len(numbers) - 1)
+    number = uniform * ends[-1]
+    piece = np.clip(np.searchsorted(ends, number, side="right") - 1, 0, len(numbers) - 1)
     left, slope = np.array(edges)[piece], np.array(exponents)[piece]
     p = 1 - slope
-    return (left**p + (wanted - ends[piece]) * p * left**-slope / np.array(heights)[piece]) ** (1 / p)
+    return (left**p + (number - ends[piece]) * p * left**-slope / np.array(heights)[piece]) ** (1 / p)
 
 
 Fraction = Annotated[Finite, Field(ge=0, le=1)]
@@ -99,9 +99,9 @@ def segregated(rng: np.random.Generator, mass: Array, energy: Array, degree: flo
     rank[np.argsort(-mass, kind="stable")] = np.arange(count)
     order = np.argsort(degree * rank + (1 - degree) * rng.permutation(count), kind="stable")
     end = np.cumsum(mass[order]) / mass.sum()
-    wanted = ((end - rng.random(count) * mass[order] / mass.sum()) * pool).astype(int)
+    nearest = ((end - rng.random(count) * mass[order] / mass.sum()) * pool).astype(int)
     steps = np.arange(count)
-    distinct = np.maximum.accumulate(np.maximum(wanted, 0) - steps) + steps
+    distinct = np.maximum.accumulate(np.maximum(nearest, 0) - steps) + steps
     distinct = np.minimum(distinct, pool - count + steps)
     chosen = np.empty(count, int)
     chosen[order] = np.argsort(energy, kind="stable")[distinct]

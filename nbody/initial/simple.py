@@ -5,9 +5,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from nbody.initial.energy import potential_energy
 from nbody.initial.generator import Generator, centred
-from nbody.initial.sampling import on_circle, on_sphere
+from nbody.initial.sampling import on_circle, on_sphere, potential_energy
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.fields import Finite, Length, Mass, NotNegative, Quantity, SpeedOrZero
@@ -103,6 +102,6 @@ class ColdCollapse(Generator):
             made.velocity = rng.standard_normal(position.shape)
             centred(made)
             kinetic = 0.5 * float((made.mass[:, None] * made.velocity**2).sum())
-            wanted = -self.virial_ratio * gravity.G * potential_energy(made.mass, made.position)
-            made.velocity *= math.sqrt(wanted / kinetic)
+            needed = -self.virial_ratio * gravity.G * potential_energy(made.mass, made.position)
+            made.velocity *= math.sqrt(needed / kinetic)
         return made

@@ -84,10 +84,10 @@ class Ensemble(Group):
                 axis = axes[path]
                 found[path] = [axis[i] for i in point // stride % len(axis)]
                 stride *= len(axis)
-        for place, (path, values) in enumerate(self.vary.items()):
+        for index, (path, values) in enumerate(self.vary.items()):
             if path not in axes:
                 ((name, numbers),) = values.items()
-                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, place])))
+                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, index])))
                 found[path] = DRAWS[name][1](rng, self.count, *_numbers(numbers)).tolist()
         return {path: found[path] for path in self.vary}
 
@@ -143,10 +143,10 @@ def _check(values: object) -> None:
     ((name, given),) = values.items()
     if name != "linear" and name not in DRAWS:
         raise ValueError(f"unknown distribution {shown(name)}; must be {FORMS}")
-    numbers, wanted = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
+    numbers, takes = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
     real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
-    if not real or len(numbers) != wanted:
-        raise ValueError(f"'{name}' takes {wanted} number{'s' * (wanted > 1)}, got {shown(given)}")
+    if not real or len(numbers) != takes:
+        raise ValueError(f"'{name}' takes {takes} number{'s' * (takes > 1)}, got {shown(given)}")
     if name == "linear" and not (numbers[2] == int(numbers[2]) and 1 <= numbers[2] <= MOST_SYSTEMS):
         raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(numbers[2])}")
     if name in ("uniform", "log_uniform") and not numbers[0] <= numbers[1]:

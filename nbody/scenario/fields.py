@@ -6,7 +6,6 @@ whole number) and turns pydantic's findings into one line with the file and the 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, TypeVar
 
@@ -16,17 +15,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import CoreSchema, core_schema
 
 from nbody.errors import InputError, did_you_mean
 from nbody.given import KeyProblem, number, shown, whole
 from nbody.scenario.source import Keys, ScenarioText
-from nbody.scenario.units import DIMENSIONS, Dimension, Scale, is_quantity
+from nbody.scenario.units import DIMENSIONS, Scale, is_quantity
 
 
 def _number(value: object) -> float:
@@ -60,32 +57,24 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
-def a_list(wanted: str) -> Callable[[object], object]:
+def a_list(expected: str) -> Callable[[object], object]:
     """A validator that refuses what is not a list: ``must be a list of 2 or 3 numbers, got 5``."""
 
     def check(value: object) -> object:
         if not isinstance(value, list | tuple):
-            raise ValueError(f"must be {wanted}, got {shown(value)}")
+            raise ValueError(f"must be {expected}, got {shown(value)}")
         return value
 
     return check
 
 
-@dataclass(frozen=True)
-class Quantity:
+def Quantity(dimension: str, to: str = "") -> BeforeValidator:
     """Declares the dimension of a scenario's key: ``Annotated[Positive, Quantity("length")]`` accepts ``0.01 pc`` too, and
     converts it to the scenario's units, or to the unit ``to`` if the key's numbers are always in that one."""
 
-    dimension: str
-    to: str = ""
-
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_before_validator_function(self._read, handler(source))
-
-    def _read(self, value: object, info: ValidationInfo) -> object:
-        if not is_quantity(value):
+    def read(value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, str) or not is_quantity(value):
             return value
-        assert isinstance(value, str)
         scale = unit_scale(info)
         if scale is None and isinstance(info.context, ScenarioText) and "G" in _group(info.context.values, "gravity"):
             raise ValueError(
@@ -97,8 +86,10 @@ class Quantity:
                 f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
                 "velocity: km/s}', or remove the unit"
             )
-        dimension: Dimension = DIMENSIONS[self.dimension]
-        return scale.number(value, dimension) / (scale.number(f"1 {self.to}", dimension) if self.to else 1.0)
+        quantity = DIMENSIONS[dimension]
+        return scale.number(value, quantity) / (scale.number(f"1 {to}", quantity) if to else 1.0)
+
+    return BeforeValidator(read)
 
 
 def unit_scale(info: ValidationInfo) -> Scale | None:

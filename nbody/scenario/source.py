@@ -81,9 +81,9 @@ class ScenarioText:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
         line = self.line(keys)
         file = f"{self.name}:{line}" if self.name and line else self.name
-        place = ", ".join(dict.fromkeys(options)) or file
+        location = ", ".join(dict.fromkeys(options)) or file
         path = ".".join(part if part.isprintable() and len(part) <= 60 else ascii(part)[:60] for part in keys)
-        return "".join(f"{part}: " for part in (place, path) if part)
+        return "".join(f"{part}: " for part in (location, path) if part)
 
     def _option(self, keys: Keys) -> str:
         """The option that replaced a value or a group that contains it, or that set a key in a group that was not written;
@@ -101,23 +101,23 @@ class ScenarioText:
         values: Any = dict(self.values)
         group = values
         for key, after in pairwise(keys):
-            place = _place(group, key, option)
-            below = group[place] if isinstance(group, list) else group.get(key)
+            index = _index(group, key, option)
+            below = group[index] if isinstance(group, list) else group.get(key)
             if isinstance(below, list | tuple) and after.isdecimal():
-                group[place] = list(below)
+                group[index] = list(below)
             elif below is not None and not isinstance(below, str | Mapping):
                 return self
             else:
                 named = {"name": below} if isinstance(below, str) else {}
-                group[place] = dict(below) if isinstance(below, Mapping) else named
-            group = group[place]
+                group[index] = dict(below) if isinstance(below, Mapping) else named
+            group = group[index]
         if removed:
             group.pop(removed[-1], None)
-        group[_place(group, keys[-1], option)] = value
+        group[_index(group, keys[-1], option)] = value
         return replace(self, values=values, options={**self.options, keys: option})
 
 
-def _place(group: Any, key: str, option: str) -> Any:
+def _index(group: Any, key: str, option: str) -> Any:
     """The index of a list that a key such as ``0`` names; the key itself in a group of keys."""
     if not isinstance(group, list):
         return key

@@ -22,7 +22,7 @@ def event_table(rows: Array) -> Table:
     """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` … of rows (M,) of
     :data:`~nbody.trajectory.layout.EVENT_DTYPE`, without the checksum."""
     columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
-    return Table(columns | {"kind": rows["kind"].astype(str)})
+    return Table(columns | {"kind": rows["kind"].astype(str)}, text=lambda: "\n".join(map(event_line, rows)))
 
 
 def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:

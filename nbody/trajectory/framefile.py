@@ -110,7 +110,7 @@ class FrameFile:
         return self._committed is None or self._commit.read(0, 1).tobytes() == self._committed
 
     def write_frames(self, k: int, frames: Sequence[Frame]) -> None:
-        """Write frames ``k``, ``k`` + 1 … to their place; :meth:`set_length` makes them visible."""
+        """Write frames ``k``, ``k`` + 1 … at their addresses; :meth:`set_length` makes them visible."""
         position = [self._three_columns(frame.position) for frame in frames]
         velocity = [self._three_columns(frame.velocity) for frame in frames]
         size = 2 * len(frames) * self.rows[layout.POSITION].row_bytes
@@ -160,7 +160,7 @@ class FrameFile:
         self.commit["frames"] = frames
 
     def write_events(self, k: int, events: np.ndarray) -> None:
-        """Write events ``k``, ``k`` + 1 … to their place; :meth:`set_events` makes them visible."""
+        """Write events ``k``, ``k`` + 1 … at their addresses; :meth:`set_events` makes them visible."""
         assert self.events is not None
         self.events.write(k, layout.with_sums(events))
 

@@ -14,7 +14,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,8 +92,41 @@ VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
 """Datasets that share the bytes of another dataset, and that dataset."""
 
 
+OPTIONAL = (SPECIES, RADIUS, EVENTS, *SLOTS, *VIEWS, VTK_STEPS)
+"""Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
+index of a file of nbody 0.1 does not list the species.)"""
+
+
+class Stored(NamedTuple):
+    """What a dataset holds: NumPy's kinds of its type, and its shape; ``N`` is the number of bodies, None any number."""
+
+    kinds: str
+    shape: tuple[int | str | None, ...]
+
+
+def datasets(observables: Mapping[str, int]) -> dict[str, Stored]:
+    """All that are read from a recording with these observables."""
+    return {
+        MASS: Stored("f", (None,)),
+        ID: Stored("iu", ("N",)),
+        SPECIES: Stored("iu", ("N",)),
+        RADIUS: Stored("f", ("N",)),
+        EVENTS: Stored("V", (None,)),
+        POSITION: Stored("f", (None, "N", 3)),
+        VELOCITY: Stored("f", (None, "N", 3)),
+        STEP: Stored("iu", (None,)),
+        TIME: Stored("f", (None,)),
+        CHECKSUMS: Stored("u", (None, 3)),
+        **{observable(n): Stored("f", (None,) if width == 1 else (None, width)) for n, width in observables.items()},
+        SCENARIO: Stored("S", ()),
+        RESOLVED: Stored("S", ()),
+        COMMIT: Stored("V", (1,)),
+        **dict.fromkeys(SLOTS, Stored("u", (None,))),
+    }
+
+
 def names(observables: Iterable[str]) -> tuple[str, ...]:
-    """Everything that is read from a recording with these observables."""
+    """Everything that is read from a recording with these observables, in the order of the index."""
     constants = (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, SPECIES, RADIUS)
     return (*constants, COMMIT, EVENTS, *SLOTS, *growing(observables))
 

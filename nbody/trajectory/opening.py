@@ -28,10 +28,6 @@ Array = np.ndarray
 Bytes = bytes | Array
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-OPTIONAL = (layout.SPECIES, layout.RADIUS, layout.EVENTS, *layout.SLOTS, *layout.VIEWS, layout.VTK_STEPS)
-"""Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
-index of a file of nbody 0.1 does not list the species.)"""
-
 LIBRARY_SECONDS = 10.0
 """Of processor time, for each answer of the library in its child process (the first one opens the file)."""
 
@@ -236,59 +232,40 @@ def _open(path: str | os.PathLike, writable: bool) -> int:
 
 
 def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
-    """Raise InputError unless all objects exist and have the right shapes."""
-    found = contents.found
-
-    def dataset(name: str, kinds: str, rank: int, row: tuple[int, ...] = ()) -> Found:
-        _check_dataset(found[name], f"{path}: /{name}:", kinds, rank, row, size)
-        return found[name]
-
+    """Raise InputError unless all objects exist and have the right types and shapes."""
+    found, expected = contents.found, layout.datasets(contents.observables)
     for name, entry in found.items():
         if entry.kind == LINK:
             raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
-        if entry.kind == MISSING and name not in OPTIONAL:
+        if entry.kind == MISSING and name not in layout.OPTIONAL:
             raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
-    count = dataset(layout.MASS, "f", 1).shape[0]
-    dataset(layout.ID, "iu", 1, (count,))
-    if found[layout.SPECIES].kind != MISSING:
-        dataset(layout.SPECIES, "iu", 1, (count,))
-    if found[layout.RADIUS].kind != MISSING:
-        dataset(layout.RADIUS, "f", 1, (count,))
-    if found[layout.EVENTS].kind != MISSING and dataset(layout.EVENTS, "V", 1).dtype != np.dtype(layout.EVENT_DTYPE):
-        raise InputError(f"{path}: /{layout.EVENTS}: is not a table of events")
-    for name in (layout.POSITION, layout.VELOCITY):
-        dataset(name, "f", 3, (count, 3))
-    dataset(layout.STEP, "iu", 1)
-    dataset(layout.TIME, "f", 1)
-    dataset(layout.CHECKSUMS, "u", 2, (3,))
-    for name, width in contents.observables.items():
-        dataset(layout.observable(name), "f", 1 if width == 1 else 2, () if width == 1 else (width,))
-    for name in (layout.SCENARIO, layout.RESOLVED):
-        dataset(name, "S", 0)
-    commit = dataset(layout.COMMIT, "V", 1, (1,)).dtype
-    if commit not in (np.dtype(layout.COMMIT_DTYPE), np.dtype(layout.COMMIT_DTYPE[:-1])):
-        raise InputError(f"{path}: /{layout.COMMIT}: is not a commit record")
-    for name in layout.SLOTS:
+    for name, stored in expected.items():
         if found[name].kind != MISSING:
-            dataset(name, "u", 1)
+            _check_dataset(found[name], f"{path}: /{name}:", stored, found[layout.MASS].shape, size)
+    if found[layout.EVENTS].kind != MISSING and found[layout.EVENTS].dtype != np.dtype(layout.EVENT_DTYPE):
+        raise InputError(f"{path}: /{layout.EVENTS}: is not a table of events")
+    if found[layout.COMMIT].dtype not in (np.dtype(layout.COMMIT_DTYPE), np.dtype(layout.COMMIT_DTYPE[:-1])):
+        raise InputError(f"{path}: /{layout.COMMIT}: is not a commit record")
     if found[layout.NBODY].attributes.get(layout.DIMENSIONS) not in (2, 3):
         raise InputError(f"{path}: /{layout.NBODY}: says neither 2 nor 3 dimensions")
 
 
-def _check_dataset(found: Found, where: str, kinds: str, rank: int, row: tuple[int, ...], size: int) -> None:
-    """Raise InputError unless its bytes are in this file of ``size`` bytes, its dtype is one of ``kinds``, it has
-    ``rank`` dimensions, of which the last are ``row``, and the file and the memory can hold what it declares."""
+def _check_dataset(found: Found, where: str, stored: layout.Stored, bodies: tuple[int, ...], size: int) -> None:
+    """Raise InputError unless its bytes are in this file of ``size`` bytes, its type and shape are those of ``stored`` for
+    ``bodies`` (N,), and the file and the memory can hold what it declares."""
     if found.kind == ELSEWHERE:
         raise InputError(f"{where} keeps its data in other files; nbody's recordings do not")
     if found.kind != DATASET:
         raise InputError(f"{where} is not a dataset")
     shape, itemsize = found.shape, found.dtype.itemsize
-    if found.dtype.kind not in kinds or len(shape) != rank or shape[rank - len(row) :] != row:
+    numbers = [bodies[0] if length == "N" else length for length in stored.shape]
+    fits = len(shape) == len(numbers) and all(n in (None, length) for n, length in zip(numbers, shape, strict=True))
+    if found.dtype.kind not in stored.kinds or not fits:
         raise InputError(f"{where} has shape {shape} and type {found.dtype}, which is not a recording's")
     if itemsize * math.prod(shape) > found.stored * (FILTER_GAIN if found.filtered else 1):
         raise InputError(f"{where} declares {shape}, more than the file holds; the file is damaged")
     if found.stored + (found.offset or 0) > size:
         raise InputError(f"{where} is longer than the file; the file is damaged")
-    at_once = itemsize * math.prod(shape[1:] if rank > 1 else shape)
+    at_once = itemsize * math.prod(shape[1:] if len(shape) > 1 else shape)
     if at_once > machine.memory_available():
         raise InputError(f"{where} needs {at_once / 1e9:.3g} GB of memory, more than is free")

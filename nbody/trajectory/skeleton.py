@@ -1,7 +1,7 @@
 """Creates the file of a run: everything except the frames, with room for them.
 
 The HDF5 library creates the structure in memory and never writes to the disk, because it does not report failed writes
-reliably, and crashes on some. It allocates no storage for the datasets; this module places them after the structure and
+reliably, and crashes on some. It allocates no storage for the datasets; this module addresses them after the structure and
 writes their addresses into it. :func:`nbody.trajectory.opening.write` writes all bytes and checks each write; then they are
 read back.
 """
@@ -47,7 +47,7 @@ class Skeleton:
         access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_LATEST)  # see h5format.py
         self.file = h5py.File(h5py.h5f.create(b"skeleton", h5py.h5f.ACC_TRUNC, fapl=access))
         self.values: dict[str, np.ndarray] = {}
-        self._rooms: list[str] = []
+        self._reserved: list[str] = []
 
     def reserve(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> h5py.Dataset:
         """A contiguous dataset. Its bytes are reserved in the file, but not written."""
@@ -60,7 +60,7 @@ class Skeleton:
         kind = h5py.h5t.py_create(np.dtype(dtype), logical=True)
         space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
         h5py.h5d.create(self.file.id, name.encode(), kind, space, dcpl=creation, lcpl=links)
-        self._rooms.append(name)
+        self._reserved.append(name)
         return self.file[name]
 
     def constant(self, name: str, value: npt.ArrayLike) -> None:
@@ -81,19 +81,19 @@ class Skeleton:
         def read(at: int, count: int) -> bytes:
             return bytes(image[at : at + count])
 
-        sizes = {name: self.file[name].size * self.file[name].dtype.itemsize for name in self._rooms}
-        headers = {name: h5py.h5o.get_info(self.file[name].id).addr for name in (*self._rooms, *layout.VIEWS)}
+        sizes = {name: self.file[name].size * self.file[name].dtype.itemsize for name in self._reserved}
+        headers = {name: h5py.h5o.get_info(self.file[name].id).addr for name in (*self._reserved, *layout.VIEWS)}
         objects = describe(self.file, read)
         self.file.close()
         growing = layout.growing(json.loads(objects[layout.NBODY]["attributes"][layout.OBSERVABLES]))
         if image[:9] != b"\x89HDF\r\n\x1a\n\0" or any("length_at" not in objects[name] for name in growing):
             raise UnknownFormat("a superblock or an object header of another version")
         offsets, end = {}, _rounded_up(len(image), PAGE)
-        for name in (name for name in self._rooms if sizes[name]):
+        for name in (name for name in self._reserved if sizes[name]):
             end = _rounded_up(end, PAGE if sizes[name] >= PAGE else 64)  # so a commit record lies within a page
             offsets[name], end = end, end + sizes[name]
-        places = offsets | {view: offsets[source] for view, source in layout.VIEWS.items()}
-        for name, offset in places.items():
+        addresses = offsets | {view: offsets[source] for view, source in layout.VIEWS.items()}
+        for name, offset in addresses.items():
             at, size = field_addresses(read, headers[name]).get(STORAGE), sizes[layout.VIEWS.get(name, name)]
             if at is None:
                 raise UnknownFormat(f"the storage of /{name}")

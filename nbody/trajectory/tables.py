@@ -26,10 +26,13 @@ class Table(Mapping[str, Array]):
     Args:
         columns: arrays, or functions that return them, which are called when a column is used.
         index: the column that is the index of the DataFrame.
+        text: returns how it is printed, if not as columns.
     """
 
-    def __init__(self, columns: Mapping[str, Column], index: str | None = None) -> None:
-        self._columns, self._index = columns, index
+    def __init__(
+        self, columns: Mapping[str, Column], index: str | None = None, text: Callable[[], str] | None = None
+    ) -> None:
+        self._columns, self._index, self._text = columns, index, text
 
     def __getitem__(self, name: str) -> Array:
         found = self._columns[name]
@@ -53,6 +56,8 @@ class Table(Mapping[str, Array]):
         return self.to_pandas() if find_spec("pandas") else self
 
     def __repr__(self) -> str:
+        if self._text:
+            return self._text()
         columns = list(self.values())
         rows = len(columns[0])
         shown = [*range(min(rows, ROWS - 1)), *([None] if rows > ROWS else []), *([rows - 1] if rows >= ROWS else [])]
