@@ -132,7 +132,7 @@ LINES = {
     "diagnostics": 883,
     "fields": 705,
     "compute": 2393,
-    "forces": 11282,
+    "forces": 11238,
     "exchange": 886,
     "initial": 2603,
     "integrators": 7097,

@@ -14,8 +14,8 @@ from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
 from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, rounding_bound
-from nbody.forces.memory import fits
 from nbody.forces.problem import Problem
+from nbody.forces.resources import fits
 from nbody.law import Gravity
 from nbody.state import State
 

@@ -10,10 +10,9 @@ from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetito
 from nbody.bench.forces.trees import ACCURACIES, TreeCompetitor
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
-from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
-from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
+from nbody.forces.resources import check_fits, require_device
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
