@@ -25,7 +25,7 @@ from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.forces.resources import free, largest
 from nbody.initial import GENERATORS
-from nbody.integrators import INTEGRATORS
+from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.law import LAWS, Gravity
 from nbody.parallel import Team, nccl, team
 from nbody.parallel.speed import exchange_speed
@@ -295,7 +295,7 @@ def _works() -> Finding:
 
 def _plugins() -> Iterator[Finding]:
     """The components that other packages add, and whether they can be imported."""
-    for registry in (ENGINES, GENERATORS, INTEGRATORS, LAWS, FORMATS, OBSERVABLES):
+    for registry in (ENGINES, GENERATORS, INTEGRATORS, OF_SYSTEMS, LAWS, FORMATS, OBSERVABLES):
         for name, entry in registry.plugins.items():
             facts = {"kind": registry.kind, "name": name, "package": entry.package, "target": entry.target}
             text = f"{registry.kind} '{name}' {entry.summary}"

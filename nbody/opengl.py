@@ -13,8 +13,7 @@ from nbody import child as child_process
 SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
 """Libraries that are needed to draw without a screen, and their Debian packages."""
 
-MESA = "libgl1-mesa-dri"
-"""The Debian package of the EGL drivers, including software rendering."""
+MESA = "libgl1-mesa-dri"  # the Debian package of the EGL drivers, including software rendering
 
 WINDOW = {
     "libxcb-cursor.so.0": "libxcb-cursor0",
@@ -32,8 +31,7 @@ WINDOW = {
 }
 """Libraries that Qt's X11 plugin loads, and their Debian packages; Qt aborts if one is missing."""
 
-TIMEOUT = 20.0
-"""Seconds to wait for a context. Usually it takes half a second, including the import of vispy."""
+TIMEOUT = 20.0  # seconds to wait for a context. Usually it takes half a second, including the import of vispy
 
 _ASK = """
 import vispy

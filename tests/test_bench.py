@@ -11,7 +11,7 @@ from measured_report import measured_report
 
 from nbody.bench import report, timing
 from nbody.bench.forces import accuracy, competitor, lecture, native, suite, tables
-from nbody.bench.forces.accuracy import ALL_ROWS, Judge, judged, on_all_cores
+from nbody.bench.forces.accuracy import Judge, on_all_cores
 from nbody.bench.forces.competitor import (
     ALL_CORES,
     ONE_CORE,
@@ -172,13 +172,6 @@ def test_a_particle_without_a_force_is_judged_too():
     alone = ForceProblem(Particles([1.0], [[0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]), cluster(1).gravity)
     assert Judge(alone).error(np.zeros((1, 3))).maximum == 0
     assert Judge(alone).error(np.ones((1, 3))).maximum == np.inf
-
-
-@pytest.mark.parametrize("count", [1, 100, ALL_ROWS, ALL_ROWS + 1, 20480])
-def test_the_judged_particles_are_distinct_and_include_both_ends(count):
-    rows = judged(count)
-    assert len(np.unique(rows)) == len(rows) <= ALL_ROWS
-    assert {0, count - 1} <= set(rows.tolist()) and rows.min() == 0 and rows.max() == count - 1
 
 
 @pytest.mark.parametrize("cores", [1, 3, 16])

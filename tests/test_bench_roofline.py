@@ -98,37 +98,6 @@ def test_float64_is_counted_for_its_own_pipe(compiled):
     assert bounds.slot_bound(work, H200, 1e9) == pytest.approx(132e9 * 64 / work.float64)
 
 
-LISTING = """
-.L_x_0:
-        /*0000*/                   MOV R1, c[0x0][0x28] ;
-.L_x_1:
-        /*0010*/                   FADD R2, R3, -R4 ;
-.L_x_2:
-        /*0020*/                   FFMA R2, R2, R2, R5 ;
-        /*0030*/              @!P1 MUFU.RSQ R6, R2 ;
-        /*0040*/               @P0 BRA `(.L_x_2) ;
-        /*0050*/                   LDS R3, [R4] ;
-        /*0060*/               @P2 BRA `(.L_x_1) ;
-.L_x_3:
-        /*0070*/                   IADD3 R1, R1, 0x1, RZ ;
-        /*0080*/                   BRA `(.L_x_3) ;
-        /*0090*/                   MUFU.RSQ R6, R2 ;
-"""
-
-
-def test_the_innermost_loop_with_a_root_counts_and_others_do_not():
-    assert slots.hottest_loop(LISTING) == slots.InstructionCounts(3, 1, 0, 1)
-    assert slots.hottest_loop(LISTING.replace("MUFU.RSQ", "MUFU.RCP")) is None
-
-
-def test_of_two_loops_the_longer_turn_counts_and_of_equals_the_shorter_code():
-    again = LISTING.replace("L_x_", "L_x_1")
-    doubled = again.replace("LDS R3, [R4]", "MUFU.RSQ R7, R3").replace("BRA `(.L_x_12)", "MOV R0, R0")
-    assert slots.hottest_loop(LISTING + doubled).roots == 2
-    padded = again.replace("FFMA R2, R2, R2, R5 ;", "FFMA R2, R2, R2, R5 ;\n        /*0021*/   NOP ;")
-    assert slots.hottest_loop(padded + LISTING).instructions == 3
-
-
 def test_without_a_disassembler_nothing_is_counted(monkeypatch):
     monkeypatch.setattr(slots, "disassembler", lambda: None)
     assert slots.disassembled(b"") is None and slots.hottest_loop("") is None

@@ -16,7 +16,6 @@ from nbody.forces.direct import gpu_triangle
 from nbody.forces.direct.gpu_triangle import (
     CardLimits,
     PairTiling,
-    block_of,
     card_limits,
     divided,
     first_unit,
@@ -78,19 +77,6 @@ def test_every_pair_of_a_tile_and_a_chunk_is_worked_on_once(shared, tiling, coun
     assert np.array_equal(met, on_or_above.astype(int))
 
 
-@pytest.mark.parametrize("tiling", TILINGS)
-def test_the_sum_finds_every_run_of_a_tile(shared, tiling):
-    work = divided(4097, tiling, 4, WIDE)
-    (launch,) = work.launches(0, work.segments)
-    done = {(run, tile) for run, tile, _ in units_of(work, launch)}
-    sought = set()
-    for tile in range(launch.tiles):
-        lowest = block_of(units_before(tile, work.chunks, tiling.bodies), work.units, work.runs)
-        highest = block_of(units_before(tile + 1, work.chunks, tiling.bodies) - 1, work.units, work.runs)
-        sought |= {(run, tile) for run in range(lowest, highest + 1)}
-    assert sought == done
-
-
 def test_no_run_has_more_than_one_unit_more_than_another():
     for tiling in TILINGS:
         for count in (20480, 40000):
@@ -98,18 +84,6 @@ def test_no_run_has_more_than_one_unit_more_than_another():
             (launch,) = work.launches(0, work.segments)
             done = np.bincount([run for run, _, _ in units_of(work, launch)])
             assert len(done) == work.runs and done.max() - done.min() <= 1
-
-
-def test_shares_begin_where_their_first_run_does(shared):
-    work = divided(4097, PairTiling(2, 4), 4, WIDE)
-    first = {}
-    for launch in work.launches(0, work.segments):
-        for run, tile, chunk in units_of(work, launch):
-            first.setdefault(run, (tile, chunk))
-    assert work.segments == gpu_triangle.SEGMENTS
-    for tile, chunk, run in work.starts[:-1]:
-        assert first[int(run)] == (tile, chunk)
-    assert work.starts[-1, 2] == work.runs
 
 
 def test_a_million_bodies_keep_to_the_budget():

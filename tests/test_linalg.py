@@ -7,7 +7,6 @@ from nbody.errors import DeviceError, InputError
 from nbody.lessons.ladder.accuracy import error_report
 from nbody.lessons.ladder.explain import explain, occupancy
 from nbody.linalg import LADDER, k21_float64_tensor_cores, matmul
-from nbody.linalg.k17_champion import TILINGS, plan
 from nbody.linalg.rung import ProductShape
 from nbody.linalg.simulated_warp import row_and_column
 
@@ -152,15 +151,6 @@ def test_occupancy_is_bounded_by_the_scarcest_of_the_four():
     assert occupancy(32, 16, 0).blocks == 32
 
 
-@pytest.mark.parametrize("dtype", TILINGS)
-def test_the_champion_takes_small_tiles_for_small_products_and_splits_long_sums(dtype):
-    (_, large), (_, small) = TILINGS[dtype][0], TILINGS[dtype][-1]
-    assert plan(ProductShape(4096, 4096, 4096), np.dtype(dtype)) == (large, 1)
-    assert plan(ProductShape(256, 256, 256), np.dtype(dtype)) == (small, 1)
-    tiling, splits = plan(ProductShape(64, 64, 100_000), np.dtype(dtype))
-    assert tiling == small and splits > 16
-
-
 @pytest.mark.parametrize("depth", [4, 8, 16])
 def test_each_element_of_a_tensor_cores_product_lies_in_one_register_of_one_lane(depth):
     for matrix, registers, size in (("a", depth // 2, (16, depth)), ("b", depth // 4, (depth, 8)), ("c", 4, (16, 8))):
@@ -186,15 +176,6 @@ def test_the_blocks_of_a_product_take_every_tile_once(down, across, group):
     tiles = [place(np.uint32(n), np.uint32(down), np.uint32(across)) for n in range(down * across)]
     assert sorted(tiles) == list(np.ndindex(down, across))
     assert {row for row, _ in tiles[: min(group, down) * across]} == set(range(min(group, down)))
-
-
-def test_the_float64_champion_splits_long_sums_and_leaves_few_columns_to_the_skinny_rung():
-    plan = k21_float64_tensor_cores.plan
-    assert plan(ProductShape(4096, 4096, 4096)) == (k21_float64_tensor_cores.TILINGS[0][1], 1)
-    tiling, splits = plan(ProductShape(64, 64, 100_000))
-    assert tiling == k21_float64_tensor_cores.TILINGS[-1][1] and splits > 16
-    skinny = LADDER.load("k21").launch(ProductShape(4096, 4, 4096), np.dtype("float64"))
-    assert skinny == LADDER.load("k18").launch(ProductShape(4096, 4, 4096), np.dtype("float64"))
 
 
 def test_a_card_without_float64_tensor_cores_takes_k17(monkeypatch):

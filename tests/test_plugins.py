@@ -15,6 +15,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.initial import GENERATORS
+from nbody.integrators import OF_SYSTEMS
 
 PAGE = (Path(__file__).resolve().parents[1] / "nbody" / "PLUGINS.md").read_text()
 
@@ -38,11 +39,11 @@ def example(tmp_path, monkeypatch):
     points["nbody.engines"] |= {"cpu": "mybodies:Pairwise", "absent": "mybodies:Absent"}
     install(tmp_path, points)
     monkeypatch.syspath_prepend(str(tmp_path))
-    for registry in (ENGINES, GENERATORS):
+    for registry in (ENGINES, GENERATORS, OF_SYSTEMS):
         monkeypatch.delitem(vars(registry), "plugins", raising=False)
     yield
     sys.modules.pop("mybodies", None)
-    for registry in (ENGINES, GENERATORS):
+    for registry in (ENGINES, GENERATORS, OF_SYSTEMS):
         vars(registry).pop("plugins", None)
 
 
@@ -60,12 +61,26 @@ def test_an_engine_and_a_generator_of_another_package_make_a_run(example):
     )
 
 
+def test_a_scheme_for_ensembles_moves_each_system_as_the_scheme_of_its_name_moves_one(example, tmp_path):
+    scenario = {
+        "initial": {"generator": "plummer", "particles": 5, "seed": 3}, "gravity": {"softening": "plummer", "length": 0.1},
+        "integrator": {"scheme": "leapfrog", "dt": 0.01, "steps": 20}, "engine": "cpu", "precision": "float64",
+    }  # fmt: skip
+    ensemble = nbody.Simulation(nbody.Scenario.from_dict(scenario | {"ensemble": {"systems": 3}}), tmp_path / "all.h5")
+    assert ensemble.run().steps == 20
+    alone = nbody.Simulation(nbody.initial.ensemble.member(ensemble.scenario, 1))
+    alone.run()
+    np.testing.assert_allclose(ensemble.particles.position[5:10], alone.particles.position, rtol=1e-12)
+    with nbody.Trajectory(tmp_path / "all.h5") as run:
+        assert list(run.systems["steps"]) == [20, 20, 20]
+
+
 def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys):
     assert main(["list", "engines"]) == 0
     assert re.search("^  pairwise +from the package mybodies 1.0$", capsys.readouterr().out, re.M)
     assert ENGINES["cpu"].package == "" and "pairwise" not in list(ENGINES)
     found = {finding.topic: finding for finding in doctor._plugins()}
-    assert set(found) == {"plug-in pairwise", "plug-in absent", "plug-in cube"}
+    assert set(found) == {"plug-in pairwise", "plug-in absent", "plug-in cube", "plug-in leapfrog"}
     assert found["plug-in cube"].state == doctor.GOOD and "mybodies 1.0" in found["plug-in cube"].text
     assert found["plug-in absent"].state == doctor.MISSING and "can't be imported" in found["plug-in absent"].text
     with pytest.raises(InputError, match=r"mybodies:Absent of the package mybodies 1.0 can't be imported \(.*Absent"):

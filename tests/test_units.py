@@ -11,7 +11,7 @@ import pytest
 import nbody
 from nbody import opengl
 from nbody.cli import main
-from nbody.cli.numbers import quantity
+from nbody.cli.options import quantity
 from nbody.cli.progress import facts, position, summary_text
 from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial

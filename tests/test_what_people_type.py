@@ -7,7 +7,7 @@ import pytest
 
 from nbody import Scenario
 from nbody.cli import main
-from nbody.cli.names import REGISTRIES
+from nbody.cli.lists import REGISTRIES
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose

@@ -12,8 +12,7 @@ from nbody.forces.reference import direct_sum
 from nbody.viewer.display.body import body_panel, facts
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.display.keys import key_table, state_panel
-from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
 from nbody.viewer.picture.aim import Aim, Follow
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera

@@ -14,14 +14,13 @@ from typer.core import TyperGroup
 
 from nbody.cli import streams
 from nbody.cli.bench import bench
+from nbody.cli.commands import ListCommand
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
 from nbody.cli.info import info
-from nbody.cli.lists import ListCommand
+from nbody.cli.lists import list_names, new, scenarios
 from nbody.cli.movie import movie
-from nbody.cli.names import list_names
-from nbody.cli.new import new, scenarios
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
 from nbody.cli.rerun import rerun
@@ -126,9 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
         streams.flush()
 
 
-FEWEST_FILES = 32
-"""Files that a process must be able to open: libraries open some while they are imported, and name other reasons if they
-can't (with 8, vispy: fontconfig is not found)."""
+FEWEST_FILES = 32  # that a process may open: with 8, vispy says that fontconfig is not found
 
 
 def _check_environment() -> None:

@@ -1,27 +1,31 @@
 """``nbody bench``: a command for each suite of measurements, and two for reports that were written earlier."""
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from nbody.bench import SUITES
+from nbody.bench import SUITES, part
 from nbody.cli import completion
-from nbody.cli.bench_report import explained, finish, measured
-from nbody.cli.lists import ListCommand
-from nbody.cli.numbers import count_option, real, text_option, whole
-from nbody.cli.options import AsJson
-from nbody.cli.parameters import in_place_of
+from nbody.cli.commands import ListCommand, with_options
+from nbody.cli.options import AsJson, count_option, real, text_option, whole
+from nbody.cli.progress import status_line
+from nbody.cli.streams import print_message, result, result_json, styled
+from nbody.errors import InputError, RunFailed
 
-FORCES = next(iter(SUITES))
-"""The suite that ``nbody bench`` measures by itself."""
+if TYPE_CHECKING:
+    from nbody.bench.compare import Comparison
+    from nbody.bench.report import Report
 
-SCALING = "scaling"
-"""The suite that ``nbody bench --gpus`` measures."""
+FORCES = next(iter(SUITES))  # the suite that 'nbody bench' measures by itself
+SCALING = "scaling"  # the suite that 'nbody bench --gpus' measures
+WIDTH = 132  # columns that the widest table takes
 
 
 def _numbers(help: str) -> Any:
@@ -42,17 +46,13 @@ OPTIONS: dict[str, Any] = {
     "accuracy": Annotated[
         list[float] | None, text_option("The median force errors of trees.", parser=real, metavar="<list[float]>")
     ],
-    "up_to": Annotated[
-        int | None,
-        count_option("Trees and direct sums, from 1000 particles to this number."),
-    ],
+    "up_to": Annotated[int | None, count_option("Trees and direct sums, from 1000 particles to this number.")],
     "gpus": Annotated[str | None, text_option("Numbers of GPUs, such as 1,2,4.", metavar="<gpus>")],
     "precision": _names("Only these of float32, mixed and float64.", completion.precisions),
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
 
-FLAGS = {"cpu": False, "gpu": False}
-"""The defaults of those that are not None."""
+FLAGS = {"cpu": False, "gpu": False}  # the defaults of those that are not None
 
 Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
 Output = Annotated[
@@ -62,15 +62,13 @@ Output = Annotated[
     ),
 ]
 Readme = Annotated[bool, text_option("Also write the tables into this checkout's README files.", "--readme")]
-LATEST = Path("output/bench.json")
-"""The report that ``nbody bench`` has written last."""
+LATEST = Path("output/bench.json")  # the report that 'nbody bench' has written last
 _reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
 Reports = Annotated[list[Path] | None, typer.Argument(help=f"Reports; {LATEST} by default.", **_reports)]
 Old = Annotated[Path, typer.Argument(help=f"The earlier report; {LATEST} by default.", **_reports)]
 New = Annotated[Path | None, typer.Argument(help="The later one; without it, the same is measured again.", **_reports)]
 
-MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare", "--from": "show"}
-"""What earlier versions had as options."""
+MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare", "--from": "show"}  # old options
 
 
 class BenchGroup(TyperGroup):
@@ -78,8 +76,6 @@ class BenchGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Name the subcommand that is meant."""
-        from nbody.errors import InputError
-
         for word in args:
             if word in MOVED and not ctx.resilient_parsing:
                 raise InputError(f"{word} is a subcommand now: nbody bench {MOVED[word]} (see 'nbody bench --help')")
@@ -126,12 +122,12 @@ def _measuring(suite: str) -> Callable[..., int]:
         requested: dict[str, Any], output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
     ) -> int:
         if explain := requested.pop("explain", None):
-            return explained(explain, as_json)
-        found, failed, _ = measured(suite, requested, output, readme)
-        return finish(found, failed, as_json, readme)
+            return _explain(explain, as_json)
+        found, failed, _ = _measure(suite, requested, output, readme)
+        return _finish(found, failed, as_json, readme)
 
     command.__name__, command.__doc__ = suite, prepare.__doc__
-    return in_place_of("requested", options, dict, command)
+    return with_options(command, {"requested": (options, dict)})
 
 
 for _suite in SUITES:
@@ -157,9 +153,9 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
     from nbody.bench.report import load
 
     before, file = load(_there(old)), old.stat()
-    found, failed, kept = ([load(new)], [], None) if new else measured(*again(before, str(old)), output)
+    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old)), output)
     name = kept if kept and os.path.samestat(kept.stat(), file) else old
-    return finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
+    return _finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 
 
 @bench.command(cls=ListCommand)
@@ -175,18 +171,102 @@ def show(reports: Reports = None, as_json: AsJson = False, readme: Readme = Fals
       nbody bench show laptop.json h200.json --readme
     """
     from nbody.bench.report import load
-    from nbody.errors import InputError
 
     reports = reports or [_there(LATEST)]
     if as_json and len(reports) > 1:
         raise InputError("--json prints one report, and several are named; name one")
-    return finish([load(path) for path in reports], [], as_json, readme)
+    return _finish([load(path) for path in reports], [], as_json, readme)
 
 
 def _there(path: Path) -> Path:
     """The report to show; raises InputError if none is named, and there is none yet."""
-    from nbody.errors import InputError
-
     if path == LATEST and not path.exists():
         raise InputError(f"there is no {LATEST} here yet; measure one with 'nbody bench', or name a report")
     return path
+
+
+def _explain(words: Sequence[str], as_json: bool) -> int:
+    """Print what rungs are, and what their kernels need of a card."""
+    from nbody.lessons.ladder.explain import explain
+    from nbody.lessons.ladder.suite import check_rung
+
+    names = [name for word in words for name in word.split(",") if name]
+    for name in names:
+        check_rung(name, "--explain: ")
+    found = [{"rung": name, "text": explain(name)} for name in names]
+    if as_json:
+        result_json(found[0] if len(found) == 1 else {"rungs": found})
+    else:
+        result("\n\n".join(each["text"] for each in found))
+    return 0
+
+
+def _measure(
+    suite: str, requested: dict[str, Any], output: Path, readme: bool = False
+) -> tuple[list["Report"], list[str], Path | None]:
+    """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
+    name of an earlier report."""
+    from nbody.bench.output import report_path, write
+    from nbody.bench.plot import plot
+    from nbody.bench.readme import table_slots
+
+    work = SUITES.load(suite)(print_message, **{name: value for name, value in requested.items() if value is not None})
+    path = report_path(output, "bench" if suite == FORCES else suite)
+    if readme:
+        table_slots([suite])  # before the measuring, not after
+    if (load := os.getloadavg()[0]) > 0.5:
+        print_message(
+            f"other programs kept {load:.1f} cores busy in the last minute; times on the CPU are better taken alone"
+        )
+    try:
+        with status_line() as notify:
+            found = work(notify)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("interrupted; nothing was written") from None
+    try:
+        return [found], [], write(found, path, plot, print_message)
+    except RunFailed as error:
+        return [found], [f"{error}; the figures are above"], None
+
+
+def _finish(
+    reports: Sequence["Report"],
+    failed: Sequence[str],
+    as_json: bool,
+    readme: bool = False,
+    comparison: "Comparison | None" = None,
+) -> int:
+    """Print the reports, write the README files if that is asked for, and return the exit code: 1 after a line on each
+    row that is wrong, and on each file that could not be written."""
+    from nbody.bench.readme import rewrite
+
+    for report in reports if as_json else ():
+        compared = {"comparison": comparison.plain()} if comparison else {}
+        result_json(json.loads(report.json()) | compared)
+    if not as_json:
+        pairs = [(report, suite) for report in reports for suite in report.suites]
+        sheets = [sheet for report, suite in pairs for sheet in part(suite, "tables").sheets(report)]
+        _print([*sheets, *([comparison.sheet()] if comparison else [])])
+    failed = [*(f"{row.what}: {row.note}" for report in reports for row in report.rows if row.wrong), *failed]
+    try:
+        for path in rewrite(reports) if readme else ():
+            print_message(f"the tables in {path} are now those of this report")
+    except RunFailed as error:
+        failed.append(str(error))
+    for line in failed:
+        print_message(f"error: {line}")
+    return 1 if failed else 0
+
+
+def _print(sheets: Sequence[Any]) -> None:
+    """Tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no number.
+    (Rich itself would end a closed pipe with exit code 1.)"""
+    from rich.console import Console
+
+    terminal, text = Console(), StringIO()
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+    width = max(terminal.width, WIDTH)
+    console = Console(file=text, width=width, force_terminal=terminal.is_terminal, **plain)
+    for sheet in sheets:
+        console.print(sheet.on_terminal())
+    styled(text.getvalue())

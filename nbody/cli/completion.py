@@ -5,7 +5,7 @@ runs this code on every Tab.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from glob import escape, glob
 from typing import Any
 
@@ -30,39 +30,27 @@ def files(*suffixes: str) -> Callable[[str], list[str]]:
     return offer
 
 
-def scenarios(incomplete: str) -> list[str]:
-    """Packaged scenarios by name, and scenario files."""
-    from nbody.scenario.packaged import names
+def words(*known: str) -> Callable[[str], list[str]]:
+    """A completion function for these words."""
+    return lambda incomplete: [word for word in known if word.startswith(incomplete)]
 
-    return [*_begins(names(), incomplete), *files(*SCENARIOS)(incomplete)]
+
+def either(*offers: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """What each of several completion functions offers."""
+    return lambda incomplete: [each for offer in offers for each in offer(incomplete)]
 
 
 def scenario_names(incomplete: str) -> list[str]:
     """Packaged scenarios by name."""
     from nbody.scenario.packaged import names
 
-    return _begins(names(), incomplete)
+    return words(*names())(incomplete)
 
 
-def recordings_and_scenarios(incomplete: str) -> list[str]:
-    """Recordings, and what :func:`scenarios` offers."""
-    return [*files(*RECORDINGS)(incomplete), *scenarios(incomplete)]
-
-
-def cameras(incomplete: str) -> list[str]:
-    """The words of ``--camera``, and files."""
-    return [*_begins(["run", "frame"], incomplete), *files(*SCENARIOS)(incomplete)]
-
-
-def recordings_and_plots(incomplete: str) -> list[str]:
-    """Recordings, and plots by name."""
+def _plots(incomplete: str) -> list[str]:
     from nbody.analysis import PLOTS
 
-    return [*files(*RECORDINGS)(incomplete), *_begins(PLOTS, incomplete)]
-
-
-def _begins(words: Iterable[str], incomplete: str) -> list[str]:
-    return [word for word in words if word.startswith(incomplete)]
+    return words(*PLOTS)(incomplete)
 
 
 def names(*sources: str | Registry) -> Callable[[str], list[tuple[str, str]]]:
@@ -88,6 +76,10 @@ def _rows(names: Any, with_variants: bool) -> dict[str, str]:
     return names.summaries() | {f"{name}:{each}": "" for name, found in variants.items() for each in found}
 
 
+scenarios = either(scenario_names, files(*SCENARIOS))
+recordings_and_scenarios = either(files(*RECORDINGS), scenarios)
+recordings_and_plots = either(files(*RECORDINGS), _plots)
+cameras = either(words("run", "frame"), files(*SCENARIOS))
 engines = names("nbody.forces:ENGINES")
 precisions = names("nbody.scenario.options:PRECISIONS")
 rungs = names("nbody.linalg:LADDER", "nbody.linalg:ELEMENTWISE")

@@ -4,10 +4,7 @@ from nbody.cli.options import Recording
 from nbody.cli.streams import result
 
 
-def diff(
-    first: Recording,
-    second: Recording,
-) -> int:
+def diff(first: Recording, second: Recording) -> int:
     """Compare two recordings bit by bit and name the first frame, field and particle that differ.
 
     Exits with 0 if they are identical, and with 1 if not.

@@ -4,9 +4,7 @@ from nbody.cli.options import AsJson
 from nbody.cli.streams import result, result_json
 
 
-def doctor(
-    as_json: AsJson = False,
-) -> int:
+def doctor(as_json: AsJson = False) -> int:
     """Report what works on this machine, what is missing, and how to install it.
 
     Checks Python and its packages, the processor, the GPU and its driver,

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.numbers import count_option, text_option
-from nbody.cli.options import Overwrite, Recording
-from nbody.cli.streams import result
+from nbody.cli.options import Overwrite, Recording, count_option, text_option
+from nbody.cli.streams import print_message, result
+from nbody.errors import InputError
 
 
 def export(
@@ -23,8 +23,7 @@ def export(
         bool, typer.Option("--all", help="Every frame: numbered files, or one file if the format holds several.")
     ] = False,
     format: Annotated[
-        str | None,
-        text_option("csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say."),
+        str | None, text_option("csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -41,8 +40,6 @@ def export(
 
       nbody export output/run.h5 planets.bin --all
     """
-    from nbody.cli.streams import print_message
-    from nbody.errors import InputError
     from nbody.exchange import format_of
     from nbody.exchange.export import export as write
     from nbody.exchange.export import facts_of

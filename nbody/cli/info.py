@@ -3,13 +3,17 @@
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nbody.cli.completion import RECORDINGS
 from nbody.cli.options import AsJson, RecordingOrScenario
-from nbody.cli.streams import result, result_json
+from nbody.cli.streams import print_message, result, result_json
+from nbody.errors import DeviceError, InputError
+
+if TYPE_CHECKING:
+    from nbody.trajectory import Trajectory
 
 
 def info(
@@ -36,8 +40,7 @@ def info(
 
       nbody info plummer
     """
-    from nbody.cli.streams import print_message
-    from nbody.errors import InputError
+    from nbody.cli.info_page import lines
     from nbody.scenario.packaged import locate
     from nbody.trajectory.opening import one_line
 
@@ -48,18 +51,12 @@ def info(
     # A correct checksum does not mean that the content can be trusted.
     with one_line(path) if recording else nullcontext():
         found = _recording(path, verify) if recording else _scenario(path)
-        page = "" if as_json else _page(found)
+        page = "" if as_json else "\n".join(lines(found))
     if as_json:
         result_json(found)
     else:
         result(page)
     return 1 if found.get("damaged") else 0
-
-
-def _page(found: dict[str, Any]) -> str:
-    from nbody.cli.info_page import lines
-
-    return "\n".join(lines(found))
 
 
 def _is_recording(path: Path) -> bool:
@@ -75,7 +72,6 @@ def _is_recording(path: Path) -> bool:
 def _scenario(path: Path) -> dict[str, Any]:
     """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
-    from nbody.errors import DeviceError
     from nbody.forces.resources import require_device
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
@@ -149,11 +145,10 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
         return found | ({"damaged": run.verify()} if verify else {})
 
 
-SHOWN_EVENTS = 3
-"""The number of the last collisions that are listed."""
+SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _collisions(run: Any) -> dict[str, Any]:
+def _collisions(run: "Trajectory") -> dict[str, Any]:
     """The collisions of a recording; empty if the run did not look for them."""
     from nbody.scenario.units import shown_time
     from nbody.trajectory.events import event_line
@@ -171,7 +166,6 @@ def _collisions(run: Any) -> dict[str, Any]:
 
 def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
     """The pairs that move by Kepler's solution, by the last checkpoint; empty if the scheme has none."""
-    from nbody.errors import InputError
     from nbody.run.stepper import OWN
     from nbody.trajectory import read_checkpoint
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from nbody.cli.progress import unit_of
 from nbody.diagnostics.energy import ALWAYS
-from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.scenario.units import Units, shown_time
 from nbody.scenario.yaml_reader import dump
@@ -42,7 +42,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
         facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts |= _collisions(found)
         facts |= {
-            name.replace("_", " "): f"{_change(*values)} {_unit_of(name, units)}".rstrip()
+            name.replace("_", " "): f"{_change(*values)} {unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
             if name not in ALWAYS and name != "bodies"
         }
@@ -82,11 +82,6 @@ def _collisions(found: dict[str, Any]) -> dict[str, str]:
     }
     names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
     return facts | dict(zip(names, found["last_collisions"], strict=True))
-
-
-def _unit_of(observable: str, units: Units) -> str:
-    quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
-    return units.symbol(quantity) if quantity else ""
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:

@@ -1,54 +1,90 @@
-"""Options that take several values: ``--particles 1024 4096`` as well as ``--particles 1024 --particles 4096``."""
+"""``nbody list``, ``nbody scenarios`` and ``nbody new``: what exists, and a copy of a scenario to change."""
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
-from typer.core import TyperCommand, TyperOption
+from nbody.cli.completion import scenario_names, words
+from nbody.cli.options import AsJson, argument
+from nbody.cli.streams import print_message, result, result_json, rows
+from nbody.errors import printable, unknown
 
-OPEN_LIST = "nbody.cli.lists.open"
-"""The key in a context's ``meta`` for the list option that may still get values."""
+REGISTRIES = {
+    "generators": "nbody.initial:GENERATORS",
+    "engines": "nbody.forces:ENGINES",
+    "integrators": "nbody.integrators:INTEGRATORS",
+    "fields": "nbody.fields:FIELDS",
+    "softenings": "nbody.law.gravity:LAWS",
+    "observables": "nbody.diagnostics.observables:OBSERVABLES",
+    "formats": "nbody.exchange:FORMATS",
+}
+"""The registries that the command shows, by kind."""
 
-
-class ListCommand(TyperCommand):
-    """A command whose list options take every word up to the next option. (Click's own options take one word each.)"""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat a list option's name before each of its values, then parse as usual."""
-        lists = {
-            name
-            for option in self.params
-            if isinstance(option, TyperOption) and option.multiple
-            for name in option.opts
-        }
-        spread: list[str] = []
-        current, values = "", 0  # the list option that is being read, and the number of its values so far
-        for word in args:
-            if word.startswith("-") and not _is_number(word):
-                current, values = (word if word in lists else ""), 0
-            elif current:
-                values += 1
-                if values > 1:
-                    spread.append(current)
-            spread.append(word)
-        ctx.meta[OPEN_LIST] = current
-        try:
-            return super().parse_args(ctx, spread)
-        except Exception as error:
-            if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
-                error.ctx = ctx  # type: ignore[attr-defined]
-            raise
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Completions: further values of the last list option, or options as usual."""
-        for option in self.params:
-            if ctx.meta.get(OPEN_LIST) in option.opts and not incomplete.startswith("-"):
-                return option.shell_complete(ctx, incomplete)
-        return super().shell_complete(ctx, incomplete)
+KINDS = ("scenarios", *REGISTRIES)
+ALSO = {"schemes": "integrators"}  # other names of kinds
 
 
-def _is_number(word: str) -> bool:
-    """True if the word is a number: ``-5`` is a (wrong) value, not an option."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+def list_names(
+    kind: Annotated[
+        str | None, argument(f"What to list: {', '.join(KINDS)}; by default everything.", words(*KINDS))
+    ] = None,
+) -> int:
+    """List what a scenario or an option can name, with one line each.
+
+    Examples:
+
+      nbody list
+
+      nbody list engines
+    """
+
+    kind = ALSO.get(str(kind), kind)
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    for each in KINDS if kind is None else (kind,):
+        result(f"{each}:")
+        rows(_rows(each), "  ")
+    return 0
+
+
+def _rows(kind: str) -> dict[str, str]:
+    """The names of a kind, and a line about each."""
+    from nbody.registry import imported
+    from nbody.scenario import packaged
+
+    if kind == "scenarios":
+        return {name: packaged.summary(name) for name in packaged.names()}
+    found = imported(REGISTRIES[kind]).summaries()
+    return imported("nbody.forces.registry:STAND_FOR") | found if kind == "engines" else found
+
+
+def scenarios(as_json: AsJson = False) -> int:
+    """List the scenarios that come with nbody, each with a line about it.
+
+    Examples:
+
+      nbody scenarios
+    """
+    show: Callable[[dict[str, str]], None] = result_json if as_json else rows
+    show(_rows("scenarios"))
+    return 0
+
+
+def new(
+    name: Annotated[str, argument("A scenario that comes with nbody; 'nbody scenarios' lists them.", scenario_names)],
+    target: Annotated[Path | None, argument("The new file (.yaml), or a folder; by default NAME.yaml here.")] = None,
+) -> int:
+    """Copy a scenario with its comments, to change it. An existing file is never overwritten.
+
+    Examples:
+
+      nbody new galaxy_collision
+
+      nbody new plummer my_cluster.yaml
+    """
+    from nbody.scenario.packaged import copy
+
+    path = copy(name, target)
+    print_message(f"edit it, then run it with: nbody run {printable(path)}")
+    result(str(path))
+    return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbody.cli.streams import flush, print_message
-from nbody.errors import DeviceError, InputError, NBodyError
+from nbody.errors import DeviceError, NBodyError
 
 if TYPE_CHECKING:
     from nbody.run.live import LiveRun
@@ -35,12 +35,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
 
 
 def run_in_view(
-    settings: "Scenario",
-    output: Path,
-    overwrite: bool,
-    notify: Callable[[str], None],
-    quiet: bool,
-    as_json: bool,
+    settings: "Scenario", output: Path, overwrite: bool, notify: Callable[[str], None], quiet: bool, as_json: bool
 ) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""
@@ -111,10 +106,3 @@ def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False, lost:
 
     source = Live(run)
     show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim, lost=lost)
-
-
-def refuse_options_of_recordings(path: Path, **given: bool) -> None:
-    """Raise an InputError for an option that needs a recording, where ``path`` is a scenario."""
-    for name, is_given in given.items():
-        if is_given:
-            raise InputError(f"--{name}: is for recordings, and {path} is a scenario; record it with 'nbody run' first")

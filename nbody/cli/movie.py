@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nbody.cli.commands import Replaced, grouped, is_scenario
 from nbody.cli.completion import SCENARIOS, files
-from nbody.cli.look import look_options
-from nbody.cli.numbers import between, count_option, real_option, text_option
-from nbody.cli.options import Hud, Overwrite, Quiet, RecordingOrScenario, Size
-from nbody.cli.parameters import grouped
-from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
-from nbody.cli.streams import result
+from nbody.cli.options import (
+    Hud,
+    Overwrite,
+    Quiet,
+    RecordingOrScenario,
+    Size,
+    between,
+    count_option,
+    real_option,
+    text_option,
+)
+from nbody.cli.streams import print_message, result
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
-    from nbody.viewer.movie.film import Film, Writer
+    from nbody.viewer.movie.film import Film
     from nbody.viewer.picture.camera import Camera
-    from nbody.viewer.picture.studio import Studio
     from nbody.viewer.sources.recording import RecordedSource
     from nbody.viewer.sources.source import Array
 
@@ -63,8 +69,7 @@ class Moving:
         ),
     ] = None
     track: Annotated[
-        str | None,
-        text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow"),
+        str | None, text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow")
     ] = None
 
     def cameras(self, recording: "RecordedSource", fps: float) -> Callable[[int, float], "Camera"]:
@@ -86,9 +91,7 @@ class Moving:
         return camera_at
 
 
-@look_options
-@scenario_options
-@grouped("pictures", "moving")
+@grouped
 def movie(
     run: RecordingOrScenario,
     out: Annotated[
@@ -125,23 +128,53 @@ def movie(
 
       nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
     """
-    from nbody.cli.streams import print_message
+    from nbody.cli.progress import fraction_bar
+    from nbody.run.signals import stop_on_signals
+    from nbody.trajectory import Trajectory
+    from nbody.viewer import backends
     from nbody.viewer.movie.film import Film, Writer, checked
     from nbody.viewer.screenshot import parse_size
+    from nbody.viewer.sources.recording import RecordedSource
 
     notify = (lambda line: None) if quiet else print_message
     inputs = [run] if moving.path is None else [run, moving.path]
     film = checked(Film(out, parse_size(pictures.size), pictures.fps, 1), overwrite, inputs)
-    with _recorded(run, film.path.parent, replaced, notify, quiet) as file, _open(file, notify) as recording:
+    with (
+        _recorded(run, film.path.parent, replaced, notify, quiet) as file,
+        Trajectory(file) as trajectory,
+        closing(RecordedSource(trajectory, notify)) as recording,
+    ):
         moments, camera_at = pictures.moments(recording), moving.cameras(recording, film.fps)
         film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
-        with _studio(recording, film.size, look) as studio:
-            from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which the studio has chosen)
+        backends.use_screenless()
+        from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which has been chosen now)
+        from nbody.viewer.picture.studio import Studio
 
-            def draw(writer: Writer, progress: Callable[[int], object], stopped: Callable[[], bool]) -> None:
-                make_movie(studio, moments, camera_at, writer, pictures.hud, progress, stopped)
+        with Studio(recording, film.size, look) as studio:
+            started = time.perf_counter()
+            with stop_on_signals() as stop, Writer(film, overwrite, notify) as writer, fraction_bar(quiet) as show:
 
-            return _write(film, draw, lambda: Writer(film, overwrite, notify), quiet)
+                def progress(made: int) -> None:
+                    rate = made / (time.perf_counter() - started)
+                    show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
+
+                make_movie(studio, moments, camera_at, writer, pictures.hud, progress, lambda: stop.requested)
+            _report(film, writer.pictures, time.perf_counter() - started)
+    return 0
+
+
+def _report(film: "Film", made: int, took: float) -> None:
+    """Print what was made. Raises KeyboardInterrupt if pictures are missing."""
+    from nbody.units import size
+
+    if made < film.pictures:
+        left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"
+        raise KeyboardInterrupt(f"interrupted: {left}")
+    on_disk = size(sum(path.stat().st_size for path in {film.file(number) for number in range(made)}))
+    result(
+        f"{film.path}: {made} pictures of {film.size[0]}x{film.size[1]}, {made / film.fps:.4g} s, "
+        f"{on_disk}, made in {took:.3g} s ({made / took:.3g} per second)"
+    )
 
 
 @contextmanager
@@ -169,47 +202,3 @@ def _recorded(
         if summary.interrupted:
             raise KeyboardInterrupt(f"interrupted at step {summary.step}, before the first picture; no movie was made")
         yield file
-
-
-@contextmanager
-def _open(file: Path, notify: Callable[[str], object]) -> Iterator["RecordedSource"]:
-    from nbody.trajectory import Trajectory
-    from nbody.viewer.sources.recording import RecordedSource
-
-    with Trajectory(file) as trajectory, closing(RecordedSource(trajectory, notify)) as recording:
-        yield recording
-
-
-def _studio(recording: "RecordedSource", size: tuple[int, int], look: Look) -> "Studio":
-    from nbody.viewer import backends
-
-    backends.use_screenless()
-    from nbody.viewer.picture.studio import Studio
-
-    return Studio(recording, size, look)
-
-
-def _write(film: "Film", draw: Callable[..., None], writing: Callable[[], "Writer"], quiet: bool) -> int:
-    """Draw and write the movie; report it. Returns the exit code."""
-    from nbody.cli.progress import fraction_bar
-    from nbody.run.signals import stop_on_signals
-    from nbody.units import size as in_bytes
-
-    started = time.perf_counter()
-    with stop_on_signals() as stop, writing() as writer, fraction_bar(quiet) as show:
-
-        def progress(made: int) -> None:
-            rate = made / (time.perf_counter() - started)
-            show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
-
-        draw(writer, progress, lambda: stop.requested)
-    made = writer.pictures
-    if made < film.pictures:
-        left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"
-        raise KeyboardInterrupt(f"interrupted: {left}")
-    took, files = time.perf_counter() - started, {film.file(number) for number in range(made)}
-    result(
-        f"{film.path}: {made} pictures of {film.size[0]}x{film.size[1]}, {made / film.fps:.4g} s, "
-        f"{in_bytes(sum(path.stat().st_size for path in files))}, made in {took:.3g} s ({made / took:.3g} per second)"
-    )
-    return 0

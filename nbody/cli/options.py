@@ -1,33 +1,99 @@
-"""Arguments and options that several commands have."""
+"""What options take, and those that several commands have.
 
+An error shows a number as it was typed. Whole ones may be 20480, 20_480 or 1e6.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nbody.cli.completion import RECORDINGS, files, recordings_and_scenarios, scenarios
-from nbody.cli.numbers import text_option
+
+
+def whole(text: str) -> int:
+    """A whole number. Raises typer.BadParameter."""
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        number = float(text)
+        if number.is_integer():
+            return int(number)
+    raise _refused("must be a whole number", text)
+
+
+def real(text: str) -> float:
+    """A finite number. Raises typer.BadParameter."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise _refused("must be a number", text) from None
+    if not math.isfinite(number):
+        raise _refused("must be a finite number", text)
+    return number
+
+
+def quantity(text: str) -> float | str:
+    """A number, or a text such as ``20 Myr``, which the scenario's units convert. Raises typer.BadParameter."""
+    from nbody.scenario.units import is_quantity
+
+    return text if is_quantity(text) else real(text)
+
+
+def between(least: float, most: float) -> Callable[[str], float]:
+    """The parser of a number from ``least`` to ``most``."""
+
+    def parse(text: str) -> float:
+        number = real(text)
+        if not least <= number <= most:
+            raise _refused(f"must be from {least:g} to {most:g}", text)
+        return number
+
+    return parse
+
+
+def _refused(message: str, text: str) -> typer.BadParameter:
+    from nbody.given import shown
+
+    return typer.BadParameter(f"{message}, got {shown(text)}")
+
+
+def text_option(help: str, *names: str, **more: Any) -> Any:
+    """A Typer option whose help does not show the default. ``more``: other arguments of ``typer.Option``."""
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+def count_option(help: str, *names: str, **more: Any) -> Any:
+    """An option that takes a whole number."""
+    return text_option(help, *names, parser=whole, metavar="<int>", **more)
+
+
+def real_option(help: str, *names: str, **more: Any) -> Any:
+    """An option that takes a number."""
+    return text_option(help, *names, parser=real, metavar="<float>", **more)
+
+
+def quantity_option(help: str, *names: str, **more: Any) -> Any:
+    """An option that takes a number, or a number with a unit."""
+    return text_option(help, *names, parser=quantity, metavar="<float>", **more)
+
+
+def argument(help: str, offer: Callable | None = None) -> Any:
+    """A Typer argument; ``offer`` returns completions."""
+    return typer.Argument(help=help, show_default=False, autocompletion=offer)
+
 
 Scenario = Annotated[
-    Path,
-    typer.Argument(
-        help="The scenario: a YAML file, or the name of one that comes with nbody, such as disk.",
-        show_default=False,
-        autocompletion=scenarios,
-    ),
+    Path, argument("The scenario: a YAML file, or the name of one that comes with nbody, such as disk.", scenarios)
 ]
-Recording = Annotated[
-    Path,
-    typer.Argument(
-        help="A recording, an .h5 file of 'nbody run'.", show_default=False, autocompletion=files(*RECORDINGS)
-    ),
-]
+Recording = Annotated[Path, argument("A recording, an .h5 file of 'nbody run'.", files(*RECORDINGS))]
 RecordingOrScenario = Annotated[
     Path,
-    typer.Argument(
-        help="A recording (.h5), or a scenario: a .yaml, or the name of one that comes with nbody.",
-        show_default=False,
-        autocompletion=recordings_and_scenarios,
+    argument(
+        "A recording (.h5), or a scenario: a .yaml, or the name of one that comes with nbody.", recordings_and_scenarios
     ),
 ]
 Gpus = Annotated[

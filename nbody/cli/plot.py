@@ -7,9 +7,9 @@ import typer
 
 from nbody.analysis import PLOTS
 from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_plots
-from nbody.cli.numbers import text_option, whole
-from nbody.cli.options import Overwrite
-from nbody.cli.streams import result, rows
+from nbody.cli.options import Overwrite, text_option, whole
+from nbody.cli.streams import print_message, result, rows
+from nbody.errors import InputError
 
 
 def plot(
@@ -23,8 +23,7 @@ def plot(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--out", "-o"),
+        Path | None, text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--out", "-o")
     ] = None,
     frame: Annotated[
         list[int] | None,
@@ -35,8 +34,7 @@ def plot(
         ),
     ] = None,
     bodies: Annotated[
-        list[str] | None,
-        text_option("The ids of the bodies of orbits: 1,2 or 1 2.", metavar="<list[int]>"),
+        list[str] | None, text_option("The ids of the bodies of orbits: 1,2 or 1 2.", metavar="<list[int]>")
     ] = None,
     cylindrical: Annotated[
         bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
@@ -64,8 +62,6 @@ def plot(
 
       nbody plot --list
     """
-    from nbody.cli.streams import print_message
-    from nbody.errors import InputError
 
     if listing:
         rows(PLOTS.summaries())
@@ -85,7 +81,6 @@ def plot(
 
 def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
     """The words that are files, and those that are plots. Raises InputError for one that is neither, or a scenario."""
-    from nbody.errors import InputError
 
     runs, plots = [], []
     for word in words:

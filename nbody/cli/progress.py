@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
 from nbody.compute.cache import announcing
@@ -15,8 +15,10 @@ from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
-LOG_SECONDS = 10.0
-"""Seconds between two lines of a batch job's log."""
+if TYPE_CHECKING:
+    from nbody.scenario.units import Units
+
+LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     if quiet:
         yield lambda line: None
         return
-    with announcing(print_message) if sys.stderr is not None and sys.stderr.isatty() else nullcontext():
+    with announcing(print_message) if _terminal() else nullcontext():
         yield print_message
 
 
@@ -34,24 +36,35 @@ def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
 def status_line() -> Iterator[Callable[[str], None]]:
     """One status line on standard error, which is overwritten; without a terminal (a batch job's log), one line every ten
     seconds. (No spinner: its thread would disturb the measurement.)"""
-    shown, last = sys.stderr is not None and sys.stderr.isatty(), time.monotonic()
+    if not _terminal():
+        yield _log()
+        return
+    try:
+        # The beginning of a line that is folded would not be cleared.
+        yield lambda line: status(line, shutil.get_terminal_size().columns)
+    finally:
+        status("", shutil.get_terminal_size().columns)
 
-    def notify(line: str) -> None:
+
+def _terminal() -> bool:
+    """True if standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _log() -> Callable[[str], None]:
+    """Prints a line, unless it has printed one in the last :data:`LOG_SECONDS`."""
+    last = time.monotonic()
+
+    def show(line: str) -> None:
         nonlocal last
-        if shown:
-            status(line, shutil.get_terminal_size().columns)  # the beginning of a line that is folded is not cleared
-        elif line and time.monotonic() - last >= LOG_SECONDS:
+        if line and time.monotonic() - last >= LOG_SECONDS:
             last = time.monotonic()
             print_message(line)
 
-    try:
-        yield notify
-    finally:
-        notify("")
+    return show
 
 
-SHORT = {"half_mass_radius": "r½", "core_radius": "r_core"}
-"""Observables whose names are too long for a progress bar."""
+SHORT = {"half_mass_radius": "r½", "core_radius": "r_core"}  # observables whose names are too long for a progress bar
 
 
 def facts(now: Progress) -> str:
@@ -59,15 +72,16 @@ def facts(now: Progress) -> str:
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
     error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
     observed = [
-        f"{SHORT.get(name, name)} {value:.4g} {_unit(now, name)}".rstrip() for name, value in now.observed.items()
+        f"{SHORT.get(name, name)} {value:.4g} {unit_of(name, now.units)}".rstrip()
+        for name, value in now.observed.items()
     ]
     return "  ".join([*doing, *_speed(now), *error, *observed])
 
 
-def _unit(now: Progress, name: str) -> str:
+def unit_of(observable: str, units: "Units | None") -> str:
     """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
-    quantity = OBSERVABLES.load(name).quantity if name in OBSERVABLES else ""
-    return now.units.symbol(quantity) if now.units and quantity else ""
+    quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
+    return units.symbol(quantity) if units and quantity else ""
 
 
 def _speed(now: Progress | Summary) -> list[str]:
@@ -82,8 +96,9 @@ def _speed(now: Progress | Summary) -> list[str]:
 def show_summary(summary: Summary, as_json: bool = False) -> int:
     """Print the summary of a run and return the exit code: 130 for an interrupted run, even if its terminal is lost."""
     try:
-        if as_json:
-            result_json(summary_values(summary))
+        if as_json:  # a speed that was not measured is null
+            unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s", "bodies_per_s"]
+            result_json(summary.as_dict() | dict.fromkeys(unmeasured))
         else:
             result(summary_text(summary))
     except OSError:
@@ -91,13 +106,6 @@ def show_summary(summary: Summary, as_json: bool = False) -> int:
             raise
         discard(sys.stdout)
     return 130 if summary.interrupted else 0
-
-
-def summary_values(summary: Summary) -> dict[str, Any]:
-    """A finished run for JSON; a speed that was not measured is null."""
-    found = summary.as_dict()
-    unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s", "bodies_per_s"]
-    return found | dict.fromkeys(unmeasured)
 
 
 def summary_text(summary: Summary) -> str:
@@ -119,7 +127,7 @@ def summary_text(summary: Summary) -> str:
     if summary.collisions is not None:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:
-        lines.append(f"  {counted(summary.frames, 'frame')} in {_place(summary)}")
+        lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
     return "\n".join(lines)
 
 
@@ -145,7 +153,7 @@ def _overhead(summary: Summary) -> str:
     return f", including {overhead:.2g} s for compilation, start and end" if large else ""
 
 
-def _place(summary: Summary) -> str:
+def _output(summary: Summary) -> str:
     """The recording and the command that comes next."""
     if not summary.interrupted:
         return f"{summary.output}; view it with: nbody view {summary.output}"
@@ -155,8 +163,7 @@ def _place(summary: Summary) -> str:
     return str(summary.output)
 
 
-Tell = Callable[[float, str], None]
-"""Shows the fraction that is done, 0 to 1, and a text."""
+Tell = Callable[[float, str], None]  # shows the fraction that is done, 0 to 1, and a text
 
 
 @contextmanager
@@ -168,12 +175,10 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
-    """A progress bar with the remaining time and a text.
-
-    If standard error is not a terminal (a batch job's log), one line every ten seconds instead.
-    """
-    if hidden or sys.stderr is None or not sys.stderr.isatty():
-        yield _log_lines(hidden)
+    """A progress bar with the remaining time and a text; without a terminal, one line every ten seconds instead."""
+    if hidden or not _terminal():
+        log = (lambda line: None) if hidden else _log()
+        yield lambda fraction, text: log(text)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -184,18 +189,6 @@ def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
     with Bar(*columns, console=Console(file=terminal)) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda fraction, text: bar.update(task, completed=fraction, description=text)
-
-
-def _log_lines(hidden: bool) -> Tell:
-    last = time.monotonic()
-
-    def show(fraction: float, text: str) -> None:
-        nonlocal last
-        if not hidden and time.monotonic() - last >= LOG_SECONDS:
-            last = time.monotonic()
-            print_message(text)
-
-    return show
 
 
 def _time(time: float, unit: str) -> str:

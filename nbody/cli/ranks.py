@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from nbody.cli import streams
 from nbody.errors import InputError, NBodyError
 
-COMMANDS = ("run", "resume", "rerun", "doctor")
-"""The commands that ranks run together."""
+COMMANDS = ("run", "resume", "rerun", "doctor")  # the commands that ranks run together
 
 
 def check_command(name: str) -> None:

@@ -2,8 +2,7 @@
 
 from typing import Annotated, Any
 
-from nbody.cli.numbers import count_option, quantity_option
-from nbody.cli.options import AsJson, Gpus, Quiet, Recording
+from nbody.cli.options import AsJson, Gpus, Quiet, Recording, count_option, quantity_option
 
 
 def resume(

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from nbody.cli.commands import Replaced, grouped
 from nbody.cli.options import AsJson, Overwrite, Quiet, Scenario
 from nbody.cli.ranks import refuse_ranks
-from nbody.cli.scenario_options import Replaced, scenario_options
 
 
-@scenario_options
+@grouped
 def run(
     scenario: Scenario,
     replaced: Replaced,

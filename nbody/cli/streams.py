@@ -17,11 +17,8 @@ from typing import Any
 
 from nbody.errors import printable, shortened
 
-LONGEST_MESSAGE = 1000
-"""Characters of a message: a path of 255, and what is wrong with it."""
-
-LONGEST_LINE = 4000
-"""Characters of a line of a page for people; ``--json`` prints everything."""
+LONGEST_MESSAGE = 1000  # characters of a message: a path of 255, and what is wrong with it
+LONGEST_LINE = 4000  # characters of a line of a page for people; '--json' prints everything
 
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 

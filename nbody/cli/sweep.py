@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nbody.cli.numbers import count_option, text_option
-from nbody.cli.options import AsJson, Quiet, Scenario
-from nbody.cli.parameters import grouped
+from nbody.cli.commands import grouped
+from nbody.cli.options import AsJson, Quiet, Scenario, count_option, text_option
+from nbody.errors import InputError
 
 if TYPE_CHECKING:
     from nbody.run.cluster import Cluster
@@ -20,8 +20,7 @@ class Jobs:
 
     jobs: Annotated[int | None, count_option("Runs at the same time; by default one per GPU, or one per core.")] = None
     cluster: Annotated[
-        str | None,
-        text_option("Make each run a job of this cluster; needs the extra 'cluster'.", metavar="slurm"),
+        str | None, text_option("Make each run a job of this cluster; needs the extra 'cluster'.", metavar="slurm")
     ] = None
     cluster_option: Annotated[
         list[str] | None,
@@ -33,7 +32,6 @@ class Jobs:
 
     def cluster_in(self, folder: Path) -> "Cluster | None":
         """The cluster, whose jobs are described in ``folder``."""
-        from nbody.errors import InputError
         from nbody.run.cluster import Cluster
 
         if self.cluster_option and not self.cluster:
@@ -41,7 +39,7 @@ class Jobs:
         return Cluster(self.cluster, self.cluster_option or [], folder) if self.cluster else None
 
 
-@grouped("jobs")
+@grouped
 def sweep(
     scenario: Scenario,
     vary: Annotated[
@@ -53,8 +51,7 @@ def sweep(
         ),
     ],
     fixed: Annotated[
-        list[str] | None,
-        text_option("A value of the scenario, for all runs.", "--set", metavar="KEY=VALUE"),
+        list[str] | None, text_option("A value of the scenario, for all runs.", "--set", metavar="KEY=VALUE")
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the recordings.")] = Path(
         "output/sweep"

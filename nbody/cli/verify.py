@@ -8,6 +8,7 @@ import typer
 from nbody.cli.completion import names
 from nbody.cli.options import AsJson
 from nbody.cli.streams import print_message, result, result_json
+from nbody.errors import InputError
 
 
 def verify(
@@ -33,7 +34,6 @@ def verify(
 
       nbody verify kepler figure_eight --gpu
     """
-    from nbody.errors import InputError
     from nbody.forces import ENGINES
     from nbody.verify import CASES, run_case
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nbody.cli.commands import Replaced, grouped, is_scenario
 from nbody.cli.completion import cameras
-from nbody.cli.look import look_options
-from nbody.cli.numbers import between, count_option, text_option
-from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size
-from nbody.cli.parameters import grouped
-from nbody.cli.scenario_options import Replaced, is_scenario, scenario_options
-from nbody.cli.streams import result
+from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size, between, count_option, text_option
+from nbody.cli.streams import print_message, result
+from nbody.errors import InputError
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
@@ -26,8 +24,7 @@ class Screenshot:
 
     screenshot: Annotated[Path | None, text_option("Save a picture (.png) instead; no screen is needed.")] = None
     frame: Annotated[
-        int | None,
-        count_option("The frame to begin with, or of the picture (else the last); negative: from the end."),
+        int | None, count_option("The frame to begin with, or of the picture (else the last); negative: from the end.")
     ] = None
     size: Size = "1280x720"
     hud: Hud = True
@@ -58,9 +55,7 @@ class Viewpoint:
     track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = ""
 
 
-@look_options
-@scenario_options
-@grouped("picture", "playing", "viewpoint")
+@grouped
 def view(
     run: RecordingOrScenario,
     picture: Screenshot = Screenshot(),
@@ -102,17 +97,18 @@ def view(
 
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
-    from nbody.cli.streams import print_message
     from nbody.viewer.picture.aim import Aim
 
     aim = Aim(viewpoint.camera, viewpoint.track)
     if is_scenario(run):
-        from nbody.cli.live import refuse_options_of_recordings, view_scenario
+        from nbody.cli.live import view_scenario
         from nbody.scenario.packaged import locate
 
-        refuse_options_of_recordings(
-            run, screenshot=picture.screenshot is not None, frame=picture.frame is not None, follow=playing.follow
-        )
+        given = {"screenshot": picture.screenshot, "frame": picture.frame, "follow": playing.follow or None}
+        for option in (name for name, value in given.items() if value is not None):
+            raise InputError(
+                f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
+            )
         return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, look, aim)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
@@ -135,7 +131,6 @@ def view(
 
 def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, look: Look, aim: "Aim") -> int:
     """Save the picture of a frame; returns the exit code."""
-    from nbody.cli.streams import print_message
     from nbody.scenario.units import time_text
     from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
 

@@ -1,1 +1,24 @@
-"""One run: the loop, its plan, the recorder, checks, progress and signals, and how to resume or repeat a run."""
+"""One run, made of values: what it is, what moves the bodies, and what looks at them.
+
+In the order of a run:
+
+================== =================================================================================================
+ :mod:`.choice`     the scheme and the engine: what supports all that the scenario asks for
+ :mod:`.schedule`   which moments become frames, and where the run ends, in steps or in time
+ :mod:`.plan`       ``Plan``: engine, scheme, schedule and sizes; errors in a scenario are found here
+ :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or from arrays and keywords
+ :mod:`.stepper`    ``Stepper``: makes steps, goes to a time, saves and restores arrays; it knows no files or terminals
+ :mod:`.observers`  ``Observer``: says when it looks, and looks. A user's callback, the collisions
+ :mod:`.recording`  the observer of frames: checkpoints, observables; its :mod:`.recorder` is the thread that measures
+                    and writes, its :mod:`.output` the file
+ :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look
+ :mod:`.simulation` ``Simulation``, what a Python program holds of all this
+================== =================================================================================================
+
+Beside them: :mod:`.guards` (doubts before a run, numbers that are not finite), :mod:`.progress` and :mod:`.watch` (speed,
+long steps), :mod:`.signals`, :mod:`.ranks` (the one decision of a loop that ranks share) and :mod:`.gpus`;
+:mod:`.resume` (goes on, or repeats), :mod:`.live` and :mod:`.live_pace` (a run that a window controls), :mod:`.sweep`
+and :mod:`.cluster`. No two files import each other.
+
+A :class:`~nbody.state.Frame` is the bodies at one moment all the way from the state to the file.
+"""

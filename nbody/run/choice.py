@@ -39,7 +39,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
 
 def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
     """The class that makes the steps of a scenario by a scheme: in an ensemble the one of many systems, if there is one."""
-    of_systems = scenario.ensemble and (name in OF_SYSTEMS or name in OF_SYSTEMS.plugins)
+    of_systems = scenario.ensemble and OF_SYSTEMS.get(name) is not None  # of other packages too
     kind: type[Integrator] = (OF_SYSTEMS if of_systems else INTEGRATORS).load(name)
     return kind
 
@@ -124,12 +124,9 @@ def _softened(law: Gravity, name: str) -> Gravity:
 def chosen_engine(
     scenario: Scenario, scheme: Integrator, asked: Problem, notify: Notify, measure: bool
 ) -> tuple[Choice, EngineChoice]:
-    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names is
-    kept; so is the default, unless an accuracy is asked for that float32 does not have.
-
-    Raises:
-        InputError: there is no such engine, or it does not support what is asked; or there are fewer GPUs.
-    """
+    """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names
+    is kept; so is the default, unless an accuracy is asked for that float32 does not have. Raises InputError: there is
+    no such engine, or it does not support what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     where = scenario.where("engine", "integrator.scheme", "precision")
     model = _options_of(check_name(written, where))

@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 
 def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify: Notify) -> None:
-    """Give the user a line if several GPUs are asked for, and one of them computes because there are few bodies.
-
-    Raises:
-        InputError: this machine has fewer GPUs, or they differ.
-    """
+    """Give the user a line if several GPUs are asked for, and one of them computes because there are few bodies. Raises
+    InputError: this machine has fewer GPUs, or they differ."""
     from nbody import compute
 
     if compute.why_unavailable():
@@ -32,11 +29,7 @@ def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify:
 @contextmanager
 def naming_failed(devices: Sequence[int], recording: Any) -> Iterator[None]:
     """Inside this block a failure of one of several GPUs ends the run with one line: which one, and how to go on if the
-    recording has a checkpoint.
-
-    Raises:
-        RunFailed: a GPU has failed.
-    """
+    recording has a checkpoint. Raises RunFailed: a GPU has failed."""
     try:
         yield
     except Exception as error:

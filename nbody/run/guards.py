@@ -28,12 +28,9 @@ MASS_RATIO = 1e6
 
 @np.errstate(all="ignore")
 def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, particles: Particles) -> list[str]:
-    """Possible numerical problems with these bodies in the run's precision, one line each.
-
-    Raises:
-        InputError: numbers beyond the range of the precision; two bodies in the same place (in this precision) and no
-            softening, whose energy is infinite; or a time step in which they move so far that nothing is known of them.
-    """
+    """Possible numerical problems with these bodies in the run's precision, one line each. Raises InputError: numbers
+    beyond the range of the precision; two bodies in the same place (in this precision) and no softening, whose energy
+    is infinite; or a time step in which they move so far that nothing is known of them."""
     gravity, precision = scenario.gravity, scenario.precision
     dt = math.inf if integrator.facts.adaptive else integrator.dt
     logs = check_range(engine, gravity, precision, particles, "", dt, integrator.facts.power_of_dt)

@@ -162,12 +162,9 @@ class LiveRun:
         self.thread.join()
 
     def wait(self) -> Summary | None:
-        """Return when the run has ended, with its summary. The first Ctrl-C stops it after the current step, a second one
-        within the step.
-
-        Raises:
-            the error that ended the run; KeyboardInterrupt if it was stopped within a step.
-        """
+        """Return when the run has ended, with its summary. The first Ctrl-C stops it after the current step, a second
+        one within the step. Raises the error that ended the run; KeyboardInterrupt if it was stopped within a step.:
+        ."""
         try:
             with stop_on_signals() as signals:
                 while self.thread.is_alive():

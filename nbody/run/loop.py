@@ -25,14 +25,6 @@ MANY = 10
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
 
 
-class ProgressEvent(NamedTuple):
-    """The run between two steps, as :meth:`Simulation.progress_events` yields it several times per second."""
-
-    state: State
-    progress: Progress
-    energies: Energies
-
-
 class Rates(TypedDict):
     """The rates of :class:`Progress` and :class:`Summary`."""
 
@@ -94,6 +86,19 @@ class RunStatus:
         rate, report = self._clock.steps_per_s, self._report
         bodies = rate * report.bodies_per_step if self._setup.engine.can.is_tree else None
         return {"steps_per_s": rate, "interactions_per_s": rate * report.pairs_per_step, "bodies_per_s": bodies}
+
+
+class ProgressEvent(NamedTuple):
+    """The run between two steps, as :meth:`Simulation.progress_events` yields it several times per second."""
+
+    state: State
+    energies: Energies
+    status: RunStatus
+
+    @property
+    def progress(self) -> Progress:
+        """The progress now, computed when it is asked for."""
+        return self.status.progress(self.energies)
 
 
 class Pace(Protocol):
@@ -220,7 +225,7 @@ class Loop:
     def _event(self) -> ProgressEvent:
         fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
         energies = self._recording.energies_now if fast else self._recording.energies
-        return ProgressEvent(self._stepper.state, self.status.progress(energies), energies)
+        return ProgressEvent(self._stepper.state, energies, self.status)
 
     def _end(self) -> None:
         """Record the last moment, and close the file. Raises the error of the user's callback."""

@@ -73,11 +73,8 @@ class Output:
         self._record: Mapping[str, Any] = {}
 
     def go_on(self, step: int, time: float, kept: int, energies: Energies) -> None:
-        """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames.
-
-        Raises:
-            InputError: the file is gone, or its last checkpoint is not the present state.
-        """
+        """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames. Raises
+        InputError: the file is gone, or its last checkpoint is not the present state."""
         checkpoint = read_checkpoint(self.path)
         if int(checkpoint.meta["step"]) != step or checkpoint.frames < kept:
             raise InputError(

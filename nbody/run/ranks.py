@@ -35,11 +35,8 @@ def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | Non
 
 
 def shared_plan(ranks: Team, make: Callable[[], Plan]) -> Plan:
-    """Rank 0's plan on every rank: it may depend on what rank 0 has measured or read.
-
-    Raises:
-        InputError: there are more ranks than bodies.
-    """
+    """Rank 0's plan on every rank: it may depend on what rank 0 has measured or read. Raises InputError: there are more
+    ranks than bodies."""
     planned: Plan = ranks.broadcast(make() if ranks.first else None)
     if planned.count < ranks.size:
         raise InputError(

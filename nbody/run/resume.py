@@ -118,12 +118,9 @@ def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
 def rerun(
     path: Path, output: Path, overwrite: bool = False, notify: Notify = print, gpus: int | str | None = None
 ) -> Simulation:
-    """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in ``output``.
-    (A run that was stopped has fewer frames than were planned.) ``gpus``: as of :func:`resume`.
-
-    Raises:
-        InputError: not a recording, or ``output`` is the same file.
-    """
+    """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
+    ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``: as of :func:`resume`. Raises
+    InputError: not a recording, or ``output`` is the same file."""
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found

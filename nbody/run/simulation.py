@@ -243,11 +243,7 @@ class Simulation:
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
-        file is finished.
-
-        Raises:
-            InputError: the path can't be written, or the simulation is running.
-        """
+        file is finished. Raises InputError: the path can't be written, or the simulation is running."""
         self._check_idle()
         if output is None:
             self.recording.stop()

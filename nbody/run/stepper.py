@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -149,31 +150,30 @@ class Stepper:
                 given.copy() if np.array_equal(given.astype(state.dtype).astype(np.float64), now) else now
                 for given, now in pairs
             )
-        mass, ids, species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
-        return replace(
-            bodies, mass=mass, position=position, velocity=velocity, id=ids, species=species,
-            time=clock.time, step=clock.step,
-        )  # fmt: skip
+        now = copy(bodies)  # which were checked when they were made
+        now.mass, now.id, now.species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
+        now.position, now.velocity, now.time, now.step = position, velocity, clock.time, clock.step
+        return now
 
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
         scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        copy = Stepper(self._setup.with_scheme(scheme), self.collisions)
+        other = Stepper(self._setup.with_scheme(scheme), self.collisions)
         if self.begun:
-            copy._restore(self.arrays(), self._moment)
+            other._restore(self.arrays(), self._moment)
         with np.errstate(all="ignore"):
             if not self.begun:
-                scheme.start(copy.motion)
-            earliest = copy._reach(time)
-        if not same_time(copy.clock.time, time):
+                scheme.start(other.motion)
+            earliest = other._reach(time)
+        if not same_time(other.clock.time, time):
             raise InputError(
                 f"at: {time:g} is before t = {earliest:g}, the earliest time that can be shown now; see Trajectory.at"
             )
-        x, v = copy.state.values("position", "velocity")
+        x, v = other.state.values("position", "velocity")
         return replace(
             self.particles(), position=x.astype(np.float64), velocity=v.astype(np.float64), time=float(time),
-            step=copy.clock.step,
+            step=other.clock.step,
         )  # fmt: skip
 
     def _reach(self, time: float) -> float:
@@ -210,11 +210,8 @@ class Stepper:
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], step: int, time: float, events: int = 0) -> None:
-        """Go to the moment of :meth:`arrays`, before which there were so many ``events``.
-
-        Raises:
-            LookupError, TypeError, ValueError: these are not arrays of such a run.
-        """
+        """Go to the moment of :meth:`arrays`, before which there were so many ``events``. Raises LookupError,
+        TypeError, ValueError: these are not arrays of such a run."""
         if self.collisions is not None:
             _require_like(arrays, self.collisions.arrays())
             self.collisions.restore(arrays, events)

@@ -2,10 +2,10 @@
 
 ==================  ===========================================================================================
  ``sources/``        where the bodies come from: a recording, or a simulation that is running
- ``picture/``        the picture of one moment: camera, palette, sprites, glow, tone map (OpenGL)
- ``display/``        what is written over it: caption, legend, key help, time line
- ``window/``         the window: canvas, events, the clock of the playback
- ``movie/``          movies: moments, camera moves, read-back, encoders
+ ``picture/``        the picture of one moment: camera, colours, sprites, glow, tone map (OpenGL)
+ ``display/``        what is written over it: caption, legend, key help, time line, diagrams
+ ``window/``         the window: canvas, keys and mouse, clocks, panels
+ ``movie/``          movies: moments, read-back, encoders
  :mod:`.notebook`    shows a run in a notebook
  :mod:`.screenshot`  saves a picture to a file
  :mod:`.backends`    chooses OpenGL in a window or without a screen, or reports what is missing

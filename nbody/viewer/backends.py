@@ -11,16 +11,11 @@ from typing import Any
 from nbody import machine, opengl
 from nbody.errors import DeviceError
 
-INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"
-"""The advice where no window can be opened."""
+INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advice where no window can be opened
 
 
 def use_screenless() -> None:
-    """Choose OpenGL through EGL, which needs no screen.
-
-    Raises:
-        DeviceError: EGL is not available; the line names the Debian packages.
-    """
+    """Choose OpenGL through EGL, which needs no screen. Raises DeviceError with the Debian packages that are missing."""
     import vispy
 
     os.environ.setdefault("EGL_PLATFORM", "surfaceless")
@@ -38,12 +33,8 @@ def no_screenless(error: BaseException) -> DeviceError:
 
 
 def use_window() -> None:
-    """Choose a Qt window.
-
-    Qt aborts the process if a library or the screen is missing, so this function checks for them first.
-
-    Raises:
-        DeviceError: there is no screen, no Qt, or one of its libraries is missing.
+    """Choose a Qt window. Raises DeviceError if there is no screen, no Qt, or one of its libraries is missing: Qt itself
+    would abort the process.
     """
     check_window()
     import vispy
@@ -86,8 +77,7 @@ def no_window(error: BaseException) -> DeviceError:
     return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
 
 
-_answered: set[str] = set()
-"""The screens that have answered. (A bare X server resets itself when its last client leaves, and may refuse the next.)"""
+_answered: set[str] = set()  # the screens that have answered: a bare X server resets itself when its last client leaves
 
 
 def _check_screen() -> None:

@@ -19,11 +19,8 @@ from nbody.viewer.sources.recording import RecordedSource
 if TYPE_CHECKING:
     from nbody.viewer.window.page import PageCanvas
 
-SIZE = (720, 450)
-"""Width and height on the page, in pixels."""
-
-FPS, LONGEST = 25.0, 8.0
-"""Of the movie in the page: pictures per second, and seconds. A longer run is shown faster."""
+SIZE = (720, 450)  # width and height on the page, in pixels
+FPS, LONGEST = 25.0, 8.0  # of the movie in the page: pictures per second, and seconds. A longer run is shown faster
 
 
 def show(
@@ -36,7 +33,6 @@ def show(
 
     Args:
         run: a recording or its path; or a simulation, which is run to the end of its scenario if it has no frames yet.
-        size: width and height in pixels.
         look: options of ``nbody view`` by their names, such as ``color="density"``.
 
     Raises:
@@ -87,13 +83,7 @@ def _canvas(path: str, size: tuple[int, int], look: Look, temporary: TemporaryDi
 
 @dataclass(frozen=True)
 class PageMovie:
-    """A movie that a notebook shows.
-
-    Attributes:
-        data: the file.
-        kind: its MIME type.
-        size: width and height in pixels.
-    """
+    """A movie that a notebook shows: the file, its MIME type, and its width and height in pixels."""
 
     data: bytes
     kind: str

@@ -12,19 +12,14 @@ from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
 
-SMALLEST, LARGEST = 16, 16384
-"""Limits of a picture's sides in pixels; OpenGL may allow less."""
+SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
 PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
 VIEW = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """``1280x720`` as (1280, 720).
-
-    Raises:
-        InputError: not a size, or not one that can be drawn.
-    """
+    """``1280x720`` as (1280, 720). Raises InputError."""
     try:
         width, height = (int(side) for side in text.lower().replace("×", "x").split("x"))
     except ValueError:
@@ -59,12 +54,8 @@ def draw_frame(
     look: Look = Look(),
     camera: Camera | None = None,
 ) -> np.ndarray:
-    """Draw the moment ``at``, counted in frames: (height, width, RGB) uint8, as seen by ``camera``, by default the view of
-    the run.
-
-    Raises:
-        DeviceError: no OpenGL without a screen.
-        InputError: the frame is damaged, or the picture larger than OpenGL can draw here.
+    """The moment ``at``, counted in frames, as ``camera`` sees it (by default the view of the run): (height, width, RGB)
+    uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.picture.studio.Studio` does.
     """
     from nbody.viewer import backends
 
@@ -79,11 +70,8 @@ def draw_frame(
 def save_picture(
     picture: np.ndarray, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
 ) -> None:
-    """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``.
-
-    Raises:
-        InputError: it can't be written.
-        RunFailed: the disk is full, or fails.
+    """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``. Raises
+    InputError if it can't be written, RunFailed if the disk is full or fails.
     """
     from PIL import Image
 

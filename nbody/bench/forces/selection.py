@@ -12,6 +12,7 @@ from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.problem import Problem
+from nbody.forces.registry import TREES
 from nbody.forces.resources import check_fits, require_device
 from nbody.law import Gravity
 
@@ -110,7 +111,7 @@ def competitors(
         require_device(kind, name)
         for precision in offered:
             check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
-            if kind.can.is_tree:
+            if name in TREES:
                 found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
                 continue
             found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]

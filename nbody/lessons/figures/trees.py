@@ -20,9 +20,8 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 
 def plane() -> tuple[np.ndarray, Any, np.ndarray]:
     """Bodies in a plane in the order of their keys (N, 2), the cells, and the squares of these: corner and side (K, 3)."""
-    from nbody.forces.tree.box import root_box
-    from nbody.forces.tree.octree import cells_of
-    from nbody.forces.tree.order import sorted_bodies
+    from nbody.forces.tree.build.cells_cpu import cells_of
+    from nbody.forces.tree.build.order_cpu import root_box, sorted_bodies
 
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)

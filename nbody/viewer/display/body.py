@@ -13,20 +13,11 @@ from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
-MOST = 100_000
-"""The most bodies for which the potential is summed: so many take 5 ms (an AMD EPYC)."""
-
-NARROW = 210
-"""The least width of the panel: a fixed one, else the edge moves when the numbers change."""
-
-RING, RING_WIDTH = 11, 1.6
-"""Radius and width of the ring, in pixels at scale 1."""
-
-SMOOTH = 4
-"""The factor by which the ring is drawn larger, and then reduced, for smooth edges."""
-
-RING_SHADES = 8
-"""The number of steps in which the ring of a collision fades."""
+MOST = 100_000  # the most bodies for which the potential is summed: so many take 5 ms (an AMD EPYC)
+NARROW = 210  # the least width of the panel: a fixed one, else the edge moves when the numbers change
+RING, RING_WIDTH = 11, 1.6  # radius and width of the ring, in pixels at scale 1
+SMOOTH = 4  # the factor by which the ring is drawn larger, and then reduced, for smooth edges
+RING_SHADES = 8  # the number of steps in which the ring of a collision fades
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +25,11 @@ class BodyFacts:
     """A body.
 
     Attributes:
-        id: its id.
         species: the name of its species; empty if the run has only one.
-        mass: m.
         position, velocity: (D,) float64.
-        kinetic_energy: ½ m v².
-        units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
         specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
             shown, or the law is not recorded).
+        units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
     """
 
     id: int

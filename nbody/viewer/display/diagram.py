@@ -12,17 +12,10 @@ from nbody.viewer.sources.source import Curve, Series, Source
 
 Array = np.ndarray
 
-WIDTH, HEIGHT = 340, 310
-"""The size where there is room, in pixels at scale 1."""
-
-ROW_HEIGHT = 75
-"""Three diagrams stand one under another if each gets this height, else side by side."""
-
-SIZE = 10.0
-"""Text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels."""
-
-REFRESH = 0.5
-"""Seconds between looks for new points."""
+WIDTH, HEIGHT = 340, 310  # the size where there is room, in pixels at scale 1
+ROW_HEIGHT = 75  # three diagrams stand one under another if each gets this height, else side by side
+SIZE = 10.0  # text in pixels at scale 1; matplotlib's dots per inch are 72, so that points are pixels
+REFRESH = 0.5  # seconds between looks for new points
 
 LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
 COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
@@ -30,13 +23,8 @@ COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """The drawn panel.
-
-    Attributes:
-        image: (h, w, RGBA) uint8.
-        boxes: of each diagram: left, top, right, bottom, in pixels of the image.
-        limits: the times at its left and right edges.
-    """
+    """The drawn panel: its image (h, w, RGBA), uint8; left, top, right and bottom of each diagram, in pixels of the image;
+    and the times at its left and right edges."""
 
     image: Array
     boxes: tuple[tuple[int, int, int, int], ...]
@@ -67,8 +55,8 @@ def draw_diagram(series: Series, size: tuple[int, int], scale: float) -> Diagram
     boxes = _boxes(size, scale)
     stacked = boxes[0][0] == boxes[-1][0]
     for k, ((left, top, right, bottom), draw) in enumerate(zip(boxes, (_error, _virial, _radii), strict=True)):
-        place = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
-        axes = figure.add_axes(place, facecolor="none")
+        rectangle = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
+        axes = figure.add_axes(rectangle, facecolor="none")
         axes.set_xlim(*limits)
         _style(axes, scale, stacked, stacked and k < len(boxes) - 1)
         draw(axes, series, scale)
@@ -143,10 +131,8 @@ def _virial(axes, series: Series, scale: float) -> None:
 
 def _radii(axes, series: Series, scale: float) -> None:
     names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
-    title, why = (
-        f"radii {names} %" if names else "Lagrangian radii",
-        "not known" if series.complete else "being computed …",
-    )
+    title = f"radii {names} %" if names else "Lagrangian radii"
+    why = "not known" if series.complete else "being computed …"
     if not _begun(axes, title, series.radii, scale, why):
         return
     values = np.where(series.radii.values > 0, series.radii.values, np.nan)
@@ -184,11 +170,7 @@ def _hex(colour: tuple[int, ...]) -> str:
 
 
 class Diagrams:
-    """The diagrams of a source.
-
-    Attributes:
-        drawn: the latest drawing; None before the first.
-    """
+    """The diagrams of a source; ``drawn`` is the latest drawing, None before the first."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -207,9 +189,9 @@ class Diagrams:
         if finished := self._future is not None and self._future.done():
             self.drawn, self._future = self._future.result(), None
         if self._series is not None and self._future is None:
-            wanted = (len(self._series.times), self._series.complete, size, scale)
-            if wanted != self._begun:
-                self._begun = wanted
+            needed = (len(self._series.times), self._series.complete, size, scale)
+            if needed != self._begun:
+                self._begun = needed
                 self._thread = self._thread or ThreadPoolExecutor(1, "diagrams")
                 self._future = self._thread.submit(draw_diagram, self._series, size, scale)
         return finished

@@ -32,21 +32,11 @@ from nbody.viewer.sources.source import Caption
 
 Array = np.ndarray
 
-CAPTION_WIDTH, BRIEF_WIDTH = 250, 110
-"""The least width of the caption's text, and of a brief one: fixed, else the edge moves when the numbers change. All lengths
-here are in pixels at scale 1."""
-
-ALERT_WIDTH = 48
-LONGEST_ALERT = 400
-"""Characters per line of an alert, and of the whole."""
-
+CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers
+ALERT_WIDTH, LONGEST_ALERT = 48, 400  # characters per line of an alert, and of the whole
 TIMELINE_HEIGHT = 22
-
-BAR = (210, 7)
-"""Width and height of the map."""
-
-MOST_NAMES, LONGEST_NAME = 12, 24
-"""Species that are named, and characters of a name."""
+BAR = (210, 7)  # width and height of the map
+MOST_NAMES, LONGEST_NAME = 12, 24  # species that are named, and characters of a name
 
 
 @lru_cache(maxsize=4)
@@ -164,12 +154,7 @@ def number(value: float) -> str:
 
 
 class Timeline:
-    """The bar at the bottom of the picture: it shows the current frame, and the mouse chooses one.
-
-    Args:
-        size: (width, height) of the picture in pixels.
-        scale: pixels of this screen per pixel of an ordinary one.
-    """
+    """The bar at the bottom of a picture of ``size`` that shows the current frame; the mouse chooses one."""
 
     def __init__(self, size: tuple[int, int], scale: float = 1.0) -> None:
         self.scale = scale

@@ -1,4 +1,5 @@
-"""Panels of text, as pixels (h, w, RGBA), uint8. All lengths here are in pixels at scale 1."""
+"""Panels of text, as pixels (h, w, RGBA), uint8: lines, the present state with key hints, the table of all keys. All lengths
+here are in pixels at scale 1."""
 
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -11,21 +12,21 @@ from nbody.errors import printable, shortened
 
 Array = np.ndarray
 Colour = tuple[int, int, int, int]
-Line = tuple[str, int, Colour]
-"""A text, its size and its colour."""
+Line = tuple[str, int, Colour]  # a text, its size and its colour
 
 BRIGHT, DIM, ALERT, ACCENT = (238, 240, 245, 255), (174, 182, 196, 255), (255, 176, 120, 255), (150, 190, 255, 255)
-BACKGROUND = (6, 8, 14, 176)
-"""The colour of a panel: dark and partly transparent, so that text stays legible over a bright core."""
+BACKGROUND = (6, 8, 14, 176)  # a panel's: dark and partly transparent, so that text stays legible over a bright core
 
 TITLE, TEXT, SMALL = 18, 14, 12
-PAD, MARGIN, CORNER = 10, 14, 6
-"""Around the text in a panel; between panels and the edges of the picture; the radius of a panel's corners."""
+PAD, MARGIN, CORNER = 10, 14, 6  # around the text in a panel; between panels and the edges; a panel's corners
 
 LINE_HEIGHT = 1.42
-LONGEST_LINE = 200
-"""Characters of a line: fonts take no control characters, and minutes for a text of 1 MB."""
+LONGEST_LINE = 200  # characters of a line: fonts take no control characters, and minutes for a text of 1 MB
 
+Table = list[tuple[str, list[tuple[str, str]]]]  # groups: a title, and rows of a key and what it does
+FIRST_HINT, ENOUGH_HINTS = "F1 all keys", 6  # always shown; and so many are enough for one line, else there are two
+
+COLUMN_GAP, SMALLEST_SCALE = 26, 0.54
 DESIGNED_FOR, GROWTH, LARGEST_GROWTH = (1280, 720), 0.6, 3.0
 
 
@@ -65,13 +66,8 @@ def blank(width: float, height: float, scale: float, colour: Colour = BACKGROUND
     return image
 
 
-def panel(lines: list[Line], scale: float, width: float = 0, below: int = 0) -> Image.Image:
-    """Lines of text, one under another.
-
-    Args:
-        width: the least width of the text in pixels.
-        below: the height of the free space below the text in pixels.
-    """
+def panel(lines: list[Line], scale: float, width: float = 0) -> Image.Image:
+    """Lines of text, one under another, at least ``width`` pixels wide."""
     pad = round(PAD * scale)
     heights = [height_of(size, scale) for _, size, _ in lines]
     texts = [shortened(printable(text), LONGEST_LINE).split(" ") for text, _, _ in lines]
@@ -79,7 +75,7 @@ def panel(lines: list[Line], scale: float, width: float = 0, below: int = 0) -> 
         [_word(word, round(size * scale)) for word in text] for text, (_, size, _) in zip(texts, lines, strict=True)
     ]
     width = max(width, *(sum(advance for _, advance in line) for line in words))
-    image, y = blank(width + 2 * pad, sum(heights) + below + 2 * pad, scale), pad
+    image, y = blank(width + 2 * pad, sum(heights) + 2 * pad, scale), pad
     for line, (_, _, colour), height in zip(words, lines, heights, strict=True):
         x = float(pad)
         for mask, advance in line:
@@ -102,11 +98,11 @@ def _word(text: str, size: int) -> tuple[Image.Image, float]:
 HINT_GAP = "   "
 
 
-def wrapped(pieces: list[str], size: int, scale: float, width: float, gap: str = HINT_GAP) -> list[str]:
+def wrapped(pieces: list[str], size: int, scale: float, width: float) -> list[str]:
     """``pieces`` joined to lines that are not wider than ``width`` pixels (a piece is never divided)."""
     lines = [""]
     for piece in pieces:
-        joined = f"{lines[-1]}{gap}{piece}" if lines[-1] else piece
+        joined = f"{lines[-1]}{HINT_GAP}{piece}" if lines[-1] else piece
         if lines[-1] and width_of(joined, size, scale) > width:
             lines.append(piece)
         else:
@@ -121,3 +117,68 @@ def fitted(text: str, size: int, scale: float, width: float) -> str:
     while text and width_of(f"{text}…", size, scale) > width:
         text = text[:-1]
     return f"{text}…"
+
+
+def state_panel(status: str, notice: str, hints: list[str], width: float, scale: float) -> Array:
+    """What the clock does, a notice, and key hints: those that fit into one line of ``width`` pixels, or two if these are
+    few."""
+    inner = width - 2 * round(PAD * scale)
+    lines: list[Line] = [(fitted(status, TEXT, scale, inner), TEXT, BRIGHT)]
+    hint_lines = wrapped([FIRST_HINT, *hints], SMALL, scale, inner)
+    most = 1 if hint_lines[0].count(HINT_GAP) + 1 >= ENOUGH_HINTS else 2
+    lines += [(line, SMALL, DIM) for line in hint_lines[:most]]
+    if notice:  # instead of hints, so that the panel keeps its height
+        lines[1] = (fitted(notice, SMALL, scale, inner), SMALL, ACCENT)
+    return np.asarray(panel(lines, scale))
+
+
+def key_table(groups: Table, size: tuple[int, int], scale: float) -> Array:
+    """All keys, in as many columns as fit into a picture of ``size``; smaller text if they do not fit."""
+    room = size[0] - 2 * round(MARGIN * scale), size[1] - 2 * round(MARGIN * scale)
+    for factor in (1.0, 0.9, 0.8, 0.7, 0.62, SMALLEST_SCALE):
+        for columns in (1, 2, 3, 4):
+            image = _table(groups, columns, factor * scale)
+            if image.shape[1] <= room[0] and image.shape[0] <= room[1]:
+                return image
+    return _table(groups, 3 if room[0] > room[1] else 2, SMALLEST_SCALE * scale)[: room[1], : room[0]]
+
+
+def _table(groups: Table, columns: int, scale: float) -> Array:
+    heights = [height_of(TITLE, scale) + len(rows) * height_of(TEXT, scale) + round(PAD * scale) for _, rows in groups]
+    filled = _balanced(heights, columns)
+    key_width = max(width_of(key, TEXT, scale) for _, rows in groups for key, _ in rows) + 12 * scale
+    widths = [max(width_of(text, TEXT, scale) for k in column for _, text in groups[k][1]) for column in filled]
+    pad, gap = round(1.6 * PAD * scale), round(COLUMN_GAP * scale)
+    total = sum(widths) + len(filled) * key_width + (len(filled) - 1) * gap
+    tall = max(sum(heights[k] for k in column) for column in filled)
+    image = blank(total + 2 * pad, tall + 2 * pad - round(PAD * scale), scale, (6, 8, 14, 228))
+    draw, x = ImageDraw.Draw(image), float(pad)
+    for column, width in zip(filled, widths, strict=True):
+        y = pad
+        for title, rows in (groups[k] for k in column):
+            draw.text((x, y), title, ACCENT, font(round(TEXT * scale)))
+            y += height_of(TITLE, scale)
+            for key, text in rows:
+                draw.text((x, y), key, BRIGHT, font(round(TEXT * scale)))
+                draw.text((x + key_width, y), text, DIM, font(round(TEXT * scale)))
+                y += height_of(TEXT, scale)
+            y += round(PAD * scale)
+        x += key_width + width + gap
+    return np.asarray(image)
+
+
+def _balanced(heights: list[int], columns: int) -> list[list[int]]:
+    """The indices of ``heights``, in order, in up to ``columns`` columns, the highest as low as possible."""
+    limit = max(max(heights), -(-sum(heights) // columns))
+    while True:
+        filled: list[list[int]] = [[]]
+        used = 0
+        for k, height in enumerate(heights):
+            if filled[-1] and used + height > limit:
+                filled.append([])
+                used = 0
+            filled[-1].append(k)
+            used += height
+        if len(filled) <= columns:
+            return filled
+        limit += max(1, min(heights) // 4)

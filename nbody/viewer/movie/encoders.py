@@ -15,15 +15,9 @@ QUALITY, PRESET = 18, "superfast"
 """x264's constant rate factor (18 looks like the original; smaller is better) and effort. The next step, veryfast, takes
 11.6 instead of 7.6 ms per picture of 960x600 pixels for files that are 16 % smaller (20480 bodies, Zen 4)."""
 
-THREADS = "FRAME"
-"""x264 encodes several pictures at once. PyAV's default, slices of one picture, ends where a picture has too few rows."""
-
-BT709 = 1
-LIMITED_RANGE = 1
-"""FFmpeg's numbers for the colours that :class:`.make.Nv12` makes."""
-
-FASTEST_GIF = 50
-"""Pictures per second: the times of a GIF are hundredths of a second, and browsers show 0.01 s as 0.1 s."""
+THREADS = "FRAME"  # several pictures at once. PyAV's default, slices, ends where a picture has too few rows
+BT709 = LIMITED_RANGE = 1  # FFmpeg's numbers for the colours that make.Nv12 makes
+FASTEST_GIF = 50  # pictures per second: its times are hundredths of a second, and browsers show 0.01 s as 0.1 s
 
 
 class Encoder:

@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,8 @@ from nbody.whole_file import if_free, keeping, whole_file
 
 Array = np.ndarray
 
-MOST = 1_000_000
-"""The most pictures of a movie: nine hours at 30 per second."""
-
-WAITING = 4
-"""Pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded."""
+MOST = 1_000_000  # the most pictures of a movie: nine hours at 30 per second
+WAITING = 4  # pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded
 
 _ENCODERS = "nbody.viewer.movie.encoders"
 FORMATS = Registry(
@@ -37,14 +35,8 @@ FORMATS = Registry(
 
 @dataclass(frozen=True)
 class Film:
-    """What an encoder has to know.
-
-    Attributes:
-        path: the file to write.
-        size: (width, height) in pixels.
-        fps: pictures per second.
-        pictures: their number, if nothing stops them.
-    """
+    """What an encoder has to know: the file to write, (width, height) in pixels, pictures per second, and their number if
+    nothing stops them."""
 
     path: Path
     size: tuple[int, int]
@@ -75,15 +67,9 @@ def moments(
 ) -> Array:
     """The moments to draw, counted in frames, (pictures,) float64.
 
-    By default each frame from ``first`` to ``last`` is one picture. With ``seconds`` or ``speed`` the pictures are evenly
-    spaced in the time of the run, between its frames too.
-
-    Args:
-        time: (T,) the time of each frame.
-        first, last: the first and last frame to show, counted from 0; may be in either order.
-        fps: pictures per second.
-        seconds: how long the movie lasts.
-        speed: units of the run's time per second of the movie.
+    By default each frame from ``first`` to ``last`` (in either order) is one picture. With the length of the movie,
+    ``seconds``, or its ``speed`` in units of the run's time per second, the pictures are evenly spaced in the time of the
+    run, (T,), between its frames too.
 
     Raises:
         InputError: a number out of range, too many pictures, or one frame would be the whole movie.
@@ -117,11 +103,8 @@ def moments(
 
 
 def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) -> Film:
-    """``film`` with its path resolved, if it can be encoded and written; better known before it is drawn than after.
-
-    Args:
-        overwrite: its file may replace an older one.
-        inputs: the files that it is made of.
+    """``film`` with its path resolved, if it can be encoded, and written without a loss of the files ``inputs``, which it is
+    made of; with ``overwrite`` it may replace an older one. (Better known before it is drawn than after.)
 
     Raises:
         InputError: an unknown suffix, an odd size, a path that can't be written, a file that is no movie and would be
@@ -144,13 +127,9 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
 
 
 class Writer:
-    """Writes a film in a thread, in a ``with`` block: at its end the file gets its name (RunFailed if it can't be written);
-    after an error inside no movie is made, and of a sequence the pictures so far are kept.
-
-    Args:
-        film: as :func:`checked` returns it.
-        overwrite: replace an older file; else it is kept under a numbered name when the new one is whole.
-        notify: gets one line if an older file was kept.
+    """Writes a :func:`checked` film in a thread, in a ``with`` block: at its end the file gets its name (RunFailed if it
+    can't be written); after an error inside no movie is made, and of a sequence the pictures so far are kept. An older file
+    is kept under a numbered name, about which ``notify`` gets a line, unless ``overwrite``.
 
     Attributes:
         nv12: True if :meth:`add` takes pictures as :class:`.make.Nv12` makes them, else RGB.
@@ -192,7 +171,7 @@ class Writer:
         try:
             for number, first in enumerate(coming):
                 with whole_file(self._film.file(number), self._place) as draft:
-                    self._encoder.write(replace(self._film, path=draft), _with(first, coming))
+                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
                     if self._dropped and not self._many:
                         raise InterruptedError
         except BaseException as error:
@@ -213,8 +192,3 @@ class Writer:
         self._thread.join()
         if kind is None:
             self._raise()
-
-
-def _with(first: Array, others: Iterator[Array]) -> Iterator[Array]:
-    yield first
-    yield from others

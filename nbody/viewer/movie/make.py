@@ -15,18 +15,12 @@ from vispy.gloo import gl
 from vispy.gloo.gl import gl2
 
 from nbody.viewer.movie.film import Writer
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.shaders import cover, rectangle
 from nbody.viewer.picture.studio import Studio
 
-Array = np.ndarray
-Size = tuple[int, int]
-
-PIXEL_PACK_BUFFER, STREAM_READ = 0x88EB, 0x88E1
-"""Values of OpenGL 2.1 that vispy, which offers OpenGL ES 2.0, does not name."""
-
-DEPTH = 2
-"""Pictures on their way: one that is copied while the next one is drawn."""
+PIXEL_PACK_BUFFER, STREAM_READ = 0x88EB, 0x88E1  # of OpenGL 2.1; vispy has the names of OpenGL ES 2.0
+DEPTH = 2  # pictures on their way: one that is copied while the next one is drawn
 
 
 def make_movie(
@@ -38,13 +32,10 @@ def make_movie(
     progress: Callable[[int], object] = lambda made: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Draw ``moments`` (counted in frames) and write them.
+    """Draw ``moments`` (counted in frames) in ``studio`` and write them.
 
     Args:
-        studio: draws the pictures; the writer's film has its size.
         camera_at: the camera of a picture, from its number and its moment.
-        writer: receives the pictures.
-        with_hud: draw the caption.
         progress: called with the number of pictures drawn.
         stopped: asked before each picture; if True, the movie ends there.
 

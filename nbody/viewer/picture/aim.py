@@ -8,34 +8,22 @@ import numpy as np
 from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
 from nbody.viewer.sources.source import Source
-
-Array = np.ndarray
 
 RUN, FRAME = "run", "frame"
 FILES = (".yaml", ".yml")
 
-CENTRES = {"com": "centre of mass", "densest": "densest point"}
-"""The words for what is not a body, and how they are shown."""
-
-SAMPLE = 4096
-"""The most bodies from which the densest point is estimated; 4096 take 10 ms per frame (an AMD EPYC)."""
+CENTRES = {"com": "centre of mass", "densest": "densest point"}  # what is no body, and how it is shown
+SAMPLE = 4096  # the most bodies from which the densest point is estimated; 4096 take 10 ms per frame (an AMD EPYC)
 
 
 class Follow:
-    """A point that moves with the bodies, in the picture's units.
-
-    Args:
-        source: the bodies.
-        target: a word of :data:`CENTRES`, or the id of a body.
-
-    Raises:
-        InputError: there is no such body.
+    """A point that moves with the bodies of ``source``, in the picture's units. Raises InputError if there is no such body.
 
     Attributes:
-        target: the same, as text.
+        target: a word of :data:`CENTRES`, or the id of a body.
         body: the body (0 to N-1) that is followed; None for the others.
     """
 
@@ -127,9 +115,7 @@ class Aim:
 
     def follow(self, source: Source) -> Follow | None:
         """What the camera follows: without ``track``, the densest point of bodies that together leave the view of the run.
-
-        Raises:
-            InputError: there is no such body."""
+        Raises InputError if there is no such body."""
         track = self.track or ("densest" if self.camera == RUN and source.wanders else "")
         return Follow(source, track) if track else None
 

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 Array = np.ndarray
+Size = tuple[int, int]  # width and height in pixels
 
-FIELD = np.radians(35.0)
-"""Field of view in radians, across the shorter side of the picture."""
-
-INSIDE = 0.97
-"""The framing contains this fraction of the particles, so that a few escapers do not shrink the others to a dot."""
+FIELD = np.radians(35.0)  # field of view in radians, across the shorter side of the picture
+INSIDE = 0.97  # the fraction of the particles that is framed: a few escapers must not shrink the others to a dot
 
 MARGIN = 1.08
-NEAR, FAR = 0.02, 50.0
-"""The clipping planes, in units of the distance from the camera to the centre."""
+NEAR, FAR = 0.02, 50.0  # the clipping planes, in units of the distance from the camera to the centre
 
 
 @dataclass

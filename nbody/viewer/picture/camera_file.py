@@ -21,24 +21,18 @@ import numpy as np
 from nbody.errors import InputError, printable, unknown
 from nbody.scenario.source import open_regular
 from nbody.scenario.yaml_reader import dump, read_text
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 
-Array = np.ndarray
-Values = Callable[[float], Array]
-"""A value (or three) at a second of the movie."""
+Values = Callable[[float], Array]  # a value (or three) at a second of the movie
 
 KEYS = ("centre", "radius", "azimuth", "elevation")
 
-LARGEST = 1_000_000
-"""The maximum size of the file in bytes."""
+LARGEST = 1_000_000  # the maximum size of the file in bytes
 
 
 def read_camera(path: Path, initial: Camera, length_unit: float) -> Camera:
-    """``initial``, with the values in the file ``path``. ``length_unit`` is that of the source.
-
-    Raises:
-        InputError: no such file, not YAML, an unknown key, or a value out of range.
-    """
+    """``initial``, with the values in the file ``path``. ``length_unit`` is that of the source. Raises InputError: no such
+    file, not YAML, an unknown key, or a value out of range."""
     values = _read(path, "--camera", "a key of the window (V) writes such a file")
     return _changed(initial, values, length_unit, f"{printable(path)}: ")
 
@@ -125,11 +119,8 @@ class CameraMove:
 
 
 def read_path(path: Path, home: Camera, length_unit: float) -> dict[str, Values]:
-    """The path of the file ``path``; ``home`` and ``length_unit`` are those of the source.
-
-    Raises:
-        InputError: no such file, not YAML, an unknown key, a value out of range, or times that do not increase.
-    """
+    """The path of the file ``path``; ``home`` and ``length_unit`` are those of the source. Raises InputError as
+    :func:`read_camera`, and for times that do not increase."""
     values, name = _read(path, "--path", "write a list of views, as 'nbody movie --help' shows"), printable(path)
     if values and set(values) <= set(KEYS):  # one view, as the window saves it
         values = {"views": [{"at": 0, **values}]}

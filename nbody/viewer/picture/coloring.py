@@ -14,8 +14,7 @@ from nbody.viewer.sources.source import Source
 
 Array = np.ndarray
 
-KEPT, MOST_WAITING = 6, 2
-"""Frames whose values are kept, and frames for which they are computed at a time."""
+KEPT, MOST_WAITING = 6, 2  # frames whose values are kept, and frames for which they are computed at a time
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,7 @@ class Legend:
         label, symbol: the quantity and its unit (empty if there is none).
         scale: ``logarithmic`` (the ends are percentiles), ``linear`` (the least and the greatest value) or ``categories``.
         low, high: the values at the ends, in the scenario's units; equal if all bodies have one value, NaN if there is none.
-        map: the colour map.
         names: of the species.
-        note: one more line.
     """
 
     label: str
@@ -128,11 +125,11 @@ class Coloring:
         """Linear RGB of values, (..., 3), as the shader computes it; the middle of the map for NaN."""
         low, high, logarithmic = self.scale()
         table = self.palette()
-        place = np.full(np.shape(values), 0.5)
+        fraction = np.full(np.shape(values), 0.5)
         if high > low:
             inside = np.clip(np.nan_to_num(values, nan=low), low, high)
-            place = np.log(inside / low) / np.log(high / low) if logarithmic else (inside - low) / (high - low)
-        return table[np.rint(place * len(table) - 0.5).astype(int).clip(0, len(table) - 1)]
+            fraction = np.log(inside / low) / np.log(high / low) if logarithmic else (inside - low) / (high - low)
+        return table[np.rint(fraction * len(table) - 0.5).astype(int).clip(0, len(table) - 1)]
 
     def close(self) -> None:
         """End the thread, after the frame that it computes."""

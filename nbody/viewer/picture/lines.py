@@ -6,13 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.shaders import source
 from nbody.viewer.picture.styles import Background
 from nbody.viewer.sources.frames import ShownMoment
-
-Array = np.ndarray
-Size = tuple[int, int]
 
 CORNERS = np.array([[0, -1], [0, 1], [1, -1], [1, 1]], np.float32)
 TRIANGLES = np.array([0, 1, 2, 2, 1, 3], np.uint32)
@@ -62,14 +59,9 @@ class Ribbons:
         now: float = 0.0,
         memory: float = 1e30,
     ) -> None:
-        """Draw the pieces, ``width`` pixels wide.
-
-        Args:
-            light: their light in the current target of light, where the brightest of crossing lines is seen; None: draw
-                them over a finished picture.
-            now: later parts of the pieces are not drawn.
-            memory: earlier parts fade, and are not seen ``memory`` before ``now``.
-        """
+        """Draw the pieces, ``width`` pixels wide: over a finished picture, or, with ``light``, into the current target of
+        light, where the brightest of crossing lines is seen. Their parts later than ``now`` are not drawn, and earlier ones
+        fade until they are not seen ``memory`` before ``now``."""
         if not self._count:
             return
         program = self._program
@@ -78,31 +70,22 @@ class Ribbons:
         )
         program["u_size"], program["u_width"] = size, width
         program["u_now"], program["u_memory"], program["u_light"] = now, memory, 1.0 if light is None else light
-        if light is None:
-            gloo.set_state(
-                blend=True, blend_func=("src_alpha", "one_minus_src_alpha"), depth_test=False, cull_face=False
-            )
-        else:
-            gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
+        blending = ("src_alpha", "one_minus_src_alpha") if light is None else ("one", "one")
+        gloo.set_state(blend=True, blend_func=blending, depth_test=False, cull_face=False)
+        if light is not None:
             gloo.set_blend_equation("max")
         program.draw("triangles", self._triangles)
         gloo.set_blend_equation("func_add")
 
 
-MOST_ARROWS = 1000
-"""More arrows would hide the bodies; these are spread evenly over the bodies of the file."""
-
-LONGEST_ARROW = 0.10
-"""The length of the fastest body's arrow, in units of the view's radius."""
-
-HEAD, HEAD_WIDTH = 0.3, 0.12
-"""Length and half width of an arrow's head, in units of the arrow."""
-
-AXIS_SHARE, BAR_SHARE = 0.6, 0.2
-"""The greatest length of an axis in units of the view's radius, and of the scale bar in units of the picture's width."""
-
-TICK = 0.012
-"""Half the length of a tick of an axis, in units of the view's radius."""
+MOST_ARROWS = 1000  # more arrows would hide the bodies; these are spread evenly over the bodies of the file
+LONGEST_ARROW = 0.10  # the length of the fastest body's arrow, in units of the view's radius
+HEAD, HEAD_WIDTH = 0.3, 0.12  # length and half width of an arrow's head, in units of the arrow
+AXIS_FRACTION, BAR_FRACTION = (
+    0.6,
+    0.2,
+)  # longest axis per radius of the view, longest scale bar per width of the picture
+TICK = 0.012  # half the length of a tick of an axis, in units of the view's radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +113,7 @@ def round_length(most: float) -> float:
 def bar_length(camera: Camera, size: Size, length_unit: float) -> tuple[float, float]:
     """The scale bar at the depth of the view's centre: its round length in the scenario's units, and in pixels."""
     pixels = min(size) / 2 / camera.radius / length_unit
-    length = round_length(BAR_SHARE * size[0] / pixels)
+    length = round_length(BAR_FRACTION * size[0] / pixels)
     return length, length * pixels
 
 
@@ -169,14 +152,10 @@ class Axes:
     def draw(
         self, camera: Camera, home: Camera, size: Size, scale: float, background: Background, length_unit: float
     ) -> list[Mark]:
-        """Draw the axes over a finished picture. Returns the texts at their ends.
-
-        Args:
-            home: the initial view, which determines the length: it changes when the zoom exceeds a factor of five.
-            length_unit: the picture's unit of length, in the scenario's.
-        """
+        """Draw the axes over a finished picture. Returns the texts at their ends. The initial view ``home`` determines the
+        length: it changes when the zoom exceeds a factor of five. ``length_unit``: the picture's, in the scenario's."""
         zoom = 5.0 ** round(math.log(camera.radius / home.radius, 5.0))
-        length = round_length(AXIS_SHARE * home.radius * zoom * length_unit) / length_unit
+        length = round_length(AXIS_FRACTION * home.radius * zoom * length_unit) / length_unit
         tips = length * np.eye(3)[: 2 if camera.flat else 3]
         ticks = np.concatenate([tips * share for share in (0.25, 0.5, 0.75, 1.0)])
         across = np.cross(ticks, camera.axes()[2])

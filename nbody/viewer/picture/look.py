@@ -59,11 +59,8 @@ SIZES = Registry(
     },
 )
 
-FEW = 64
-"""Up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise."""
-
-TRAILS = ("auto", "none", "all")
-"""The words that :attr:`Look.trails` can be, besides a list of ids."""
+FEW = 64  # up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise
+TRAILS = ("auto", "none", "all")  # the words that trails can be, besides a list of ids
 
 DIMMEST, BRIGHTEST = -8.0, 8.0
 LONGEST_TRAIL = 10_000

@@ -17,22 +17,15 @@ Array = np.ndarray
 
 LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
 
-PERCENTILES = (5.0, 98.0)
-"""The percentiles of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end."""
-
-STEEPEST = 1e6
-"""The largest ratio of the ends of a logarithmic scale."""
+PERCENTILES = (5.0, 98.0)  # of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end
+STEEPEST = 1e6  # the largest ratio of the ends of a logarithmic scale
 
 NEIGHBOURS_UP_TO = 30_000
 """Bodies up to which neighbours are searched (1e5 would take 1 s per frame on one core); more are counted in cells, which
 takes 0.1 s for 1e5 and 1 s for 1e6."""
 
-LEVELS, LEAST = 20, 16
-"""The cell of all bodies is halved so many times along each axis. A body's cell is its smallest one with at least so many
-bodies."""
-
-FAR = 1e14
-"""Bodies beyond have no finite position."""
+LEVELS, LEAST = 20, 16  # halvings of the cell of all bodies along each axis; the fewest bodies in the cell of a body
+FAR = 1e14  # bodies beyond have no finite position
 
 Around = tuple[ShownFrame, ShownFrame] | None
 """The frames before and after a frame (one of them is the frame itself at the ends of the run); None if there is one."""

@@ -21,48 +21,32 @@ from nbody.viewer.picture.trails import Trails, check_trails
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.source import Source
 
-SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")
-"""Words in the names of OpenGL renderers that run on the processor."""
+SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")  # OpenGL on the processor
 
 MOST_IN_A_WINDOW, MOST_ON_A_CPU = 2_000_000, 50_000
 """The most bodies that a window draws with a graphics card (an H200 through EGL draws so many in 25 ms),
 and where OpenGL runs on the processor. Each has more light instead."""
 
-METER_ATTEMPTS = 10
-"""The frames that are tried for the exposure, if the first ones are damaged."""
-
-METER_SIZE = (1280, 720)
-"""The size at which the exposure is measured, so that it does not depend on the window's size."""
-
-BRIEF_BELOW = 500
-"""Less high pictures, in pixels at scale 1, have a brief caption and no legend: these would cover a third of them."""
-
-GAP = 6
-"""Pixels between the caption and the legend at scale 1."""
-
-BAR_BOTTOM = 62
-"""The distance of the scale bar from the lower edge in pixels at scale 1: it stands above a window's time line."""
+METER_ATTEMPTS = 10  # the frames that are tried for the exposure, if the first ones are damaged
+METER_SIZE = (1280, 720)  # the size at which the exposure is measured, so that it does not depend on the window's size
+BRIEF_BELOW = 500  # the height (at scale 1) of a picture of which caption and legend would cover a third
+GAP = 6  # pixels between the caption and the legend at scale 1
+BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a window's time line
 
 
 class PictureRenderer:
-    """Draws moments of a source into the current target of ``canvas``.
+    """Draws moments of a source into the current target of a vispy canvas, whose context is current.
 
-    Args:
-        canvas: a vispy canvas; its context is current.
-        source: what to draw.
-        look: how the bodies are drawn.
-        patient: wait for values of colours that take long to compute, and draw every body, so that each picture is exact. A
-            window does not: it shows the values known so far, and at most :data:`MOST_IN_A_WINDOW` bodies.
+    If ``patient``, it waits for values of colours that take long to compute, and draws every body, so that each picture is
+    exact. A window is not: it shows the values known so far, and at most :data:`MOST_IN_A_WINDOW` bodies. Raises InputError
+    if the first frames are damaged, or the look can't be drawn for this source.
 
     Attributes:
         home: the view of the run, in which the exposure is measured.
         moment: the moment loaded last.
-        look: give another value at any time. It takes effect with the next :meth:`load` and :meth:`draw`. If it asks for
-            what this source does not have, its color stays what it was, and ``problem`` says why.
+        look: may be changed at any time. It takes effect with the next :meth:`load` and :meth:`draw`. If it asks for what
+            this source does not have, its color stays what it was, and ``problem`` says why.
         problem: a line about ``look``; empty if there is none.
-
-    Raises:
-        InputError: the first frame is damaged, and so are those after it; or the look can't be drawn for this source.
     """
 
     def __init__(self, canvas, source: Source, look: Look = Look(), patient: bool = True) -> None:

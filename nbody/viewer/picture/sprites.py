@@ -6,36 +6,22 @@ import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.shaders import source
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 
-Array = np.ndarray
-Size = tuple[int, int]
-
-SPACING_SHARE = 0.12
-"""Width (sigma) of a sprite as a fraction of the mean distance between particles in the initial view."""
-
-LEAST_SIGMA = 0.6
-"""The smallest sigma, in pixels at scale 1. At this width the flux of a Gaussian depends on its position between the pixels
-by less than 1 %."""
-
-GREATEST_SIGMA = 4.0 / 720
-"""The largest sigma, as a fraction of the picture's shorter side, so that a few bodies look the same at every size."""
-
-SPLINE_SCALE = 1.25
-"""Up to this scale of the screen, the narrowest sprites are splines of 3 × 3 pixels (sigma 0.5); a Gaussian needs 4 × 4."""
-
-CLOUDS_FROM = 2_000_000
-"""From this number of bodies on, these splines have 2 x 2 pixels: less smooth, but nobody sees a single body."""
+SPACING_FRACTION = 0.12  # sigma of a sprite per mean distance between particles in the initial view
+LEAST_SIGMA = 0.6  # in pixels at scale 1; with it the flux depends on the position between the pixels by less than 1 %
+GREATEST_SIGMA = 4.0 / 720  # per shorter side of the picture, so that a few bodies look the same at every size
+SPLINE_SCALE = 1.25  # up to this scale, the narrowest sprites are splines of 3 × 3 pixels; a Gaussian needs 4 × 4
+CLOUDS_FROM = 2_000_000  # bodies from which on splines have 2 × 2 pixels: less smooth, but nobody sees a single body
 
 DISCS_UP_TO, DISC_PEAK = 512, 0.5
 """The most bodies that are drawn as discs, and the light of a disc in units of the texture's values."""
 
-DISC_RADIUS = 8.0 / 720
-"""The radius of up to :data:`FEW` discs, as a fraction of the picture's shorter side; more have a smaller one."""
+DISC_RADIUS = 8.0 / 720  # of up to FEW discs, per shorter side of the picture; more have a smaller one
 
 BYTES_PER_SPRITE = 4.0
 """Without floats, the value (0 to 255) at the middle of a sprite in the initial view. A smaller value would be lost in
@@ -73,11 +59,9 @@ class Sprites:
     is 1/π per pixel, independent of N and of the picture's size. Up to :data:`DISCS_UP_TO` particles are discs instead,
     which have one brightness and one size in pixels in every view.
 
-    Args:
-        count: N, the number of particles that are drawn.
-        home: the initial view, to which the light and the width of a sprite refer.
-        float_target: True for a texture of floats; False for bytes in units of ``range``/255. (A half float stops to grow at
-            2048 times what is added, which would cut off the brightness of cores.)
+    ``count`` is N; light and width of a sprite refer to the initial view ``home``. Without a ``float_target`` the texture
+    has bytes in units of ``range``/255. (A half float stops to grow at 2048 times what is added, which would cut off the
+    brightness of cores.)
     """
 
     def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
@@ -87,7 +71,7 @@ class Sprites:
         self._count = count
         self._first, self._second = FrameBuffers(count), FrameBuffers(count)
         self._flux = home.radius**2 / count / self.range
-        self._sigma = SPACING_SHARE * home.radius * np.sqrt(np.pi / count)
+        self._sigma = SPACING_FRACTION * home.radius * np.sqrt(np.pi / count)
         self._sizes: gloo.VertexBuffer | None = None
         self._coloring: Coloring | None = None
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
@@ -124,11 +108,11 @@ class Sprites:
 
     def _compiled(self, still: bool, coloring: Coloring) -> gloo.Program:
         """The program that computes no more than is needed."""
-        wanted = {
+        uses = {
             "STILL": still, "VALUES": not coloring.in_shader, "SIZES": self._sizes is not None,
             "DISCS": self.discs, "CLOUDS": self._count >= CLOUDS_FROM,
         }  # fmt: skip
-        words = tuple(word for word, needed in wanted.items() if needed)
+        words = tuple(word for word, used in uses.items() if used)
         if words not in self._programs:
             program = gloo.Program(source("sprites.vert", words), source("sprites.frag", words))
             program["u_sigma"], program["u_peak"] = self._sigma, DISC_PEAK
@@ -172,7 +156,7 @@ class Sprites:
 
 def _peak(count: int) -> float:
     """The light in the middle of a sprite, in the initial view at a height of 720 pixels."""
-    unclamped = 1 / (2 * np.pi**2 * SPACING_SHARE**2)
+    unclamped = 1 / (2 * np.pi**2 * SPACING_FRACTION**2)
     return min(unclamped, 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
 
 

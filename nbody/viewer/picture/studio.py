@@ -9,12 +9,10 @@ from vispy.gloo import gl
 
 from nbody.errors import DeviceError, InputError
 from nbody.viewer import backends
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Camera, Size
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.sources.source import Source
-
-Size = tuple[int, int]
 
 
 class Studio:
@@ -22,10 +20,7 @@ class Studio:
     module is imported. ``with Studio(…) as studio:`` closes it.
 
     Attributes:
-        size: (width, height).
-        renderer: draws the pictures.
-        texture: the last picture.
-        target: the frame buffer that contains it.
+        texture, target: the last picture, and the frame buffer that contains it.
 
     Raises:
         DeviceError: no OpenGL without a screen.
@@ -52,12 +47,8 @@ class Studio:
             raise
 
     def draw(self, at: float, camera: Camera | None = None, with_hud: bool = True) -> None:
-        """Draw the moment ``at``, counted in frames, as seen by ``camera``, by default the view of the run.
-
-        Raises:
-            InputError: a frame is damaged.
-            DeviceError: OpenGL fails.
-        """
+        """Draw the moment ``at``, counted in frames, as ``camera`` sees it, by default the view of the run. Raises
+        InputError for a damaged frame, and DeviceError if OpenGL fails."""
         self.renderer.load(at)
         with self._drawing():
             self.renderer.draw(camera or self.renderer.home, self.size)

@@ -28,8 +28,7 @@ _LMS_TO_RGB = np.array(
     ]
 )
 
-LEVEL = 0.75
-"""The largest of the three parts of each colour of a map that is not of constant lightness."""
+LEVEL = 0.75  # the largest of the three parts of each colour of a map that is not of constant lightness
 
 CATEGORIES = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#b0b0b0")
 """Colours that colour-blind readers can tell apart (Okabe and Ito 2008), on screen."""
@@ -111,15 +110,13 @@ class Background:
         return shown + 255 - shown.max(axis=-1, keepdims=True) - shown.min(axis=-1, keepdims=True)
 
 
-INK = 0.72
-"""The brightest part of a colour on paper; the same number stands in tonemap.frag.glsl."""
+INK = 0.72  # the brightest part of a colour on paper; the same number stands in tonemap.frag.glsl
 
 DARK = Background((0.016, 0.020, 0.034), (0.75, 0.79, 0.86))  # not black, so that the edge is visible on a black page
 LIGHT = Background((0.93, 0.935, 0.95), (0.20, 0.22, 0.28), paper=True)
 PRINT = Background((1.0, 1.0, 1.0), (0.0, 0.0, 0.0), paper=True)
 
-SMALLEST = 0.3
-"""The width of the lightest body, in units of the heaviest one's: smaller discs could not be seen."""
+SMALLEST = 0.3  # the width of the lightest body, in units of the heaviest one's: smaller discs could not be seen
 
 
 def automatic(mass: Array) -> Array | None:

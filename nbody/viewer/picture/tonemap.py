@@ -8,20 +8,11 @@ from nbody.viewer.picture.shaders import cover, rectangle
 
 Size = tuple[int, int]
 
-SHRINK = 4
-"""The factor by which the grid of the glow is coarser than the picture, in both directions; the shader knows it."""
-
-CONTRAST = 200.0
-"""The ratio of white (drawn bright) to dark (where the logarithm starts to bend)."""
-
-BRIGHT_FRACTION = 0.01
-"""The fraction of the lit pixels that is at least white in the frame that sets the exposure."""
-
-GLOW = 0.35
-"""The fraction of the light that goes into the glow."""
-
-CONTOUR_RATIO = 4.0
-"""The ratio of the surface densities of two neighbouring contours."""
+SHRINK = 4  # the grid of the glow is coarser by this factor in both directions; the shader knows it
+CONTRAST = 200.0  # the ratio of white (drawn bright) to dark (where the logarithm starts to bend)
+BRIGHT_FRACTION = 0.01  # the fraction of the lit pixels that is at least white in the frame that sets the exposure
+GLOW = 0.35  # the fraction of the light that goes into the glow
+CONTOUR_RATIO = 4.0  # the ratio of the surface densities of two neighbouring contours
 
 
 class Glow:

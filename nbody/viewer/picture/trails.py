@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.lines import Ribbons
 from nbody.viewer.picture.look import FEW, Look
@@ -11,23 +11,11 @@ from nbody.viewer.picture.quantities import FAR
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment, interpolated
 from nbody.viewer.sources.source import Source
 
-Array = np.ndarray
-Size = tuple[int, int]
-
-MOST_BODIES = 512
-"""The most bodies with trails; of more, so many that are spread evenly over the bodies of the file."""
-
-PIECES = 16_384
-"""The number of straight pieces of all trails, about."""
-
-FINEST = 12
-"""The most pieces between two frames."""
-
-BYTES = 2**26
-"""The most bytes of earlier frames that are read at once."""
-
-BRIGHTNESS, WIDTH = 0.12, 1.6
-"""The light of a fresh trail in units of white, and its width in pixels at scale 1."""
+MOST_BODIES = 512  # the most bodies with trails; of more, so many that are spread evenly over the bodies of the file
+PIECES = 16_384  # the number of straight pieces of all trails, about
+FINEST = 12  # the most pieces between two frames
+BYTES = 2**26  # the most bytes of earlier frames that are read at once
+BRIGHTNESS, WIDTH = 0.12, 1.6  # the light of a fresh trail in units of white, and its width in pixels at scale 1
 
 
 def rows_with_trails(source: Source, look: Look) -> Array:
@@ -64,12 +52,12 @@ class Trails:
             self._rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
-        wanted = (first.number, second.number, look.trail_frames, coloring, valued)
-        if wanted == self._loaded or not len(rows) or first.position is None:
+        requested = (first.number, second.number, look.trail_frames, coloring, valued)
+        if requested == self._loaded or not len(rows) or first.position is None:
             return
         self._learn(moment, look.trail_frames)
         self._make(first, coloring)
-        self._loaded = wanted
+        self._loaded = requested
 
     def draw(self, camera: Camera, size: Size, scale: float, white: float) -> None:
         """Draw the trails into the current target of light, in which ``white`` is drawn bright."""

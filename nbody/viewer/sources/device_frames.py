@@ -24,13 +24,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-SLOTS = 4
-"""One is shown, one was shown before, one is ready to be shown, one is filled."""
+SLOTS = 4  # one is shown, one was shown before, one is ready to be shown, one is filled
 
 THREADS = 128
 
-UNTRIED = "not yet tried"
-"""Whether there is interop is found out when the first slot is drawn."""
+UNTRIED = "not yet tried"  # whether there is interop is found out when the first slot is drawn
 
 
 @kernel("gpu")
@@ -49,12 +47,8 @@ def pack(body, velocity, rows, length, speed, positions, velocities):
 
 
 class Slot:
-    """Device memory for one picture.
-
-    Attributes:
-        positions, velocities: (shown, 3) float32 on the device; ``pinned``: (2, shown, 3) on the host, if it is in use.
-        packed, read: events: the memory is filled; it may be filled again.
-    """
+    """Device memory for one picture: (shown, 3) float32, and ``pinned`` (2, shown, 3) on the host, if it is in use; and two
+    events: the memory is ``packed``; it has been ``read``, and may be filled again."""
 
     def __init__(self, shown: int) -> None:
         self.positions, self.velocities = (cuda.device_array((shown, 3), np.float32) for _ in range(2))

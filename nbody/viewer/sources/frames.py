@@ -20,8 +20,7 @@ from the second on they do not."""
 
 LEAST = 1e-37
 
-FAR = 1e15
-"""Where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40."""
+FAR = 1e15  # where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40
 
 
 class Selection:

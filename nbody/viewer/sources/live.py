@@ -16,7 +16,7 @@ from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.units import Units
 from nbody.state import State
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
@@ -25,36 +25,24 @@ if TYPE_CHECKING:
     from nbody.state.device import DeviceState
     from nbody.viewer.sources.device_frames import DeviceFrames
 
-Array = np.ndarray
 
-FRAMED = 100_000
-"""The number of bodies that the initial view takes into account."""
-
-SAMPLED = 4096
-"""The number of bodies whose speeds determine the palette's ends."""
-
-INTERVAL = 0.25
-"""Seconds between points of the series."""
-
-RADII_SAMPLE = 4096
-"""The most bodies of which the radii are computed, 10 ms per point for the density centre (an AMD EPYC)."""
+FRAMED = 100_000  # the number of bodies that the initial view takes into account
+SAMPLED = 4096  # the number of bodies whose speeds determine the palette's ends
+INTERVAL = 0.25  # seconds between points of the series
+RADII_SAMPLE = 4096  # the most bodies for Lagrangian radii: 10 ms per point for the density centre (an AMD EPYC)
 
 OFTEN = 100_000
 """Up to this number of shown bodies, points are added at all times; with more, only while somebody looks at them, because
 copying a picture from a GPU takes time."""
 
-MOST_POINTS = 4000
-"""With more, every second point is forgotten."""
+MOST_POINTS = 4000  # with more, every second point is forgotten
 
 
 class Live(Source):
-    """The bodies of a run on its thread, at the latest step that is complete.
+    """The bodies of a run on its thread, at the latest step that is complete. Raises the error that prevented the run.
 
     The run's thread puts frames into a queue of at most one, and the window takes them out: neither waits for the other.
     (A run that is shown step by step waits until its picture is shown, see :class:`~nbody.run.live.LiveRun`.)
-
-    Raises:
-        NBodyError: the error that prevented the simulation.
     """
 
     def __init__(self, run: LiveRun) -> None:

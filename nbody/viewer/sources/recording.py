@@ -13,35 +13,16 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
-from nbody.viewer.sources.samples import (
-    SAMPLE,
-    SAMPLES,
-    RecordedSeries,
-    leaves_view,
-    sampled,
-    speed_scale,
-    whole_view,
-)
+from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 
-Array = np.ndarray
-
-MARKED, SHORTEST_MARK = 0.025, 4
-"""A collision is marked for this fraction of the run's frames, and at least for so many."""
-
-MOST_MARKS = 32
-"""The most collisions that are marked at the same time, the latest ones."""
-
-MOST_BYTES = 2**30
-"""Bytes of frames that are kept, if that is at least :data:`LEAST_FRAMES`."""
-
-LEAST_FRAMES, MOST_FRAMES = 3, 8
-"""Frames that are kept: the two that are shown and the next one at least. More than a few do not help a steady playback."""
-
-MOST_THREADS = 4
-"""A frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4), so several are read at once."""
+MARKED, SHORTEST_MARK = 0.025, 4  # a collision is marked for this fraction of the frames, and at least for so many
+MOST_MARKS = 32  # the most collisions that are marked at the same time, the latest ones
+MOST_BYTES = 2**30  # bytes of frames that are kept, if that is at least LEAST_FRAMES
+LEAST_FRAMES, MOST_FRAMES = 3, 8  # frames that are kept: two that are shown, and the next; more do not help a playback
+MOST_THREADS = 4  # a frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4)
 
 
 class ReadAhead:
@@ -56,11 +37,11 @@ class ReadAhead:
 
     def prepare(self, numbers: Iterable[int]) -> None:
         """Read these frames in this order, as far as there is room, and forget all others."""
-        wanted = list(dict.fromkeys(numbers))[: self.capacity]
-        self._forget_all_but(wanted)
+        needed = list(dict.fromkeys(numbers))[: self.capacity]
+        self._forget_all_but(needed)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(min(MOST_THREADS, machine.cores()), "read-ahead")
-        for k in wanted:
+        for k in needed:
             if k not in self._frames:
                 self._frames[k] = self._threads.submit(self._read, k)
 
@@ -180,10 +161,8 @@ class RecordedSource(Source):
     def _readable(self, k: int, step: int) -> ShownFrame:
         """Frame ``k``, or, if damaged frames are only reported, the next readable one in direction ``step``, or else in the
         other one."""
-        for number in [
-            *range(k, self.frames if step > 0 else -1, step),
-            *range(k, -1 if step > 0 else self.frames, -step),
-        ]:
+        ahead = range(k, self.frames if step > 0 else -1, step)
+        for number in [*ahead, *range(k, -1 if step > 0 else self.frames, -step)]:
             try:
                 return self._frame(number)
             except InputError as error:
@@ -225,7 +204,7 @@ class RecordedSource(Source):
 
     def _merged(self, k: int) -> Array | None:
         """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
-        the first frame after a merger both bodies are in one place.)"""
+        the first frame after a merger both bodies have one position.)"""
         if not k or not len(self._events):
             return None
         alive = self.run.left(k - 1).alive

@@ -14,27 +14,16 @@ from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
 from nbody.trajectory.column import FrameColumn
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.picture.look import FEW
 from nbody.viewer.picture.quantities import LOGARITHMIC, ends
 from nbody.viewer.sources.source import EMPTY, Curve, Series
 
-Array = np.ndarray
-
-SAMPLES = 9
-"""The number of frames that determine the speed scale and the initial view, evenly spread over the run."""
-
-ORBIT_SAMPLES = 200
-"""The frames that determine the initial view of a few bodies."""
-
-LARGEST_GROWTH = 3.0
-"""The radius of the initial view, at most, in units of the one that frames the first frame."""
-
-SAMPLE = 2**17
-"""The most bodies of a frame that determine the speed scale and the initial view: 1e7 bodies would take seconds."""
-
-RADII, RADII_FRAMES = "lagrangian_radii", 64
-"""The observable; and the number of frames, evenly spread, for which it is computed where it was not recorded."""
+SAMPLES = 9  # the number of frames that determine the speed scale and the initial view, evenly spread over the run
+ORBIT_SAMPLES = 200  # the frames that determine the initial view of a few bodies
+LARGEST_GROWTH = 3.0  # the radius of the initial view, at most, in units of the one that frames the first frame
+SAMPLE = 2**17  # the most bodies of a frame for speed scale and initial view: 1e7 bodies would take seconds
+RADII, RADII_FRAMES = "lagrangian_radii", 64  # the observable; the frames for which it is computed if not recorded
 
 
 def sampled(values: FrameColumn, frames: Iterable[int]) -> Iterator[Array]:
@@ -110,7 +99,7 @@ class RecordedSeries:
         self._thread.start()
 
     def _work(self, frames: int) -> None:
-        chosen = sorted({round(k) for k in np.linspace(0, frames - 1, RADII_FRAMES)})
+        chosen = spread(frames, RADII_FRAMES)
         for k in chosen[::8] + [k for i, k in enumerate(chosen) if i % 8]:  # so that the curve soon has its shape
             if self._stop.is_set():
                 return

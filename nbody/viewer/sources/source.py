@@ -10,17 +10,14 @@ from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.scenario.units import Units
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import Selection, ShownFrame, ShownMoment
-
-Array = np.ndarray
 
 LARGE = 40
 """The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to
 this power."""
 
-LONGEST_NAME = 60
-"""Characters of a name that are shown."""
+LONGEST_NAME = 60  # characters of a name that are shown
 
 
 @dataclass(frozen=True)

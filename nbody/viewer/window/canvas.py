@@ -22,29 +22,15 @@ from nbody.viewer.window.clock import Transport
 from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.panels import Panels
 
-SIZE = (1280, 720)
-"""Width and height of a new window, in pixels at scale 1."""
-
-TICK = 1 / 60
-"""Seconds between updates of the clock."""
-
-REACH = 14.0
-"""The greatest distance of the mouse from the body that a click chooses, in pixels at scale 1."""
-
-NOTICE_SECONDS = 4.0
-"""How long a notice is shown."""
+SIZE = (1280, 720)  # width and height of a new window, in pixels at scale 1
+TICK = 1 / 60  # seconds between updates of the clock
+REACH = 14.0  # the greatest distance of the mouse from the body that a click chooses, in pixels at scale 1
+NOTICE_SECONDS = 4.0  # how long a notice is shown
 
 
 class Window(app.Canvas):
-    """Shows the moment that is due, seen by the camera.
-
-    Args:
-        source: what to draw.
-        transport: the clock, which chooses the moment.
-        look: how the bodies are drawn at first; the keys change ``controls.look``.
-        aim: where the camera is at first, and what it follows.
-        size: width and height in pixels at scale 1.
-        on_screen: False if no screen shows it, but a notebook's page.
+    """Shows the moment of ``source`` that the clock ``transport`` chooses. Look and aim are those at first, ``size`` is in
+    pixels at scale 1; without ``on_screen`` a notebook's page shows it.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -169,25 +155,21 @@ class Window(app.Canvas):
     # --- Events ---
 
     def on_key_press(self, event) -> None:
-        """Pass a key on."""
         if event.key is not None and self.controls.key(event.key.name, "Shift" in event.modifiers):
             self._after_event()
 
     def on_mouse_press(self, event) -> None:
-        """Pass a pressed mouse button on."""
         shift = "Shift" in event.modifiers
         self.controls.press(self._pixel(event.pos), event.button, shift, self._timeline())
         self._after_event()
 
     def on_mouse_move(self, event) -> None:
-        """Pass a drag on."""
         if event.is_dragging and event.last_event is not None:
             at, before = self._pixel(event.pos), self._pixel(event.last_event.pos)
             if self.controls.move(at, before, self._timeline(), self.physical_size):
                 self._after_event()
 
     def on_mouse_release(self, event) -> None:
-        """Pass a released mouse button on; choose the body under a click."""
         if self.controls.release(self.pixel_scale) and self.renderer is not None:
             position, reach = self.renderer.moment.positions(), REACH * self.pixel_scale
             row = self.controls.camera.nearest(position, self._pixel(event.pos), self.physical_size, reach)
@@ -195,12 +177,10 @@ class Window(app.Canvas):
             self._after_event()
 
     def on_mouse_wheel(self, event) -> None:
-        """Pass a turn of the wheel on."""
         self.controls.wheel(event.delta[1], self._pixel(event.pos), self.physical_size)
         self._after_event()
 
     def on_close(self, event) -> None:
-        """End the thread of the diagrams."""
         self.panels.diagrams.close()
 
     def _pixel(self, position) -> tuple[float, float]:
@@ -223,8 +203,6 @@ class Window(app.Canvas):
                 self._save_view()
         if not self.controls.closed:
             self.update()
-
-    # --- Files ---
 
     def _save_view(self) -> None:
         from nbody.viewer.picture.camera_file import camera_text

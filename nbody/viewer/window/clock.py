@@ -7,14 +7,9 @@ from nbody.viewer.sources.source import Source
 
 RECORDED, LIVE = "recorded", "live"
 
-SLOWEST, FASTEST = 0.25, 480.0
-"""Limits of the rate of a playback, in frames per second."""
-
-LOOPS = ("repeat", "there and back", "once")
-"""What happens at the end of the recording."""
-
-REFRESH = 0.5
-"""Seconds between checks for new frames, with ``--follow``."""
+SLOWEST, FASTEST = 0.25, 480.0  # limits of the rate of a playback, in frames per second
+LOOPS = ("repeat", "there and back", "once")  # what happens at the end of the recording
+REFRESH = 0.5  # seconds between checks for new frames, with '--follow'
 
 
 class Transport(ABC):
@@ -98,13 +93,10 @@ class Playback(Transport):
 
     The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
 
-    Args:
-        frames: the number of frames; may be set to a larger number later.
-        rate: frames per second.
-        follow: wait for new frames at the last frame instead of beginning again.
-        source: where :meth:`advance` looks for new frames while ``follow``.
-
     Attributes:
+        frames: their number, which may grow.
+        rate: frames per second.
+        follow: wait at the last frame for new ones, which :meth:`advance` looks for in the source.
         direction: 1 forward, -1 backward.
         loop: one of :data:`LOOPS`.
     """
@@ -128,7 +120,6 @@ class Playback(Transport):
         return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
 
     def advance(self, seconds: float) -> bool:
-        # With ``follow``, also looks for new frames.
         before = self.at, self.frames
         if self.follow:
             self._look_for_frames(seconds)

@@ -8,26 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.display.keys import Table
+from nbody.viewer.display.text import Table
 from nbody.viewer.picture.aim import CENTRES
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.camera import Camera, Size
 from nbody.viewer.picture.look import Look
 from nbody.viewer.window.clock import LIVE, RECORDED, Transport
 
 Pixel = tuple[float, float]
-Size = tuple[int, int]
 
-LEFT, RIGHT = 1, 2
-"""Mouse buttons, as vispy numbers them."""
-
-WHEEL_ZOOM, KEY_ZOOM, SPEED_UP, STOP = 1.15, 1.25, 1.5, 0.5
-"""Factors of the zoom and of the speed; the change of the exposure."""
-
-LEAP = 10
-"""Frames per press of an arrow key with Shift."""
-
-CLICK = 4.0
-"""Pixels that the mouse may move between press and release of a click."""
+LEFT, RIGHT = 1, 2  # mouse buttons, as vispy numbers them
+WHEEL_ZOOM, KEY_ZOOM, SPEED_UP, STOP = 1.15, 1.25, 1.5, 0.5  # of zoom and speed; of the exposure
+LEAP = 10  # frames per press of an arrow key with Shift
+CLICK = 4.0  # pixels that the mouse may move between press and release of a click
 
 BODY = "body"
 

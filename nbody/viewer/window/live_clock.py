@@ -13,23 +13,13 @@ from nbody.viewer.window.clock import LIVE, Transport
 
 NO_WAY_BACK = "a simulation that is running can't be moved in time; Home starts it again"
 
-COLUMNS = 1000
-"""Positions on the time line of a run that ends at a time."""
-
-STATUS_SECONDS = 0.25
-"""Seconds between updates of the status."""
-
-RATE_SECONDS = 1.0
-"""The pictures per second are counted over this time."""
+COLUMNS = 1000  # positions on the time line of a run that ends at a time
+STATUS_SECONDS = 0.25  # seconds between updates of the status
+RATE_SECONDS = 1.0  # the pictures per second are counted over this time
 
 
 class LiveClock(Transport):
-    """Shows the present of a :class:`Live` source.
-
-    Args:
-        source: what is shown.
-        let_go: when the window is closed, the run goes on (``nbody run --view``).
-    """
+    """Shows the present of ``source``. With ``let_go`` the run goes on when the window is closed (``nbody run --view``)."""
 
     kind = LIVE
 
@@ -39,11 +29,10 @@ class LiveClock(Transport):
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
         self._taken: deque[float] = deque()
-        self._told = False  # that the run has failed
+        self._reported = False  # the failure of the run
 
     @property
     def playing(self) -> bool:  # type: ignore[override]
-        """False while the run is paused."""
         return self.run.pace.playing
 
     @playing.setter
@@ -53,7 +42,6 @@ class LiveClock(Transport):
 
     @property
     def at(self) -> float:
-        """The place of the present on the time line."""
         progress = self.run.progress
         if progress is None:
             return 0.0
@@ -61,7 +49,7 @@ class LiveClock(Transport):
 
     @property
     def frames(self) -> int:
-        """The length of the time line: the steps of the run; none before there is a simulation."""
+        # The steps of the run; none before there is a simulation.
         if not self._frames and self.run.prepared:
             schedule = self.run.simulation.plan.schedule
             self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
@@ -72,8 +60,8 @@ class LiveClock(Transport):
             self.message = self.run.messages.get_nowait()
         if self.run.failure is not None and not self.run.prepared:
             self.failure = self.run.failure
-        elif self.run.failure is not None and not self._told:
-            self._told, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
+        elif self.run.failure is not None and not self._reported:
+            self._reported, self.message = True, " ".join(str(self.run.failure).split()) or "the run has ended"
         before, taken = self._status, self.source.take()
         if taken:
             self._taken.append(time.perf_counter())

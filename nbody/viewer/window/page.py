@@ -23,13 +23,8 @@ POINTER = {"pointer_down": "press", "pointer_move": "move", "pointer_up": "relea
 
 
 class PageCanvas(RemoteFrameBuffer):
-    """Plays a recording; the page's events go to the :class:`~.canvas.Window`, its pictures to the page.
-
-    Args:
-        recording: what to show.
-        size: width and height on the page, in pixels at scale 1.
-        look: how the bodies are drawn at first.
-        closed: called when the widget has been closed.
+    """Plays a recording; the page's events go to the :class:`~.canvas.Window` ``window``, its pictures to the page. ``size``
+    is in pixels at scale 1; ``closed`` is called when the widget has been closed.
     """
 
     def __init__(
@@ -40,7 +35,6 @@ class PageCanvas(RemoteFrameBuffer):
         self._recording = recording
         playback = Playback(recording.frames, source=recording)
         self.window = Window(recording, playback, look, size=size, on_screen=False)
-        """The window, which no screen shows."""
         self.is_closed = False
         self._resize(size, 1.0)
         self.css_width, self.css_height = f"{size[0]}px", f"{size[1]}px"

@@ -9,8 +9,7 @@ import numpy as np
 from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH, Diagrams
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
-from nbody.viewer.display.keys import key_table, state_panel
-from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
 from nbody.viewer.picture.look import BACKGROUNDS
 from nbody.viewer.picture.shaders import Overlay
 from nbody.viewer.sources.frames import ShownMoment
@@ -19,26 +18,14 @@ from nbody.viewer.window.controls import BODY, Controls
 
 Array = np.ndarray
 Size = tuple[int, int]
-Box = tuple[int, int, int, int]
-"""Left, top, right, bottom, in pixels from the top left corner."""
-
-FACTS_SECONDS = 0.1
-"""The least time between two changes of a moving body's numbers."""
-
-LEAST_HEIGHT = 90
-"""The least height of the diagrams, in pixels at scale 1."""
-
-SCALE_BAR_SHARE = 0.2
-"""The part of the width, at the right, that the scale bar may take."""
+Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels from the top left corner
+FACTS_SECONDS = 0.1  # the least time between two changes of a moving body's numbers
+LEAST_HEIGHT = 90  # the least height of the diagrams, in pixels at scale 1
+SCALE_BAR_FRACTION = 0.2  # the part of the width, at the right, that the scale bar may take
 
 
 class Layout:
-    """Finds places for panels that do not cover each other, if there is room.
-
-    Args:
-        area: where panels may be.
-        gap: the least distance between two panels.
-    """
+    """Finds places in ``area`` for panels that do not cover each other, if there is room; they are ``gap`` pixels apart."""
 
     def __init__(self, area: Box, gap: int) -> None:
         self.area, self.gap = area, gap
@@ -127,7 +114,8 @@ class Panels:
     def draw_facts(self, at: float, moment: ShownMoment, draw_caption: Callable[[], tuple[int, int]]) -> None:
         """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
         diagrams. ``draw_caption`` returns the caption's right and lower edge."""
-        margin, row = round(MARGIN * self._scale), self._row()
+        scale, row, shown = self._scale, self._row(), self._controls.show_diagrams
+        margin, largest = round(MARGIN * scale), (round(WIDTH * scale), round(HEIGHT * scale))
         body = None if row is None else self._body_image(row, at, moment)
         area = margin, margin, self._size[0] - margin, self._state_top() - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
@@ -135,8 +123,8 @@ class Panels:
             if captioned:
                 layout.take((margin, margin, *self._caption))
             corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
-            box = self._place_diagrams(layout) if with_diagrams else None
-            if corner and (box or not self._controls.show_diagrams):
+            box = layout.place_wide(largest, round(LEAST_HEIGHT * scale)) if with_diagrams and shown else None
+            if corner and (box or not shown):
                 break
         if captioned:
             self._caption = draw_caption()
@@ -155,12 +143,6 @@ class Panels:
             self._facts_at, image = now, body_panel(facts(self._source, moment, row), key[1], scale)
             self._images["body"] = (key, image)
         return image
-
-    def _place_diagrams(self, layout: Layout) -> Box | None:
-        if not self._controls.show_diagrams:
-            return None
-        size = round(WIDTH * self._scale), round(HEIGHT * self._scale)
-        return layout.place_wide(size, round(LEAST_HEIGHT * self._scale))
 
     def _draw_diagrams(self, at: float, box: Box) -> None:
         self._diagram_size = box[2] - box[0], box[3] - box[1]
@@ -182,7 +164,9 @@ class Panels:
             image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2))
             return
-        width = line.width - (round(SCALE_BAR_SHARE * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0)
+        width = line.width - (
+            round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
+        )
         status = transport.status + (f",  following {self.followed}" if self.followed else "")
         state = (status, notice, tuple(controls.hints), width, scale)
         image = self._cached("state", state, lambda: state_panel(status, notice, controls.hints, width, scale))

@@ -25,14 +25,10 @@ def show(
     aim: Aim = Aim(),
     lost: Callable[[], object] = bool,
 ) -> None:
-    """Open the window and show moments until the user closes it.
+    """Open the window and show moments of ``source`` by the clock ``transport`` until the user closes it; then close both.
 
     Args:
-        source: what to show.
-        transport: the clock, which chooses the moment. Both are closed with the window.
         opened: called with the window once it is on the screen.
-        look: how the bodies are drawn.
-        aim: where the camera is at first, and what it follows.
         lost: called when the screen is gone (its X server has ended), with the clock and the source closed. When it
             returns, the process ends with one line and exit code 1: Qt and Xlib can't go on.
 

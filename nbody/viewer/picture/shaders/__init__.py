@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from vispy import gloo
 
-CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)
-"""The corners of a rectangle, as a triangle strip."""
+CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)  # the corners of a rectangle, as a triangle strip
 
 
 def source(name: str, defined: Iterable[str] = ()) -> str:
