@@ -106,9 +106,9 @@ def _write_children(k, begin, table, ends):
 
 @kernel
 def build(keys, leaf, dimensions, table, levels, ends, size):
-    """Fill the table: first, count, child, children, parent; and ``size`` with the numbers of cells and levels, that of cells
-    exceeding the capacity if it is too small. ``ends`` (capacity, 8) is scratch memory: where the children of a level's cells
-    end."""
+    """Fill the table: first, count, child, children, parent; and ``size`` with the numbers of cells and levels, that of
+    cells exceeding the capacity if it is too small. ``ends`` (capacity, 8) is scratch memory: where the children of a
+    level's cells end."""
     child, children, depth, begin, end = table[2], table[3], 0, 0, 1
     table[0, 0], table[1, 0], table[4, 0] = 0, len(keys), 0
     while begin < end <= table.shape[1]:

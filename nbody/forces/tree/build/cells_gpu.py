@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.forces.tree.build.order_gpu import LEVELS
 from nbody.compute import cuda
+from nbody.forces.tree.build.order_gpu import LEVELS
 
 DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, LEVELS + 9)
 OCTAVES = 32

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nbody import compute
+from nbody.compute import cuda
 from nbody.forces.tree.build.cells_gpu import (
     GROUPS,
     OCTAVE,
@@ -21,7 +22,6 @@ from nbody.forces.tree.build.cells_gpu import (
     digits_of,
 )
 from nbody.forces.tree.build.order_gpu import LEVELS
-from nbody.compute import cuda
 
 RUN = 32
 """Bodies, neighbours in Morton order, that share an entry of the costs."""

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.forces.tree.expansions.operators import Basis, Operators, operators
-from nbody.forces.tree.build.cells_gpu import ALL_LEVELS
 from nbody.compute import cuda
+from nbody.forces.tree.build.cells_gpu import ALL_LEVELS
+from nbody.forces.tree.expansions.operators import Basis, Operators, operators
 
 
 def rows_of(numbers: int) -> int:
@@ -58,7 +58,9 @@ def tuples(count: int) -> Rows:
     zeros = ["def zeros():", f"    return ({'zero, ' * count})"]
 
     def made(name: str, text: list[str]) -> Callable:
-        return compute.device_function(function_of(name, text, zero=np.float32(0), row=compute.row, set_row=compute.set_row))
+        return compute.device_function(
+            function_of(name, text, zero=np.float32(0), row=compute.row, set_row=compute.set_row)
+        )
 
     return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
 

@@ -143,8 +143,8 @@ def _keys_of(c, position, low, side, keys, order):
 
 @kernel
 def sort(position, low, side, keys, order, to_keys, to_order, counts):
-    """Write the sorted keys of bodies in the cube at ``low``, and the body of each, into ``to_keys`` and ``to_order``. ``keys``,
-    ``order`` and ``counts`` (chunks + 1, 2^DIGIT) are scratch memory."""
+    """Write the sorted keys of bodies in the cube at ``low``, and the body of each, into ``to_keys`` and ``to_order``.
+    ``keys``, ``order`` and ``counts`` (chunks + 1, 2^DIGIT) are scratch memory."""
     chunks, bits = len(counts) - 1, 63 if position.shape[1] == 3 else 62
     for_each(_keys_of, CHUNKS, 2, (position, low, side, keys, order))
     for k in range(PASSES):

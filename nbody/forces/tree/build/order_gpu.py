@@ -8,7 +8,7 @@ behind the others and are a tree of their own.
 
 The stable radix sort is from NVIDIA's CCCL (its Python package ``cuda-cccl``, module ``cuda.compute``). One H200, keys of 63
 bits with indices of 32: 0.16 ms for 1M bodies, 1.4 ms for 16.7M. The library compiles its kernels in each process, which
-takes 5 s; they are kept in the folder for caches instead. """
+takes 5 s; they are kept in the folder for caches instead."""
 
 import contextlib
 import hashlib
@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from nbody.compute import cache as cache_folder
 from nbody import compute
+from nbody.compute import cache as cache_folder
+from nbody.compute import cuda
 from nbody.errors import DeviceError
 from nbody.forces.tree.build.morton import key_for
-from nbody.compute import cuda
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
