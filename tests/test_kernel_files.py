@@ -80,11 +80,11 @@ def kernels():
     from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
     from nbody.forces.direct.gpu_symmetric import build, tiling_for
     from nbody.forces.gpu_engine import Shape
-    from nbody.forces.tree.build.cells_gpu import mark_kernel, number, scan, write
-    from nbody.forces.tree.build.groups_gpu import arrange, link_kernel
-    from nbody.forces.tree.build.moments_gpu import upward_kernels
-    from nbody.forces.tree.build.order_gpu import bounds_kernels, gather_kernel, key_kernel
     from nbody.forces.tree.expansions.operators import Basis
+    from nbody.forces.tree.octree.cells_gpu import mark_kernel, number, scan, write
+    from nbody.forces.tree.octree.groups_gpu import arrange, link_kernel
+    from nbody.forces.tree.octree.moments_gpu import upward_kernels
+    from nbody.forces.tree.octree.order_gpu import bounds_kernels, gather_kernel, key_kernel
     from nbody.forces.tree.walk.regions_gpu import region_kernel
     from nbody.forces.tree.walk.walk_gpu import WalkPlan, walk_kernel
     from nbody.state import Outputs

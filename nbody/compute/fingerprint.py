@@ -32,8 +32,8 @@ def fingerprint(function: FunctionType) -> str:
 
 
 class _Reader:
-    """Turns values into nested tuples of texts; a function becomes a hash, so that two copies of one, as in a process that
-    got them from another one, are the same."""
+    """Turns values into nested tuples of texts; a function becomes a hash, so that two copies of one are the same, as in a
+    process that got them from another one."""
 
     def __init__(self) -> None:
         self._met: dict[int, tuple[str, str]] = {}

@@ -330,11 +330,11 @@ class Simulation:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        stepper, recording, facts = self.stepper, self.recording, self.integrator.facts
+        stepper, recording = self.stepper, self.recording
         schedule = schedule_of_call(
             self.plan.schedule, self.scenario, self.integrator, stepper.clock, steps, until, self.resumed
         )
-        if not (recording.looks or (facts.adaptive and facts.lengths == "individual")):  # blocks end at frames
+        if not recording.looks:
             schedule = schedule.ends_alone(self.time)
         with self.team.agreed():
             recording.go_on(schedule)
@@ -362,7 +362,7 @@ class Simulation:
         self._summary = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
-        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or facts.own_forces):
+        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or self.integrator.facts.own_forces):
             self.plan.remember_rate(self._summary.steps_per_s, self._summary.interactions_per_s)
 
     def _require_ready(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, panels, plain
+from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
 
 BODIES, LEAF, THETA = 120, 4, 0.6
 """Of the picture of the curve."""
@@ -20,8 +20,8 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 
 def plane() -> tuple[np.ndarray, Any, np.ndarray]:
     """Bodies in a plane in the order of their keys (N, 2), the cells, and the squares of these: corner and side (K, 3)."""
-    from nbody.forces.tree.build.cells_cpu import cells_of
-    from nbody.forces.tree.build.order_cpu import root_box, sorted_bodies
+    from nbody.forces.tree.octree.cells_cpu import cells_of
+    from nbody.forces.tree.octree.order_cpu import root_box, sorted_bodies
 
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
@@ -45,8 +45,6 @@ def plane() -> tuple[np.ndarray, Any, np.ndarray]:
 
 def morton() -> Any:
     """Bodies joined in the order of their keys, with the leaves; and what acts on one leaf as a whole, or body by body."""
-    from matplotlib.patches import Rectangle
-
     x, cells, squares = plane()
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
@@ -54,10 +52,7 @@ def morton() -> Any:
 
     def square(panel: Any, cell: int, colour: str, filled: bool = False) -> None:
         x, y, side = squares[cell]
-        face = colour if filled else "none"
-        panel.add_patch(
-            Rectangle((x, y), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
-        )
+        box(panel, x, y, side, side, colour if filled else "none", edgecolor=INK if filled else GRID, linewidth=0.6)
 
     for leaf in map(int, leaves):
         square(left, leaf, GRID)
