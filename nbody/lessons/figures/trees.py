@@ -172,7 +172,7 @@ def engine_of(name: str, options: dict[str, float]) -> Any:
 
 def measured(options: dict[str, float]) -> tuple[float, float, float]:
     """Seconds of an evaluation by the ``cpu-tree`` engine, and the median and the 99 % error of 1000 bodies."""
-    from nbody.forces.sample import direct_sums
+    from nbody.forces.reference import direct_sums
 
     bodies, engine = sphere(COUNT), engine_of("cpu-tree", options)
     state = engine.load(bodies)
