@@ -21,9 +21,9 @@ from nbody.exchange import FORMATS
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
-from nbody.forces.memory import free, largest
 from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
+from nbody.forces.resources import free, largest
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.law import LAWS, Gravity

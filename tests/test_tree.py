@@ -17,9 +17,9 @@ from nbody.forces.choose import choose
 from nbody.forces.engine import ROUNDOFF, rounding_bound
 from nbody.forces.problem import Problem
 from nbody.forces.reference import ReferenceEngine
-from nbody.forces.tree.build.cells_cpu import FEW, cells_of
-from nbody.forces.tree.build.order_cpu import root_box, sorted_bodies
 from nbody.forces.tree.engine_cpu import CpuTreeEngine
+from nbody.forces.tree.octree.cells_cpu import FEW, cells_of
+from nbody.forces.tree.octree.order_cpu import root_box, sorted_bodies
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree_cpu import HostTree
 from nbody.law import Gravity

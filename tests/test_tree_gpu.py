@@ -16,11 +16,11 @@ from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
 from nbody.forces.reusable_tree import Tree
 from nbody.forces.tree import tree_gpu
-from nbody.forces.tree.build import cells_gpu
-from nbody.forces.tree.build.cells_gpu import GROUPS
-from nbody.forces.tree.build.groups_gpu import RUN
-from nbody.forces.tree.build.order_gpu import Sort
 from nbody.forces.tree.engine_gpu import field_at
+from nbody.forces.tree.octree import cells_gpu
+from nbody.forces.tree.octree.cells_gpu import GROUPS
+from nbody.forces.tree.octree.groups_gpu import RUN
+from nbody.forces.tree.octree.order_gpu import Sort
 from nbody.forces.tree.options import TreeOptions
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion

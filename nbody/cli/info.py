@@ -72,7 +72,7 @@ def _is_recording(path: Path) -> bool:
 def _scenario(path: Path) -> dict[str, Any]:
     """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
-    from nbody.forces.devices import require_device
+    from nbody.forces.resources import require_device
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
 

@@ -19,9 +19,9 @@ from nbody import machine
 from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
 from nbody.forces.engine import Engine
-from nbody.forces.memory import fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
+from nbody.forces.resources import fits
 from nbody.forces.timing import bucket, key, seconds
 
 KIND = "fastest"

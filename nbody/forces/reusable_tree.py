@@ -7,11 +7,10 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
-from nbody.forces.devices import require_device
-from nbody.forces.memory import check_fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import ENGINES, TREES
+from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree_cpu import HostTree
 from nbody.particles import Particles

@@ -11,8 +11,7 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.row import Row
-from nbody.forces.reference import direct_sum
-from nbody.forces.sample import direct_sums
+from nbody.forces.reference import direct_sum, direct_sums
 
 ALL_ROWS = 4096
 """Up to this N every particle is checked; above it a random sample of a quarter as many. That is enough for the 99th

@@ -12,8 +12,8 @@ from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
-from nbody.forces.memory import fits
 from nbody.forces.problem import Problem
+from nbody.forces.resources import fits
 from nbody.law import Gravity
 from nbody.scenario.fields import Group
 from nbody.state import Outputs, State

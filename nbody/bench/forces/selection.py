@@ -9,11 +9,11 @@ from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
 from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
-from nbody.forces.devices import require_device
+from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF, Engine
-from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
-from nbody.forces.registry import ENGINES, TREES
+from nbody.forces.registry import TREES
+from nbody.forces.resources import check_fits, require_device
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)

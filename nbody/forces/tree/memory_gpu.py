@@ -17,11 +17,11 @@ import numpy as np
 
 from nbody.compute import cuda
 from nbody.forces.tree import momentum_gpu as momentum
-from nbody.forces.tree.build import cells_gpu as build
-from nbody.forces.tree.build import order_gpu as keys
-from nbody.forces.tree.build.groups_gpu import RUN
-from nbody.forces.tree.build.moments_gpu import rows_of
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree import cells_gpu as build
+from nbody.forces.tree.octree import order_gpu as keys
+from nbody.forces.tree.octree.groups_gpu import RUN
+from nbody.forces.tree.octree.moments_gpu import rows_of
 from nbody.forces.tree.walk.regions_gpu import LIST
 from nbody.forces.tree.walk.walk_gpu import GROUP
 
@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
 
 def cells_for(count: int, leaf: int) -> int:
     """The cells that fit: typically there are N/8 with leaves of 32, and three times as many fit. (With more
-    the tree ends at a higher level, see :mod:`.build.cells_gpu`.)"""
+    the tree ends at a higher level, see :mod:`.octree.cells_gpu`.)"""
     return min(2 * count + 64, 12 * count // leaf + 4096)
 
 

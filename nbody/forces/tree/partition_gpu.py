@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.tree.build.groups_gpu import TargetRuns
+from nbody.forces.tree.octree.groups_gpu import TargetRuns
 from nbody.forces.tree.tree_gpu import DeviceTree
 from nbody.parallel.devices import Worker
 from nbody.state.device import DeviceState

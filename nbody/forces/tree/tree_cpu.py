@@ -15,11 +15,11 @@ from numba import get_num_threads
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
 from nbody.forces.direct.cpu_tiles import aligned_zeros
-from nbody.forces.tree.build.cells_cpu import Cells, cells_of
-from nbody.forces.tree.build.moments_cpu import ALONE, fields_of
-from nbody.forces.tree.build.order_cpu import PAD, Box, Order, gather, pick, root_box, sorted_bodies
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.kernels_cpu import Variant, one_thread_for_few
+from nbody.forces.tree.octree.cells_cpu import Cells, cells_of
+from nbody.forces.tree.octree.moments_cpu import ALONE, fields_of
+from nbody.forces.tree.octree.order_cpu import PAD, Box, Order, gather, pick, root_box, sorted_bodies
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
 from nbody.forces.tree.walk.walk_cpu import descend_for

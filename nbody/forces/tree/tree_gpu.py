@@ -8,12 +8,12 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda, out_of_memory
 from nbody.forces.tree import memory_gpu as memory
-from nbody.forces.tree.build import cells_gpu as build
-from nbody.forces.tree.build import groups_gpu as groups
-from nbody.forces.tree.build import order_gpu as keys
-from nbody.forces.tree.build.moments_gpu import upward_kernels
-from nbody.forces.tree.build.order_gpu import Sort
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree import cells_gpu as build
+from nbody.forces.tree.octree import groups_gpu as groups
+from nbody.forces.tree.octree import order_gpu as keys
+from nbody.forces.tree.octree.moments_gpu import upward_kernels
+from nbody.forces.tree.octree.order_gpu import Sort
 from nbody.forces.tree.walk.regions_gpu import LIST
 from nbody.forces.tree.walk.target_gpu import Sources, Targets
 
@@ -142,7 +142,7 @@ class DeviceTree:
     """The tree over ``count`` bodies: :attr:`cells`, and their moments. The rest as in :class:`DeviceCells`.
 
     Attributes:
-        box: see :mod:`.build.order_gpu`.
+        box: see :mod:`.octree.order_gpu`.
         begun: True once accelerations of an earlier evaluation exist.
         targets: the cells of other targets; None before there are any.
         partition: how several devices divide the forces; None if this one computes all.

@@ -11,8 +11,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.forces.gpu_engine import Shape
-from nbody.forces.tree.build.moments_gpu import function_of
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree.moments_gpu import function_of
 
 
 def staged_quadrupole(basis: Basis) -> Callable:

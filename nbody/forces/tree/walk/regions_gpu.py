@@ -14,11 +14,11 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.tree.build.cells_gpu import REGION_TICKET, REGIONS, ROOM
-from nbody.forces.tree.build.moments_gpu import tuples
-from nbody.forces.tree.build.order_gpu import ACCELERATION, LENGTH
 from nbody.forces.tree.criterion import acceptance_for
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree.cells_gpu import REGION_TICKET, REGIONS, ROOM
+from nbody.forces.tree.octree.moments_gpu import tuples
+from nbody.forces.tree.octree.order_gpu import ACCELERATION, LENGTH
 from nbody.forces.tree.walk.target_gpu import STACK, target_functions
 
 LIST = 2048

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.forces.tree.build.cells_gpu import CHILD_BITS, CHILD_MASK
-from nbody.forces.tree.build.moments_gpu import device_operators, function_of, tuples
-from nbody.forces.tree.build.order_gpu import LEVELS
 from nbody.forces.tree.criterion import CANCELLED, FIRST_THETA
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree.cells_gpu import CHILD_BITS, CHILD_MASK
+from nbody.forces.tree.octree.moments_gpu import device_operators, function_of, tuples
+from nbody.forces.tree.octree.order_gpu import LEVELS
 
 STACK = 32 + 28 * (LEVELS + 1)
 """Room on a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that it holds

@@ -7,7 +7,7 @@ stack. Cells of the first three kinds are collected in lists of 32, so that all 
 body per lane for the others. At the end the sums of the lanes are added, and the expansion is evaluated at each body (L2P).
 
 Warps do not depend on each other, and each adds in a fixed order, so the bits of accelerations are the same every time.
-The groups with the most interactions are walked first (:mod:`~nbody.forces.tree.build.groups_gpu`).
+The groups with the most interactions are walked first (:mod:`~nbody.forces.tree.octree.groups_gpu`).
 
 A group with few bodies divides its lanes: ``parts`` sets of lanes hold the same bodies and take different sources, and the
 sums of the sets are added at the end.
@@ -22,12 +22,12 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
-from nbody.forces.tree.build.cells_gpu import GROUPS, REGIONS, ROOM, TICKET
-from nbody.forces.tree.build.groups_gpu import RUN
-from nbody.forces.tree.build.moments_gpu import device_operators, tuples
-from nbody.forces.tree.build.order_gpu import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.criterion import acceptance_for
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.octree.cells_gpu import GROUPS, REGIONS, ROOM, TICKET
+from nbody.forces.tree.octree.groups_gpu import RUN
+from nbody.forces.tree.octree.moments_gpu import device_operators, tuples
+from nbody.forces.tree.octree.order_gpu import ACCELERATION, LENGTH, POTENTIAL
 from nbody.forces.tree.walk.near_gpu import direct_pairs, on_bodies, quadrupole_pairs, staged_quadrupole
 from nbody.forces.tree.walk.target_gpu import STACK, target_functions
 

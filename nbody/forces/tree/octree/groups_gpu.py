@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.tree.build.cells_gpu import (
+from nbody.forces.tree.octree.cells_gpu import (
     GROUPS,
     OCTAVE,
     OCTAVES,
@@ -21,7 +21,7 @@ from nbody.forces.tree.build.cells_gpu import (
     TICKET,
     digits_of,
 )
-from nbody.forces.tree.build.order_gpu import LEVELS
+from nbody.forces.tree.octree.order_gpu import LEVELS
 
 RUN = 32
 """Bodies, neighbours in Morton order, that share an entry of the costs."""

@@ -1,10 +1,12 @@
-"""The memory that a run needs, whether it fits, and the most particles that fit."""
+"""What an engine needs of this machine: a GPU, or a compiler and threads; and memory. Whether a run fits, and the most
+particles that fit."""
 
-from nbody import machine
+from nbody import compute, machine
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
+from nbody.parallel import launch
 from nbody.state import Column, bytes_in_transit, bytes_of
 
 BODY_BYTES = 8 * 8
@@ -39,8 +41,6 @@ def needs(engine: type[Engine], problem: Problem, added: tuple[Column, ...] = ()
 def free(place: str) -> int:
     """Free bytes of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter if there is no GPU."""
     if place == "GPU memory":
-        from nbody import compute
-
         return compute.facts().memory_free
     return machine.memory_available()
 
@@ -82,3 +82,32 @@ def largest(engine: type[Engine], precision: str) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(engine, asked._replace(particles=middle)) else (low, middle)
     return low
+
+
+def require_device(kind: type[Engine], name: str) -> None:
+    """Raise a DeviceError if this machine lacks what an engine, called ``name``, computes on. (There always is a CPU.)"""
+    if kind.can.device == "gpu":
+        remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
+        compute.require(f"engine '{name}'", f"{remedy}use --engine cpu")
+    elif kind.can.compiled:
+        require_compiler(name)
+
+
+def require_compiler(name: str) -> None:
+    """Raise a DeviceError if NUMBA_DISABLE_JIT is set (the CPU's kernels do not run as plain Python), or if Numba cannot
+    start its threads (an unknown or missing threading layer)."""
+    from numba import config, get_num_threads
+
+    if config.DISABLE_JIT:
+        raise DeviceError(
+            f"the engine '{name}' is compiled, and NUMBA_DISABLE_JIT forbids it; unset that variable, or use "
+            "--engine reference"
+        )
+    try:
+        get_num_threads()  # starts them
+    except (ValueError, RuntimeError, ImportError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise DeviceError(
+            f"the engine '{name}' can't start Numba's threads ({reason}); unset NUMBA_NUM_THREADS and "
+            "NUMBA_THREADING_LAYER, or use --engine reference"
+        ) from error

@@ -22,7 +22,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.tree.build.order_gpu import LEVELS
+from nbody.forces.tree.octree.order_gpu import LEVELS
 
 DEPTH, GROUPS, TICKET, REGIONS, REGION_TICKET, ROOM, OCTAVE = range(LEVELS + 2, LEVELS + 9)
 OCTAVES = 32

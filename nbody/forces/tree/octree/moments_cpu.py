@@ -13,10 +13,10 @@ import numpy as np
 
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
-from nbody.forces.tree.build.cells_cpu import Cells
 from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text
 from nbody.forces.tree.expansions.text import Text, name
 from nbody.forces.tree.kernels_cpu import Variant, compiled, for_each, inner, kernel
+from nbody.forces.tree.octree.cells_cpu import Cells
 from nbody.forces.tree.walk.lanes_cpu import padded
 
 BOX = 8

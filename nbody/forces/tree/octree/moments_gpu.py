@@ -18,8 +18,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.tree.build.cells_gpu import ALL_LEVELS
 from nbody.forces.tree.expansions.operators import Basis, Operators, operators
+from nbody.forces.tree.octree.cells_gpu import ALL_LEVELS
 
 
 def rows_of(numbers: int) -> int:
