@@ -287,8 +287,10 @@ def begin(x, v, X, V, m, h, kicks, per_c2=0.0):
 
 
 @njit(error_model="numpy")
-def present(X, V, m, inner, h, kicks, distance, near, at, a, x, v, per_c2=0.0):
+def present(X, V, m, h, kicks, x, v, per_c2=0.0):
     """Positions x and velocities v, (3, N), of the map's coordinates, which are half a step ahead."""
+    inner, near = constants(m, 0.0)
+    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
     end_X, end_V = X.copy(), V.copy()
     drift(end_X, end_V, inner, -0.5 * h, distance, per_c2)
     correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a, per_c2)
@@ -323,7 +325,7 @@ def _advance() -> Callable:
             done += 1
             if first:
                 break
-        present(X, V, m, inner, h, kicks, distance, near, at, a, x, v, per_c2)
+        present(X, V, m, h, kicks, x, v, per_c2)
         return done, first, second
 
     return compute.kernel("cpu")(advance)

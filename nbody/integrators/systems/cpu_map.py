@@ -94,7 +94,7 @@ def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
         if first:
             status = ENCOUNTER
             break
-    present(X, V, m, inner, h, kicks, distance, near, at, a, x, v)
+    present(X, V, m, h, kicks, x, v)
     if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
         from_jacobi(X, m, inner, x)
         from_jacobi(V, m, inner, v)
