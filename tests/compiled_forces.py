@@ -33,7 +33,7 @@ def kernel_of(
     if engine == "gpu-symmetric":
         kernel = gpu_pairs.build(shape, tiling, masses)
         return kernel, (wide[:, ::1], wide[:, :, ::1], real[:, :, ::1], real, *[types.int64] * 4, types.uint32)
-    kernel = gpu_engine.compiled(ENGINES.load(engine)._build, shape)
+    kernel = ENGINES.load(engine)._build(shape)
     return kernel, (real[:, ::1], real[:, ::1], types.int64, types.int64, real, real)
 
 

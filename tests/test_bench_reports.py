@@ -15,7 +15,7 @@ from earlier_reports import MACHINE, product, row, written
 from measured_report import measured_report
 
 from nbody.bench import SUITES, part, readme, report
-from nbody.bench.compare import QUIET, Compared, again, compare
+from nbody.bench.compare import QUIET, again, compare, compared
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
@@ -31,7 +31,7 @@ def measured(monkeypatch):
 
     def measure(*_):
         calls.append(1)
-        return [Row(**row()), Row(**row(particles=200))]
+        return [Row.of(row()), Row.of(row(particles=200))]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     monkeypatch.setattr("nbody.bench.forces.selection.foreign_competitors", lambda precisions, on: ([], []))
@@ -140,7 +140,7 @@ def test_a_wrong_row_of_an_earlier_report_fails_the_command(tmp_path, capsys):
 
 
 def force(**more):
-    return Row(**row(**more))
+    return Row.of(row(**more))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def force(**more):
     [(1, 1, ""), (1, 1.09, ""), (1, 1.2, "slower"), (1, 0.8, "faster"), (2, 1, "faster"), (1, 0.95, "")],
 )
 def test_a_row_on_the_hosts_clock_may_differ_by_a_tenth(old, new, verdict):
-    found = Compared.of(force(seconds=old), force(seconds=new))
-    assert found.verdict == verdict and found.ratio == pytest.approx(old / new)
+    found = compared(force(seconds=old), force(seconds=new))
+    assert found["verdict"] == verdict and found["ratio"] == pytest.approx(old / new)
 
 
 def test_the_devices_clock_is_quieter_and_a_measured_spread_widens_either():
     old, slow = force(backend="gpu"), {"backend": "gpu", "seconds": 1 + 2 * QUIET}
-    assert Compared.of(old, force(**slow)).verdict == "slower"
-    assert Compared.of(old, force(**slow, spread=3 * QUIET)).verdict == ""
+    assert compared(old, force(**slow))["verdict"] == "slower"
+    assert compared(old, force(**slow, spread=3 * QUIET))["verdict"] == ""
 
 
 def loaded(path, *rows, **more):
@@ -172,7 +172,7 @@ def test_only_the_same_measurement_is_compared_and_another_machine_is_named(tmp_
         row(name="untimed"), product(seconds=2.0), product(n=4, seconds=2.0),
     )  # fmt: skip
     found = compare(old, new, "a")
-    assert [(each.name, each.particles) for each in found.rows] == [("cpu", 100), ("k00", 64)]
+    assert [(each["name"], each["particles"]) for each in found.rows] == [("cpu", 100), ("k00", 64)]
     assert (found.only_old, found.only_new) == (3, 5) and "another" in found.elsewhere
     assert compare(new, new, "b").elsewhere == ""
 
@@ -317,7 +317,7 @@ def test_the_status_line_is_cleared_before_the_next_line(measured, monkeypatch, 
 
     def measure(who, counts, notify):
         notify("measuring")
-        return [Row(**row())]
+        return [Row.of(row())]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 0

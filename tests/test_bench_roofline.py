@@ -7,13 +7,14 @@ import pytest
 from compiled_forces import for_h200, kernel_of
 
 from nbody import compute
-from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.row import Row
+from nbody.bench.timing import seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.reference import ReferenceEngine
-from nbody.lessons.roofline import bounds, kernels, slots
+from nbody.lessons.roofline import bounds, slots
 from nbody.lessons.roofline import suite as roofline
 from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
@@ -156,7 +157,7 @@ def test_a_row_above_its_bound_says_so():
     row = a_row(interactions_per_s=9e12)
     assert "jumped over" in bounds.bounded(row, H200, InteractionCost(13, 12, 0, 1)).note
     fine = bounds.bounded(row, H200, InteractionCost(1, 1, 0, 0.1))
-    assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
+    assert fine.note == "" and fine["percent_of_slots"] == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
 
 
 # --- The command, on a card that is not here --------------------------------------------------------------------------
@@ -187,9 +188,9 @@ def card(monkeypatch, compiled):
     monkeypatch.setattr(compute, "require", lambda *_: None)
     monkeypatch.setattr(compute, "facts", lambda: H200)
     monkeypatch.setattr(compute.compiled, "facts", lambda: H200)
-    kernels._loop.cache_clear()
+    roofline.pairs_loop.cache_clear()
     monkeypatch.setattr(compute, "threads_per_multiprocessor", lambda: 2048)
-    monkeypatch.setattr(EngineCompetitor, "device_times", lambda self, repeats: [self.timed() for _ in range(repeats)])
+    monkeypatch.setattr(roofline, "device_times", lambda work, repeats: [seconds(work) for _ in range(repeats)])
 
 
 ROOFLINE = ["bench", "roofline", "--engines", "gpu-here", "--precision", "float64"]
@@ -244,9 +245,9 @@ def test_a_wrong_engine_gets_neither_a_time_nor_a_bound(card, monkeypatch, tmp_p
 
 def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
-    (row,) = roofline.measure([EngineCompetitor("gpu-here", "float64")], [300])
-    kernels._loop.cache_clear()
-    assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
+    (row,) = roofline.measure([Competitor.of("gpu-here", "float64")], [300])
+    roofline.pairs_loop.cache_clear()
+    assert row.seconds and row["slots"] is None and row["slot_bound"] is None and "no loop" in row.note
 
 
 @pytest.mark.gpu

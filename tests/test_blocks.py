@@ -7,7 +7,7 @@ import pytest
 from test_few_bodies import energy, moving, orbit
 
 import nbody
-from nbody.errors import InputError, RunFailed
+from nbody.errors import RunFailed
 from nbody.forces.problem import Problem
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
@@ -63,20 +63,38 @@ def test_between_frames_all_bodies_are_predicted_to_one_time():
     assert np.median(np.linalg.norm(motion.state.position - exact.state.position, axis=1)) < 1e-6
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_an_earlier_end_than_planned_is_reached_exactly_by_all_bodies(name):
-    """The first call plans to go to 0.125; the others end before it, the last ones by less than any step that fits: the
-    derivatives, which are differences over a step, are evaluated again."""
-    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
+@pytest.mark.parametrize("name,eta", [("hermite4_block", 0.01), ("hermite6_block", 0.25)])
+def test_times_within_a_block_have_the_energy_error_of_the_scheme(name, eta):
+    """All bodies make a step to such a time; one lies within 1e-9 of another, and one is the next number."""
+    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED, eta=eta)
     first = energy(motion)
     scheme.advance(motion, 7)
     for end in (motion.state.clock.time + 0.001, 0.05, 0.05 + 1e-9, np.nextafter(0.05 + 1e-9, 1), 0.06):
         scheme.advance(motion, 10**6, end)
         assert motion.state.clock.time == end
+        assert abs(energy(motion) / first - 1) < 1e-8
     truth, exact = moving("ias15", cluster(), gravity=SOFTENED)
     truth.advance(exact, 10**6, 0.06)
-    assert abs(energy(motion) / first - 1) < 1e-8
     assert np.linalg.norm(motion.state.position - exact.state.position, axis=1).max() < 1e-6
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_bodies_before_the_last_block_has_ended(name):
+    """A step back has the error of a step forward; before the shortest step nothing is shown."""
+    scheme, motion = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
+    scheme.advance(motion, 60)
+    end, before = motion.state.clock.time, motion.state.arrays() | scheme.arrays()
+    scheme.advance(motion, 10**6, 0.0)
+    earliest = motion.state.clock.time
+    assert end - 0.125 < earliest < end
+    scheme.advance(motion, 10**6, time := 0.5 * (earliest + end))
+    other, there = moving(name, cluster(), dt=0.125, gravity=SOFTENED)
+    other.advance(there, 10**6, time)
+    assert motion.state.clock.time == time and other.arrays()["begun"]
+    np.testing.assert_allclose(motion.state.position, there.state.position, atol=1e-9)
+    scheme.advance(motion, 0)
+    for name, values in (motion.state.arrays() | scheme.arrays()).items():
+        np.testing.assert_array_equal(values, before[name], err_msg=name)
 
 
 @pytest.mark.parametrize("softening", ["plummer", "spline"])
@@ -146,10 +164,17 @@ def test_a_body_without_a_force_keeps_the_largest_step():
     assert motion.state.clock.step == 4
 
 
-def test_without_an_end_the_largest_step_must_be_given():
-    scheme, motion = moving("hermite4_block", orbit(0.5), gravity=FLAT)
-    with pytest.raises(InputError, match=r"integrator.dt is missing"):
+@pytest.mark.parametrize("name", BOTH)
+def test_without_dt_the_largest_step_follows_from_the_bodies(name):
+    """It is a power of two, and grows with a cluster that is larger."""
+    lengths = []
+    for factor in (1.0, 64.0):
+        bodies = cluster()
+        bodies = replace(bodies, position=factor * bodies.position, velocity=bodies.velocity / np.sqrt(factor))
+        scheme, motion = moving(name, bodies, gravity=replace(SOFTENED, length=factor * 1e-3))
         scheme.advance(motion, 10)
+        lengths.append(scheme._end - scheme._begin)
+    assert lengths[1] == 512 * lengths[0] and np.log2(lengths[0]) % 1 == 0
 
 
 def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):

@@ -79,7 +79,7 @@ def test_info_describes_the_scheme_of_a_scenario_and_of_a_recording(scenario, re
 def test_info_says_whether_bodies_have_their_own_steps_and_what_frames_then_are(
     chosen, lengths, frames, tmp_path, capsys
 ):
-    """Times that a scenario names are ends of blocks; a frame after so many blocks lies between the ends of most steps."""
+    """To a time that a scenario names all bodies make a step; a frame after so many blocks is within most steps."""
     path = tmp_path / "a.yaml"
     values = yaml.safe_load(SCENARIO) | {"integrator": chosen, "engine": "cpu"}
     path.write_text(json.dumps(values | {"record": {"dt": 0.5} if "end" in chosen else {"every": 3}}))

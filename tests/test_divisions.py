@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import random_bodies
+from test_collisions import cluster as crowded
 from test_ensemble import pairs_of_planets
 
 import nbody
@@ -102,33 +103,66 @@ def times(end):
     yield [*np.sort(np.random.default_rng(5).random(17) * end).tolist(), end]
 
 
-def check_times(make, end):
-    """As :func:`check_divisions`, by times; and with a callback."""
+def check_times(make, end, output=None):
+    """As :func:`check_divisions`, by times, also with steps between them, looks, a callback, and a file with 30 frames."""
     ends = []
-    for division in times(end):
+    for mixed, division in [*((False, each) for each in times(end)), (True, [0.3 * end, 0.7 * end, end])]:
         simulation = make()
         for time in division:
             simulation.integrate(time)
             assert simulation.time == simulation.particles.time == time
+            if mixed and time < end:
+                simulation.at(1.01 * time)
+                simulation.step(2)
         ends.append(what_is_kept(simulation))
     simulation = make()
     simulation.integrate(end, callback=lambda particles: None, interval=end / 7)
-    for found in [*ends[1:], what_is_kept(simulation)]:
+    ends.append(what_is_kept(simulation))
+    if output is not None:
+        simulation = make(output=output, end=end, record={"dt": end / 30})
+        simulation.run(steps=3)
+        simulation.run()
+        ends.append(what_is_kept(simulation))
+    for found in ends[1:]:
         assert found.keys() == ends[0].keys()
         for name, values in ends[0].items():
             np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
 def what_is_kept(simulation):
-    """The moment, and everything that a checkpoint holds."""
-    return {"time": simulation.time, "step": simulation.steps_made} | simulation.stepper.arrays()
+    """The moment, and everything that a checkpoint holds; without accelerations that a scheme does not use."""
+    kept = {"time": simulation.time, "step": simulation.steps_made} | simulation.stepper.arrays()
+    unused = {"acceleration", "potential", "current"} if simulation.integrator.facts.own_forces else set()
+    return {name: kept[name] for name in kept.keys() - unused}
+
+
+ADAPTIVE = [name for name in LOADED if LOADED[name].facts.adaptive] + [{"scheme": "hermite4", "eta": 0.02}]
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
-@pytest.mark.parametrize("scheme", ["ias15", "leapfrog_adaptive", {"scheme": "hermite4", "eta": 0.02}], ids=str)
-def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine):
-    check_times(lambda: nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64"), 3.0)
+@pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
+def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine, tmp_path):
+    def make(**more):
+        return nbody.Simulation(planets(), integrator=scheme, engine=engine, precision="float64", **more)
+
+    check_times(make, 3.0, tmp_path / "run.h5")
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+@pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
+def test_any_division_of_a_run_with_mergers_has_the_same_bits(scheme, tmp_path):
+    """Contacts are looked for in whole steps; several of 24 bodies merge."""
+
+    def make(**more):
+        return nbody.Simulation(
+            crowded(), integrator=scheme, engine="cpu", precision="float64", collisions="merge", **more
+        )
+
+    check_times(make, 0.5, tmp_path / "run.h5")
+    simulation = make()
+    simulation.integrate(0.5)
+    assert len(simulation.events) > 2
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
@@ -181,6 +215,43 @@ def test_a_look_at_another_time_on_a_simulated_gpu_changes_no_bits(name):
     np.testing.assert_array_equal(looked.particles.position, alone.particles.position)
 
 
+def check_shown(make, steps):
+    """Looks within blocks, forward and back, change nothing, and show what the CPU shows."""
+    alone, looked, on_cpu = make(), make(), make(engine="cpu")
+    alone.step(steps)
+    shown = []
+    for run in (looked, on_cpu):
+        run.step(steps - 1)
+        begin = run.time
+        for part in (0.4, 0.8):
+            run.integrate((1 - part) * begin + part * alone.time)
+            shown.append(run.particles.position)
+        run.step()
+        shown.append(run.at(run.time - 1e-3 * (run.time - begin)).position)
+    np.testing.assert_allclose(shown[:3], shown[3:], atol=1e-12)
+    alone.step()  # a step that has begun was counted
+    own = [run.integrator.arrays() | run.state.arrays() for run in (alone, looked)]
+    for name in ("derivatives", "ticks", "wanted_step", "stretch", "clock", "begun"):
+        np.testing.assert_array_equal(own[0][name], own[1][name], err_msg=name)
+
+
+@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+def test_times_within_blocks_on_a_simulated_gpu_change_no_bits():
+    def make(engine="gpu-tiled"):
+        return moving(random_bodies(4), "hermite6_block", engine)
+
+    check_shown(make, 3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["hermite4_block", "hermite6_block"])
+def test_times_within_blocks_on_a_card_change_no_bits(name):
+    def make(engine="gpu-symmetric"):
+        return moving(random_bodies(3000), name, engine)
+
+    check_shown(make, 100)
+
+
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
     simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
@@ -196,7 +267,7 @@ def test_the_same_in_the_simulator():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulated", __file__]
     ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
-    assert ran.stdout.partition("\n")[0].count(".") == 2 * len(of_each_loop(on("gpu-tiled"))) + 1, ran.stdout
+    assert ran.stdout.partition("\n")[0].count(".") == 2 * len(of_each_loop(on("gpu-tiled"))) + 2, ran.stdout
 
 
 @pytest.mark.gpu

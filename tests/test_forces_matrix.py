@@ -11,7 +11,7 @@ from nbody import Scenario, Simulation, compute
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.problems import ForceProblem
 from nbody.errors import DeviceError, InputError
-from nbody.forces import ENGINES, memory
+from nbody.forces import ENGINES, resources
 from nbody.forces import problem as asked
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
@@ -152,7 +152,7 @@ def test_the_potential_changes_no_bit_of_the_forces():
 
 
 def test_when_not_even_one_block_fits_the_line_has_the_numbers(monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda place: 10 << 20)
+    monkeypatch.setattr(resources, "free", lambda place: 10 << 20)
     bodies = random_bodies(4000)
     with pytest.raises(InputError, match=r"4000 particles need 0\.0\d+ GiB of memory and 0\.0\d+ GiB are free") as said:
         accelerations(bodies.position, bodies.mass, engine="matrix:numpy")

@@ -78,22 +78,22 @@ def test_what_no_text_describes_is_refused():
 def kernels():
     """A kernel of each engine for GPUs."""
     from nbody.forces.direct.gpu_pair_sums import root_kernel, sum_kernel
-    from nbody.forces.direct.gpu_symmetric import pairs_kernel, tiling_for
-    from nbody.forces.gpu_engine import Shape, compiled
-    from nbody.forces.tree.expansions import Basis
-    from nbody.forces.tree.gpu_build import mark_kernel, number, scan, write
-    from nbody.forces.tree.gpu_groups import arrange, link_kernel
-    from nbody.forces.tree.gpu_keys import bounds_kernels, gather_kernel, key_kernel
-    from nbody.forces.tree.gpu_moments import upward_kernels
-    from nbody.forces.tree.gpu_regions import region_kernel
-    from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
+    from nbody.forces.direct.gpu_symmetric import build, tiling_for
+    from nbody.forces.gpu_engine import Shape
+    from nbody.forces.tree.expansions.operators import Basis
+    from nbody.forces.tree.octree.cells_gpu import mark_kernel, number, scan, write
+    from nbody.forces.tree.octree.groups_gpu import arrange, link_kernel
+    from nbody.forces.tree.octree.moments_gpu import upward_kernels
+    from nbody.forces.tree.octree.order_gpu import bounds_kernels, gather_kernel, key_kernel
+    from nbody.forces.tree.walk.regions_gpu import region_kernel
+    from nbody.forces.tree.walk.walk_gpu import WalkPlan, walk_kernel
     from nbody.state import Outputs
     from nbody.state.moves import make_moves
 
     shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Outputs.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-") and name != "gpu-tree"]
-    simple = [compiled(engine._build, shape) for engine in engines if not engine.can.pairs_once]
-    pairs = [pairs_kernel(shape, tiling, masses) for masses in ("equal", "product", "separate")]
+    simple = [engine._build(shape) for engine in engines if not engine.can.pairs_once]
+    pairs = [build(shape, tiling, masses) for masses in ("equal", "product", "separate")]
     basis = Basis(4, softened=True, potential=True)
     cells = [mark_kernel(3), scan, number, write, link_kernel(3), arrange]
     order = [*bounds_kernels(), key_kernel(3), key_kernel(3, True), gather_kernel(np.float32)]

@@ -59,7 +59,7 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
     [
         *(
             pytest.param(name, marks=pytest.mark.simulated)
-            for name in ("who_reads_what", "register_tiles", "triangle", "fragments")
+            for name in ("who_reads_what", "register_tiles", "triangle", "rotation", "fragments")
         ),
         "morton",
         "model",

@@ -5,7 +5,7 @@ import pytest
 
 from nbody import compute
 from nbody.errors import DeviceError, InputError
-from nbody.linalg import device_call, matmul
+from nbody.linalg import call, matmul
 from nbody.linalg.rung import ProductLaunch
 
 
@@ -35,8 +35,8 @@ def launched(monkeypatch):
     monkeypatch.setattr(ProductLaunch, "direct", direct)
     monkeypatch.setattr(compute, "require", lambda what: None)
     monkeypatch.setattr(compute, "current_device", lambda: 0)
-    monkeypatch.setattr(device_call, "_CALLS", {})
-    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
+    monkeypatch.setattr(call, "_CALLS", {})
+    monkeypatch.setattr(call, "_maker", lambda a, shape, dtype: lambda: ("new", 1 << 30))
     return addresses, prepared
 
 
@@ -119,7 +119,7 @@ def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
     def make():
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(device_call, "_maker", lambda a, shape, dtype: make)
+    monkeypatch.setattr(call, "_maker", lambda a, shape, dtype: make)
     monkeypatch.setattr(
         "nbody.compute.device.facts", lambda: compute.Facts("card", (9, 0), 1, 1e9, 2**31, 2**30, "none")
     )

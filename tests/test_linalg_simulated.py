@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nbody.compute import cuda
-from nbody.lessons.ladder.accuracy import error_report
+from nbody.lessons.ladder.products import error_report
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.intrinsics import AMPERE, wait_for_team
 from nbody.linalg.rung import ProductShape

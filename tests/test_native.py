@@ -13,13 +13,13 @@ pytestmark = pytest.mark.skipif(bool(native.why_unavailable()), reason=native.wh
 @pytest.mark.parametrize("count", [1, 17, 1000, 1026])  # ragged in its vectors of 16, and in its passes of 4
 def test_the_c_agrees_with_the_referee(count):
     problem = cluster(count)
-    competitor = native.NativeCompetitor(threads=2)
-    competitor.load(problem)
-    competitor.evaluate()
+    engine = native.NativeEngine(problem.gravity, "float32")
+    state = engine.load(problem.particles)
+    engine.evaluate(state)
     kept = problem.particles.position.astype(np.float32), problem.particles.mass.astype(np.float32)
     expected, _ = direct_sum(*kept, problem.gravity)
     scale = np.abs(expected).max() or 1.0
-    assert np.abs(competitor.acceleration() - expected).max() < 1e-6 * scale  # float32: some 20 roundings of 6e-8
+    assert np.abs(state.acceleration - expected).max() < 1e-6 * scale  # float32: some 20 roundings of 6e-8
 
 
 def test_without_a_compiler_it_says_why(monkeypatch):

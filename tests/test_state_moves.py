@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.gpu_engine import KernelEngine
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity

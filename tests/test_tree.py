@@ -17,12 +17,11 @@ from nbody.forces.choose import choose
 from nbody.forces.engine import ROUNDOFF, rounding_bound
 from nbody.forces.problem import Problem
 from nbody.forces.reference import ReferenceEngine
-from nbody.forces.tree.box import root_box
-from nbody.forces.tree.cpu_engine import CpuTreeEngine
-from nbody.forces.tree.octree import FEW, cells_of
+from nbody.forces.tree.engine_cpu import CpuTreeEngine
+from nbody.forces.tree.octree.cells_cpu import FEW, cells_of
+from nbody.forces.tree.octree.order_cpu import root_box, sorted_bodies
 from nbody.forces.tree.options import TreeOptions
-from nbody.forces.tree.order import sorted_bodies
-from nbody.forces.tree.tree import HostTree
+from nbody.forces.tree.tree_cpu import HostTree
 from nbody.law import Gravity
 from nbody.parallel import ALONE
 from nbody.particles import Particles

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nbody.forces.tree.expansions import Basis, operations, operators
+from nbody.forces.tree.expansions.operators import Basis, operations, operators
 
 
 def rsqrt(x):

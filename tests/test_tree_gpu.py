@@ -15,11 +15,12 @@ from nbody.forces.api import accelerations
 from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
 from nbody.forces.reusable_tree import Tree
-from nbody.forces.tree import gpu_build, gpu_tree
-from nbody.forces.tree.gpu_build import GROUPS
-from nbody.forces.tree.gpu_engine import field_at
-from nbody.forces.tree.gpu_groups import RUN
-from nbody.forces.tree.gpu_sort import Sort
+from nbody.forces.tree import tree_gpu
+from nbody.forces.tree.engine_gpu import field_at
+from nbody.forces.tree.octree import cells_gpu
+from nbody.forces.tree.octree.cells_gpu import GROUPS
+from nbody.forces.tree.octree.groups_gpu import RUN
+from nbody.forces.tree.octree.order_gpu import Sort
 from nbody.forces.tree.options import TreeOptions
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
@@ -306,16 +307,18 @@ def test_all_numbers_of_a_walk_are_in_registers(law):
     from numba import types
 
     from nbody.forces.gpu_engine import Shape
-    from nbody.forces.tree.expansions import Basis
-    from nbody.forces.tree.gpu_walk import WalkPlan, walk_kernel
+    from nbody.forces.tree.expansions.operators import Basis
+    from nbody.forces.tree.walk.target_gpu import Sources, Targets
+    from nbody.forces.tree.walk.walk_gpu import WalkPlan, walk_kernel
 
     i, u = types.int32[::1], types.uint32[::1]
     rows, numbers = types.int32[:, ::1], types.float32[:, ::1]
-    targets = (i, rows, i, i, numbers, u, numbers, i, numbers, numbers, rows, i, types.int64[::1])
+    targets = (i, rows, i, i, rows, i, numbers, u, numbers, numbers, rows, i, types.int64[::1])
     tree = (i, rows, numbers, numbers, numbers, numbers, u, types.float64[::1])
+    arrays = types.NamedTuple(targets, Targets), numbers, types.NamedTuple(tree, Sources)
     shape = Shape(law, 3, np.dtype(np.float32), Outputs.ACCELERATION, False)
     kernel = walk_kernel(WalkPlan(shape, Basis(4, 3, law == "plummer", False), False))
-    _, found = for_h200(kernel, (*targets, *tree, types.float64, types.float64, types.float32, types.uint32))
+    _, found = for_h200(kernel, (*arrays, types.float64, types.float64, types.float32, types.uint32))
     assert found.local == 0
 
 
@@ -368,12 +371,12 @@ def test_the_simulator_agrees_if_the_lists_of_the_regions_touch_the_moments_or_h
         cells = state.workspace.cells
         engine.evaluate(state)
         counts, (regions, _, cell_bytes, row_bytes) = cells.counts.copy_to_host(), cells._limits
-        found = counts[gpu_build.REGIONS]
-        rows = -(-counts[gpu_build.LEVELS + 1] * cell_bytes // row_bytes) + found - missing
+        found = counts[cells_gpu.REGIONS]
+        rows = -(-counts[cells_gpu.LEVELS + 1] * cell_bytes // row_bytes) + found - missing
         cells.lists, cells._limits = cells.lists[:rows], (regions, rows, cell_bytes, row_bytes)
         state.invalidate()
         engine.evaluate(state)
-        assert cells.counts.copy_to_host()[gpu_build.ROOM] == found - missing > 0
+        assert cells.counts.copy_to_host()[cells_gpu.ROOM] == found - missing > 0
         assert errors(state.values("acceleration")[0], referee(particles)[0]).max() < BOUND
 
 
@@ -382,8 +385,19 @@ def tiny(particles, precision="float32", team=ALONE):
     engine = ENGINES.load("gpu-tree")(Gravity(1.0, 3, "plummer", 0.02), precision, TreeOptions(leaf=4, order=3), team)
     engine._settings = engine._settings._replace(group=8, error=5e-3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gpu_tree, "REGION", 16)
+        patch.setattr(tree_gpu, "REGION", 16)
         return engine, engine.load(particles)
+
+
+@pytest.mark.simulated
+def test_the_simulator_agrees_with_the_tree_to_read():
+    particles = bodies(plummer(40))
+    engine, state = tiny(particles)
+    engine.evaluate(state)
+    judge = accelerations(
+        particles.position, particles.mass, engine="barnes-hut", theta=0.1, softening="plummer", length=0.02
+    )
+    assert errors(state.values("acceleration")[0], judge).max() < BOUND
 
 
 @pytest.mark.simulated

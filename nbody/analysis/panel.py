@@ -1,4 +1,4 @@
-"""What the plots have in common: a plot's entry, the choices of a figure, labels, lines over time, profiles."""
+"""What the plots have in common: a plot's entry, the choices of a figure, labels, axes, lines over time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -98,8 +98,12 @@ def labelled(text: str, unit: str) -> str:
     return f"{text} [{unit}]" if unit else text
 
 
-def kinds_legend(axes: Axes, labels: Sequence[str], **beside: Any) -> None:
-    """A legend of line styles in order, for what is not a run; ``**BESIDE`` puts it there."""
+def kinds_legend(axes: Axes, view: View, labels: Sequence[str], **beside: Any) -> None:
+    """A legend of what the lines show; of several runs, whose lines have colours, of the line styles in order. ``**BESIDE``
+    puts it there."""
+    if not view.several:
+        axes.legend(**beside)
+        return
     lines = [axes.plot([], [], color=INK, linestyle=LINES[k % len(LINES)])[0] for k in range(len(labels))]
     axes.legend(lines, labels, **beside)
 
@@ -147,27 +151,3 @@ def error_axis(axes: Axes) -> None:
     bottom = min((np.quantile(e, 0.02) / 30 for e in positive), default=0.0)
     if any(e.min() < bottom for e in positive):
         axes.set_ylim(bottom=bottom)
-
-
-def profile_lines(
-    axes: Axes, view: View, value: Callable[[Profile], np.ndarray], error: Callable[[Profile], np.ndarray]
-) -> bool:
-    """Points with error bars against a logarithmic radius, per run and frame. Returns True if the radius is cylindrical."""
-    cylindrical = False
-    labels = []
-    for run, frame, label, colour, k in view.moments():
-        found = view.profile(run, frame)
-        cylindrical = found.cylindrical
-        labels += [label] if run == 0 else []
-        marker = MARKERS[(run if view.several else k) % len(MARKERS)]
-        axes.errorbar(
-            found.radius, value(found), error(found), color=colour, label=label, marker=marker, markersize=3,
-            linewidth=1, elinewidth=0.8, linestyle=LINES[k % len(LINES)],
-        )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
-    if not view.several:
-        axes.legend()
-    elif len(labels) > 1:
-        kinds_legend(axes, labels)
-    return cylindrical

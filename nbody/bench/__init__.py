@@ -8,8 +8,9 @@ has
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
 ``tables``
-    ``sheets(report)``: the tables for the terminal. ``PAGES``: the Markdown for each pair of markers in a README.
-    ``picture(report)``: what :mod:`.plot` draws.
+    ``FACTS``: what the rows of each of its kinds have beside the fields of every row. ``sheets(report)``: the tables for
+    the terminal. ``picture(report)``: what :mod:`.plot` draws. ``PAGES``: the Markdown for each pair of markers in a README,
+    empty if the report has no such rows.
 
 A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` measures times. :mod:`.report`,
 :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
@@ -31,6 +32,9 @@ SUITES = Registry(
     },
 )
 """All suites. ``nbody bench`` without a suite's name runs the first."""
+
+KINDS = {"forces": ("forces", "lecture", "trees"), "integrators": ("integrators", "few")}
+"""The kinds of rows of the suites that have several."""
 
 
 def part(suite: str, name: str) -> ModuleType:

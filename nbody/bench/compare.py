@@ -1,6 +1,7 @@
 """Compares two reports: the speed-up of each row, and which rows became slower by more than noise."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -27,7 +28,7 @@ IDENTITY = (
     "setting",
     "gpus",
 )
-"""The attributes that are equal (where they exist) in two rows that measure the same thing."""
+"""What is equal (where it exists) in two rows that measure the same thing."""
 
 NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15, "integrators cpu": 0.25}
 """The relative noise of times measured by the host's clock, by suite and backend. Between two sessions on one 16-core
@@ -37,39 +38,27 @@ QUIET = 0.05
 """The relative noise of times measured by the device's clock: 3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on, on
 the same machine."""
 
-SLOWER, FASTER, SAME = "slower", "faster", ""
+Compared = dict[str, Any]
+"""A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference that
+chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference
-    that chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
-
-    suite: str
-    name: str
-    precision: str
-    particles: int | None
-    old_seconds: float
-    new_seconds: float
-    ratio: float
-    noise: float
-    verdict: str
-
-    @classmethod
-    def of(cls, old: Row, new: Row) -> "Compared":
-        """Compare two rows with the same identity, which both have a time."""
-        floor = NOISE.get(f"{new.suite} {new.backend}", QUIET)
-        noise = max(floor, *(row.spread or 0.0 for row in (old, new)))
-        assert old.seconds and new.seconds
-        speed = old.seconds / new.seconds
-        verdict = SLOWER if speed < 1 - noise else FASTER if speed > 1 / (1 - noise) else SAME
-        size = new.n if new.particles is None else new.particles
-        return cls(new.suite, new.name, new.precision, size, old.seconds, new.seconds, speed, noise, verdict)
-
-    @property
-    def wrong(self) -> bool:
-        """True if the table highlights the row."""
-        return self.verdict == SLOWER
+def compared(old: Row, new: Row) -> Compared:
+    """Compare two rows with the same identity, which both have a time."""
+    assert old.seconds and new.seconds
+    noise = max(NOISE.get(f"{new.suite} {new.backend}", QUIET), old.spread or 0.0, new.spread or 0.0)
+    speed = old.seconds / new.seconds
+    return {
+        "suite": new.suite,
+        "name": new.name,
+        "precision": new.precision,
+        "particles": new["n"] if new.particles is None else new.particles,
+        "old_seconds": old.seconds,
+        "new_seconds": new.seconds,
+        "ratio": speed,
+        "noise": noise,
+        "verdict": "slower" if speed < 1 - noise else "faster" if speed > 1 / (1 - noise) else "",
+    }
 
 
 @dataclass(frozen=True)
@@ -77,7 +66,7 @@ class Comparison:
     """The result of a comparison: the common rows, the number of timed rows that only one report has, and the old report's
     machine if it differs. ``path`` is the old report's file."""
 
-    rows: list[Compared]
+    rows: Sequence[Compared]
     only_old: int
     only_new: int
     elsewhere: str
@@ -85,21 +74,23 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        known = asdict(self)
+        known = dict(vars(self))
         return known | {"with": known.pop("path")}
 
     def sheet(self) -> Sheet:
         """The table for the terminal."""
-        path = self.path
-        slower = sum(row.wrong for row in self.rows)
+        rows = [row | {"slower": row["verdict"] == "slower"} for row in self.rows]
+        slower = sum(row["slower"] for row in rows)
         about = [
-            f"New/old: speeds, more than 1 is faster. {slower} of {len(self.rows)} rows became slower by more than noise."
+            f"New/old: speeds, more than 1 is faster. {slower} of {len(rows)} rows became slower by more than noise."
         ]
         if self.only_old or self.only_new:
-            about.append(f"Not compared: {self.only_old} rows only in {path}, {self.only_new} only in the new report.")
+            about.append(
+                f"Not compared: {self.only_old} rows only in {self.path}, {self.only_new} only in the new report."
+            )
         if self.elsewhere:
-            about.append(f"{path} was measured elsewhere: on {self.elsewhere}.")
-        return Sheet(f"Compared with {path}", "\n".join(about), COLUMNS, self.rows)
+            about.append(f"{self.path} was measured elsewhere: on {self.elsewhere}.")
+        return Sheet(f"Compared with {self.path}", "\n".join(about), COLUMNS, rows, red="slower")
 
 
 COLUMNS = (
@@ -110,7 +101,7 @@ COLUMNS = (
     TableColumn("old", "old_seconds", duration),
     TableColumn("new", "new_seconds", duration),
     TableColumn("new/old", "ratio", three),
-    TableColumn("noise", lambda row: 100 * row.noise, lambda noise: f"{whole(noise)} %"),
+    TableColumn("noise", lambda row: 100 * row["noise"], lambda noise: f"{whole(noise)} %"),
     TableColumn("", "verdict", left=True),
 )
 
@@ -121,14 +112,12 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
     if not set(old.suites) & set(new.suites):
         has, wants = (" and ".join(report.suites) or "no rows" for report in (old, new))
         raise InputError(f"nothing to compare: {path} has {has}, the other report {wants}")
-    then, now = ({_identity(row): row for row in report.rows if row.seconds} for report in (old, new))
-    both = [Compared.of(then[key], row) for key, row in now.items() if key in then]
+    then, now = (
+        {tuple(row[key] for key in IDENTITY): row for row in report.rows if row.seconds} for report in (old, new)
+    )
+    both = [compared(then[key], row) for key, row in now.items() if key in then]
     elsewhere = old.device if old.device != new.device else ""
     return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
-
-
-def _identity(row: Row) -> tuple:
-    return tuple(getattr(row, key) for key in IDENTITY)
 
 
 def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
@@ -144,7 +133,7 @@ def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
         "gpu": any(row.backend == "gpu" for row in rows),
         "particles": [row.particles for row in rows if row.particles],
         "engines": [name for name in names if name.split(":")[0] in ENGINES],
-        "sizes": [row.size for row in rows],
+        "sizes": [row["size"] for row in rows],
         "rungs": [name for name in names if name in (*LADDER, *ELEMENTWISE)],
         "precision": [row.precision for row in rows],
     }

@@ -49,20 +49,29 @@ def table_slots(suites: Iterable[str]) -> list[TableSlot]:
 
 
 def rewrite(reports: Sequence[Report]) -> list[Path]:
-    """Write the tables of the reports, one after the other, into the README files; returns the files that were written.
+    """Write the tables of the reports, one after the other, into the README files; returns the files that were written. A
+    table without rows keeps its old content.
 
     Raises:
-        InputError: no README has a place for them.
+        InputError: no README has a place for them, or the reports have no rows for one.
         RunFailed: a file can't be written; it keeps its old content.
     """
-    found = table_slots(dict.fromkeys(suite for report in reports for suite in report.suites))
-    for path, pattern, name, table in found:
+    written: dict[Path, None] = {}
+    for path, pattern, name, table in table_slots(
+        dict.fromkeys(suite for report in reports for suite in report.suites)
+    ):
         own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
-        tables = "\n" + "\n\n".join(map(table, own)) + "\n"
+        tables = "\n\n".join(filter(None, map(table, own)))
+        if not tables:
+            continue
         try:
             with whole_file(path.resolve()) as new:
-                new.write_text(pattern.sub(lambda _: tables, path.read_text(encoding="utf-8")), encoding="utf-8")  # noqa: B023
+                text = path.read_text(encoding="utf-8")
+                new.write_text(pattern.sub(lambda _: f"\n{tables}\n", text), encoding="utf-8")  # noqa: B023
                 shutil.copymode(path, new)
         except OSError as error:
             raise RunFailed(f"{path} can't be written ({error.strerror or error}); it is as it was") from None
-    return list(dict.fromkeys(path for path, *_ in found))
+        written[path] = None
+    if not written:
+        raise InputError("--readme: no table is made of what these reports measured; measure with 'nbody bench'")
+    return list(written)

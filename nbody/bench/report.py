@@ -1,21 +1,19 @@
 """The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from nbody.bench import SUITES, card
-from nbody.bench.row import Row
+from nbody.bench.row import Row, suite_of
 from nbody.errors import InputError, printable
 from nbody.machine import provenance
 from nbody.scenario.source import open_regular
-
-OF_SUITES = {"lecture": "forces", "trees": "forces", "few": "integrators"}
-"""Kinds of rows that are not named after their suite, and that suite."""
 
 
 class Machine(TypedDict):
@@ -38,14 +36,14 @@ class Report:
     rows: list[Row]
     absent: list[str] = field(default_factory=list)
 
-    def of(self, suite: str) -> list[Any]:
-        """The rows of one suite."""
-        return [row for row in self.rows if row.suite == suite]
+    def of(self, kind: str) -> list[Row]:
+        """The rows of one kind."""
+        return [row for row in self.rows if row.suite == kind]
 
     @property
     def suites(self) -> list[str]:
         """The names in ``SUITES`` that the rows belong to."""
-        there = {OF_SUITES.get(row.suite, row.suite) for row in self.rows}
+        there = {suite_of(row.suite) for row in self.rows}
         return [name for name in SUITES if name in there]
 
     @property
@@ -62,7 +60,17 @@ class Report:
 
     def json(self, indent: int | None = None) -> str:
         """The report as one JSON object; numbers that are not finite become null."""
-        return _adapter().dump_json(self, indent=indent, warnings=False).decode()
+        plain = {"machine": self.machine, "rows": [row.plain() for row in self.rows], "absent": self.absent}
+        return to_json(plain, indent=indent, inf_nan_mode="null").decode()
+
+
+@dataclass
+class _Plain:
+    """A report before its rows are checked."""
+
+    machine: Machine
+    rows: list[dict]
+    absent: list[str] = field(default_factory=list)
 
 
 def machine() -> Machine:
@@ -75,31 +83,32 @@ def machine() -> Machine:
     return provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
 
 
-@cache
-def _adapter() -> TypeAdapter:
-    return TypeAdapter(Report)
-
-
 def load(path: Path) -> Report:
     """Read a report written by this version or another; unknown keys are ignored.
 
     Raises:
         InputError: there is no such file, or it is not a report; the error names the first mistake.
     """
+    where: tuple[str, ...] = ()
     with open_regular(path) as file:
         try:
-            return _adapter().validate_json(file.read())
+            plain, rows = TypeAdapter(_Plain).validate_json(file.read()), []
+            for number, row in enumerate(plain.rows, 1):
+                where = (f"row {number}",)
+                rows.append(Row.of(row))
+            return Report(plain.machine, rows, plain.absent)
         except OSError as error:
             reason = error.strerror or str(error)
         except ValidationError as error:
-            reason = _first(error)
+            reason = _first(error, where)
     raise InputError(f"{printable(path)}: not a benchmark's report ({reason}); make one with 'nbody bench'")
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: ValidationError, where: Iterable[str]) -> str:
+    """The first mistake in one clause."""
     mistake = error.errors(include_url=False)[0]
-    keys = [str(key) for key in mistake["loc"]]
-    if keys[:1] == ["rows"] and len(keys) > 1:
+    keys = [*where, *map(str, mistake["loc"])]
+    if keys[0:1] == ["rows"] and len(keys) > 1:
         keys[:2] = [f"row {int(keys[1]) + 1}"]
     given = mistake["input"]
     what = f", not {given!r:.40}" if isinstance(given, str | int | float) and keys else ""

@@ -1,11 +1,15 @@
 """The row of a report: one measurement of any suite."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, Required, Self, get_type_hints
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
 
+from nbody.bench import KINDS, SUITES, part
 from nbody.bench.timing import Timing
 from nbody.units import duration
 
@@ -16,60 +20,45 @@ Amount = Annotated[float, Field(ge=0)]
 FLOPS = 20
 """Floating-point operations per interaction, by convention (Nyland, Harris & Prins 2007)."""
 
-OF_BODIES = ("backend", "particles", "threads")
-NEEDED = {
-    "forces": OF_BODIES, "lecture": OF_BODIES, "trees": OF_BODIES, "roofline": OF_BODIES,
-    "few": ("problem", "setting"),
-    "integrators": ("problem", "backend", "particles", "setting"),
-    "scaling": ("particles", "gpus", "steps"),
-    "matmul": ("title", "size", "m", "n"),
-}  # fmt: skip
-"""The fields, beside those without a default, that each kind of row must have."""
+
+def facts(amounts: str = "", counts: str = "", texts: str = "", needed: str = "") -> dict[str, Any]:
+    """The names and types of what rows of a kind have beside the fields of :class:`Row`; those ``needed`` must be there."""
+    types = {name: kind for names, kind in ((amounts, Amount), (counts, Count), (texts, str)) for name in names.split()}
+    return {name: Required[kind] if name in needed.split() else kind for name, kind in types.items()}
+
+
+def suite_of(kind: str) -> str:
+    """The suite of a kind of row. Raises ValueError if there is no such kind."""
+    suites = {each: suite for suite in SUITES for each in KINDS.get(suite, (suite,))}
+    if kind not in suites:
+        raise ValueError(f"Input should be {', '.join(map(repr, suites))}")
+    return suites[kind]
+
+
+def _known(kind: str) -> str:
+    suite_of(kind)
+    return kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One measurement. Times are in seconds. A value is None if it was not measured, or belongs to other suites.
+    """One measurement. Times are in seconds; what was not measured is None. ``row["registers"]`` is a field or a fact.
 
     Attributes:
         suite: the kind of row: a suite, the force suite's ``lecture`` (its own run) and ``trees``, or ``few`` (small
             systems, of the integrators suite).
-        error: the largest relative error; of an integrator the distance from the exact orbit, in semi-major axes.
-        wrong: True if rounding does not explain the error.
-        note: why nothing was measured, or what is special.
+        name: what was measured: an engine, a scheme or a rung.
         backend, threads: ``cpu`` or ``gpu``, and CPU threads (0 on a GPU).
         spread: the relative difference between the median and the fastest time.
         speedup: the speed relative to one core (forces), the naive kernel (matmul) or one GPU (scaling); for forces at the
-            same N or the largest below it. ``speedup_all_cores`` and ``speedup_reference`` refer to all cores and to NumPy.
-        error_bound: the largest error that rounding explains for any particle.
-        lecture_seconds: ten steps with copies, for at most as many bodies as in the lecture.
-        compile_seconds: the extra time of the first call.
-        steps: steps that were made.
-        k40c_seconds, k40c_speedup: the lecture's own figures, on its card and processor.
-        accuracy: the median error that a tree was asked for.
-        interactions: what one evaluation of a tree computed: pairs, and moments on bodies and cells.
-        problem, setting: an integrator's problem, and the option that sets its accuracy: ``dt: 0.01``.
-        energy_error: abs(E/E₀ - 1) at the end.
-        gpus, efficiency: their number, and the speed divided by that of as many single GPUs.
-        size, m, n, k: a matrix product: C is (m, n), A (m, k), B (k, n); m = n = k = size unless the rung says otherwise.
-        percent_of_peak: of the float pipes, without tensor cores; forces at 20 operations per interaction.
-        gbytes_per_s: each matrix counted once.
-        reads_global, bytes_global: matrix elements read from global memory per result; bytes of the whole product.
-        predicted_cycles, predicted_speedup: by the simple model of the course.
-        percent_of_slots, percent_of_roots, slot_bound, root_bound: the speed in per cent of the bounds by issue slots and
-            by reciprocal square roots, and these bounds at the card's highest clock, in interactions per second.
-        slots, interactions_a_root: issue slots per interaction, counted in the kernel's machine code; interactions per
-            reciprocal square root: 2 if each pair is computed once, else 1.
-        kernel, launches: the name of the kernel that computes the pairs, and kernels per force evaluation.
-        registers, shared_bytes, local_bytes: registers per thread, shared memory per block, and local memory per thread.
-        threads_a_block, blocks, waves: threads per block, blocks of the grid, and these divided by those that fit on the
-            card.
-        occupancy: the warps on a multiprocessor divided by the maximum.
+            same N or the largest below it.
+        error: the largest relative error; of an integrator the distance from the exact orbit, in semi-major axes.
+        wrong: True if rounding does not explain the error.
+        note: why nothing was measured, or what is special.
+        facts: what else rows of this kind have.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, allow_inf_nan=False)
-
-    suite: Literal["forces", "lecture", "trees", "roofline", "scaling", "integrators", "few", "matmul"]
+    suite: Annotated[str, AfterValidator(_known)]
     name: str
     device: str
     precision: str
@@ -81,61 +70,34 @@ class Row:
     interactions_per_s: Amount | None = None
     gflops: Amount | None = None
     speedup: Amount | None = None
-    speedup_all_cores: Amount | None = None
-    speedup_reference: Amount | None = None
     error: Amount | None = None
-    error_mean: Amount | None = None
-    error_median: Amount | None = None
-    error_99: Amount | None = None
-    error_bound: Amount | None = None
     wrong: bool = False
     note: str = ""
-    lecture_seconds: Amount | None = None
-    compile_seconds: Amount | None = None
-    steps: Count | None = None
-    k40c_seconds: Amount | None = None
-    k40c_speedup: Amount | None = None
-    accuracy: Amount | None = None
-    particles_per_s: Amount | None = None
-    interactions: Count | None = None
-    problem: str = ""
-    setting: str = ""
-    energy_error: Amount | None = None
-    gpus: Count | None = None
-    efficiency: Amount | None = None
-    title: str = ""
-    size: Count | None = None
-    m: Count | None = None
-    n: Count | None = None
-    k: Count | None = None
-    percent_of_peak: Amount | None = None
-    percent_of_cublas: Amount | None = None
-    gbytes_per_s: Amount | None = None
-    improves: str = ""
-    reads_global: Amount | None = None
-    bytes_global: Amount | None = None
-    predicted_cycles: Amount | None = None
-    predicted_speedup: Amount | None = None
-    percent_of_slots: Amount | None = None
-    percent_of_roots: Amount | None = None
-    slots: Amount | None = None
-    slot_bound: Amount | None = None
-    root_bound: Amount | None = None
-    interactions_a_root: Count | None = None
-    kernel: str | None = None
-    launches: Count | None = None
-    registers: Count | None = None
-    shared_bytes: Count | None = None
-    local_bytes: Count | None = None
-    threads_a_block: Count | None = None
-    blocks: Count | None = None
-    waves: Amount | None = None
-    occupancy: Amount | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        missing = [key for key in NEEDED.get(self.suite, ()) if getattr(self, key) in (None, "")]
-        if missing:
-            raise ValueError(f"{missing[0]}: Field required")
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Row":
+        """From the keys of a report. Unknown keys are ignored.
+
+        Raises:
+            ValidationError: pydantic's; a key is missing, or a value has the wrong type.
+        """
+        found = _keys(str(plain.get("suite"))).validate_python({k: v for k, v in plain.items() if v is not None})
+        own = {key: found.pop(key) for key in FIELDS & found.keys()}
+        return cls(**own, facts=found)
+
+    def plain(self) -> dict[str, Any]:
+        """The keys of a report: the fields, and all facts of the kind of row."""
+        values = asdict(self)
+        known = values.pop("facts")
+        return values | dict.fromkeys(_facts_of(self.suite)) | known
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key) if key in FIELDS else self.facts.get(key)
+
+    def extended(self, **facts: Any) -> Self:
+        """A copy with more facts."""
+        return replace(self, facts={**self.facts, **facts})
 
     def noted(self, note: str, wrong: bool = False) -> Self:
         """A copy with one more note."""
@@ -158,9 +120,27 @@ class Row:
     @property
     def what(self) -> str:
         """The name, precision or problem, and size, for messages."""
-        if self.problem:
-            return f"{self.name} ({self.setting}), {self.problem}, N = {self.particles}"
-        return f"{self.name} {self.precision}, " + (f"n = {self.size}" if self.title else f"N = {self.particles}")
+        if self["problem"]:
+            return f"{self.name} ({self['setting']}), {self['problem']}, N = {self.particles}"
+        return f"{self.name} {self.precision}, " + (f"n = {self['size']}" if self["size"] else f"N = {self.particles}")
+
+
+FIELDS = {each.name: each for each in fields(Row) if each.name != "facts"}
+
+
+def _facts_of(kind: str) -> dict[str, Any]:
+    return part(suite_of(kind), "tables").FACTS[kind]
+
+
+@cache
+def _keys(kind: str) -> TypeAdapter:
+    """What checks the keys of a row; of an unknown kind, the fields alone."""
+    types = get_type_hints(Row, include_extras=True)
+    types = {key: Required[types[key]] if each.default is MISSING else types[key] for key, each in FIELDS.items()}
+    with suppress(ValueError):
+        types |= _facts_of(kind)
+    strict = with_config(ConfigDict(strict=True, allow_inf_nan=False))
+    return TypeAdapter(strict(TypedDict("Keys", types, total=False)))  # type: ignore[operator, misc]
 
 
 def ratio(numerator: float | None, denominator: float | None, scale: float = 1.0) -> float | None:
@@ -168,6 +148,9 @@ def ratio(numerator: float | None, denominator: float | None, scale: float = 1.0
     return scale * numerator / denominator if numerator and denominator else None
 
 
-def distinct(rows: Iterable[Any], *keys: str) -> list[tuple]:
-    """The distinct combinations of these attributes, in the order of the rows."""
-    return list(dict.fromkeys(tuple(getattr(row, key) for key in keys) for row in rows))
+def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple, list[Row]]:
+    """The rows by the values of these fields and facts, in their order."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.forces import ENGINES
+from nbody.units import duration
 
 
 class TableColumn(NamedTuple):
-    """A column: its heading, the row's attribute (or a function of the row), the value's format, and its alignment."""
+    """A column: its heading, the row's key (or a function of the row), the value's format, and its alignment."""
 
     heading: str
     value: str | Callable[[Any], Any]
@@ -19,22 +20,24 @@ class TableColumn(NamedTuple):
 
     def cell(self, row: Any) -> str:
         """The text of the cell; a dash for None."""
-        value = getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
+        value = row[self.value] if isinstance(self.value, str) else self.value(row)
         return "–" if value is None else self.show(value).strip()
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: its title, the meaning of its columns, and its rows, in groups that differ in the attribute ``group``."""
+    """A table: its title, the meaning of its columns, and its rows, in groups that differ in the key ``group``; rows whose
+    key ``red`` is true are red."""
 
     title: str
     about: str
     columns: Sequence[TableColumn]
     rows: Sequence[Any]
     group: str = "particles"
+    red: str = "wrong"
 
     def on_terminal(self) -> Any:
-        """The table for rich; wrong rows are red."""
+        """The table for rich."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
@@ -44,11 +47,33 @@ class Sheet:
             table.add_column(column.heading, justify="left" if column.left else "right")
         last = None
         for row in self.rows:
-            if last is not None and getattr(row, self.group) != last:
+            if last is not None and row[self.group] != last:
                 table.add_section()
-            last = getattr(row, self.group)
-            table.add_row(*(column.cell(row) for column in self.columns), style="red" if row.wrong else None)
+            last = row[self.group]
+            table.add_row(*(column.cell(row) for column in self.columns), style="red" if row[self.red] else None)
         return table
+
+
+class Joined:
+    """Rows that share a line of a table, by the value of the ``key`` in which they differ. ``line["name"]`` is the last
+    row's."""
+
+    def __init__(self, rows: Sequence[Row], key: str) -> None:
+        self.by = {row[key]: row for row in rows}
+        self.last = rows[-1]
+
+    def __getitem__(self, key: str) -> Any:
+        return self.last[key]
+
+
+def of(value: Any, heading: str, key: str, show: Callable[[Any], str] = str) -> TableColumn:
+    """A column of joined rows: the ``key`` of the row with this ``value``."""
+    return TableColumn(heading, lambda line: line.by[value][key] if value in line.by else None, show)
+
+
+def named(heading: str, key: str = "name") -> TableColumn:
+    """A column of names as code."""
+    return TableColumn(heading, key, lambda name: f"`{name}`", left=True)
 
 
 def markdown(columns: Sequence[TableColumn], rows: Iterable[Any], about: str = "") -> str:
@@ -86,6 +111,11 @@ def percent(value: float) -> str:
 def error(value: float) -> str:
     """A relative error."""
     return f"{value:.1e}" if value else "0"
+
+
+def checked_time(row: Row) -> str:
+    """The time of a row; a wrong result has none."""
+    return "WRONG" if row.wrong and not row.seconds else duration(row.seconds)
 
 
 WHO = (

@@ -23,15 +23,13 @@ TURN = 0.02
 ENOUGH = 0.25
 """Seconds of timed calls after which a competitor needs no further turn."""
 
-FEWEST, MOST = 5, 200
-"""The minimum and maximum number of timed calls; fewer if a single call takes longer than :data:`ENOUGH`."""
+FEWEST, MOST, FOR_A_SPREAD = 5, 200, 2
+"""The minimum and maximum number of timed calls, and the minimum if a single call takes longer than :data:`ENOUGH`: the
+spread needs two."""
 
 FEWEST_ON_DEVICE = 3
-"""The minimum number of calls on a GPU if :data:`FEWEST` take longer than :data:`ENOUGH`; times on a GPU hardly vary. (H200,
-N = 262144, 24 to 142 ms per call: the fastest of a row was at most 0.2 % below its median.)"""
-
-FOR_A_SPREAD = 2
-"""The minimum number of calls in any case, because the spread needs two."""
+"""The minimum on a GPU if :data:`FEWEST` take longer than :data:`ENOUGH`; times there hardly vary. (H200, N = 262144, 24 to
+142 ms per call: the fastest of a row was at most 0.2 % below its median.)"""
 
 FIRST_COUNTS = 1.0
 """If the first call takes longer than this (in seconds), it counts too: its one-time costs, such as memory allocation,

@@ -72,7 +72,7 @@ def _is_recording(path: Path) -> bool:
 def _scenario(path: Path) -> dict[str, Any]:
     """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
-    from nbody.forces.devices import require_device
+    from nbody.forces.resources import require_device
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
 
@@ -190,7 +190,7 @@ def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(chosen, dict) or name not in INTEGRATORS:
         return {}
     kind = INTEGRATORS.load(str(name))
-    # A frame between two ends of blocks is a prediction; times that the scenario names are ends of blocks.
+    # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
     lengths = "adaptive" if chosen.get("shared") else kind.facts.lengths
     predicted = lengths == "individual" and chosen.get("end") is None
     return {

@@ -35,7 +35,7 @@ def verify(
       nbody verify kepler figure_eight --gpu
     """
     from nbody.forces import ENGINES
-    from nbody.verify import CASES, run_case
+    from nbody.verify import CASES
 
     if gpu and engine != "cpu":
         raise InputError("--gpu: cannot be combined with --engine; leave one of the two out")
@@ -47,7 +47,7 @@ def verify(
     begun, found = time.perf_counter(), []
     for name in cases or CASES:
         print_message(f"{name}: {CASES[name].summary}")
-        for check in run_case(CASES.load(name), chosen):
+        for check in CASES.load(name)(chosen):
             found.append((name, check))
             if not as_json:
                 mark = "pass" if check.passed else "FAIL"

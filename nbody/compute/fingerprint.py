@@ -32,10 +32,11 @@ def fingerprint(function: FunctionType) -> str:
 
 
 class _Reader:
-    """Turns values into nested tuples of texts; a function that occurs again becomes a number."""
+    """Turns values into nested tuples of texts; a function becomes a hash, so that two copies of one are the same, as in a
+    process that got them from another one."""
 
     def __init__(self) -> None:
-        self._met: dict[int, int] = {}
+        self._met: dict[int, tuple[str, str]] = {}
         self._of_unknown = _refused
 
     def of(self, value: Any) -> Any:
@@ -97,17 +98,19 @@ class _Reader:
         if _is_of_library(function):
             return "of a library", _module(function), function.__qualname__
         if id(function) in self._met:
-            return "met before", self._met[id(function)]
-        self._met[id(function)] = len(self._met)
+            return self._met[id(function)]
+        self._met[id(function)] = "recursive", function.__qualname__
         closure = [cell.cell_contents for cell in function.__closure__ or ()]
         names = _names(function.__code__)
-        return (
-            function.__qualname__,
+        description = (
             self._code(function.__code__),
             self.of(function.__defaults__),
             self.of(closure),
             [(name, self._named(function.__globals__, name, names)) for name in sorted(names)],
         )
+        text = repr((function.__qualname__, description))
+        self._met[id(function)] = "function", hashlib.sha256(text.encode()).hexdigest()
+        return self._met[id(function)]
 
     def _code(self, code: CodeType) -> Any:
         constants = [self._code(each) if isinstance(each, CodeType) else self.of(each) for each in code.co_consts]

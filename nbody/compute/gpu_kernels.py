@@ -28,7 +28,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled
-    compiled._cache = GpuKernelCache(function, compiled.targetoptions)  # instead of ``cuda.jit(cache=True)``
+    compiled._cache = GpuKernelCache(function, options)  # instead of ``cuda.jit(cache=True)``
     configure = type(compiled).configure.__wrapped__
 
     @functools.lru_cache(maxsize=128)

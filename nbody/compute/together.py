@@ -69,9 +69,11 @@ def compile_missing(calls: Iterable[Call]) -> None:
     """Compile the kernels of some calls that are not cached."""
     missing: dict[str, Call] = {}
     for each in calls:
-        known = each.types in getattr(each.kernel, "overloads", {each.types: None})  # the simulator has none
-        if not known and (name := each.kernel._cache.name(each.types)) and not cache.exists(name):
-            missing[name] = each
+        stored = getattr(each.kernel, "_cache", None)  # None in the simulator
+        if stored is not None and each.types not in each.kernel.overloads:
+            name = stored.name(each.types)
+            if name and not cache.exists(name):
+                missing[name] = each
     processes = min(len(missing), machine.cores(), MOST)
     if processes > 1 and cache.is_writable():
         with cache.compiling(cache.kernels(), f"{len(missing)} kernels for this machine, {processes} at a time"):

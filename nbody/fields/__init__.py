@@ -47,7 +47,7 @@ def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
 
 
 def added_fields(scenario: Scenario) -> AddedFields | None:
-    """The sum of a scenario's fields, for :attr:`nbody.forces.engine.Engine.fields`; None if it has none."""
+    """The sum of a scenario's fields, for :class:`nbody.forces.layers.fields.WithFields`; None if it has none."""
     fields = chosen_fields(scenario)
     with arithmetic(scenario.source, ("fields",)):
         return AddedFields(fields, scenario.gravity.G) if fields else None

@@ -7,13 +7,12 @@ import numpy as np
 
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
-from nbody.forces.devices import require_device
 from nbody.forces.layers import layered
-from nbody.forces.memory import check_fits
 from nbody.forces.options import Accuracy, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import AUTOMATIC, ENGINES
+from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.particles import Particles

@@ -19,9 +19,9 @@ from nbody import machine
 from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
 from nbody.forces.engine import Engine
-from nbody.forces.memory import fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
+from nbody.forces.resources import fits
 from nbody.forces.timing import bucket, key, seconds
 
 KIND = "fastest"
@@ -30,8 +30,12 @@ KIND = "fastest"
 ALWAYS_TREE = {"cpu": 1 << 21, "gpu": 1 << 22}
 """From this number of bodies a tree is taken unmeasured."""
 
-ORDINARY = tuple(each for each, entry in ENGINES.items() if not (entry.experimental or entry.variants))
-"""The engines that are considered where the user names none."""
+ORDINARY = tuple(
+    each
+    for each, entry in ENGINES.items()
+    if not (entry.experimental or entry.variants) and (each in TREES or "tree" not in entry.tags)
+)
+"""The engines that are considered where the user names none; of trees the fast ones."""
 
 Notify = Callable[[str], None]
 Refusal = Callable[[type[Engine], Problem], str]

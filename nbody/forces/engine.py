@@ -138,7 +138,7 @@ class Engine(ABC):
     @classmethod
     def supports(cls, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can. (Whether this machine has the device
-        and enough memory is another question: :mod:`nbody.forces.devices`, :mod:`nbody.forces.memory`.)"""
+        and enough memory is another question: :mod:`nbody.forces.resources`, :mod:`nbody.forces.resources`.)"""
         return cls.can.refusal(problem)
 
     @classmethod

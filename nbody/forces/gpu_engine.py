@@ -1,24 +1,24 @@
 """What all engines on a GPU share: a state on the device, who computes its parts, and what kernels are compiled for.
 
-:func:`compiled` builds a kernel once per process and shape. Engines with one kernel for all pairs:
-:mod:`nbody.forces.kernel_engine`.
+The file of an engine for all pairs has a function ``build``, which returns a kernel, and a class that launches it. Most such
+kernels compute rows and share one signature: :mod:`nbody.forces.direct.gpu_rows`.
 
 In ``mixed`` precision the state is float64 and the arithmetic of a pair is float32: a kernel splits each coordinate into
 two float32 numbers when it loads a body, sums 32 to 1280 pairs in float32, and adds these sums in float64.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
-from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nbody import compute
-from nbody.forces.devices import require_device
 from nbody.forces.engine import Engine, Identity, Memory
 from nbody.forces.layers.sorted import acting
 from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
+from nbody.forces.resources import require_device
 from nbody.forces.transports.gpus import Gpus
 from nbody.forces.transports.ranks import FEWEST, Ranks
 from nbody.law import Gravity, pair_law
@@ -61,12 +61,6 @@ class Shape(NamedTuple):
     def flat(self) -> bool:
         """True in 2-D."""
         return self.dimensions == 2
-
-
-@cache
-def compiled(build: Callable[..., Any], shape: Shape, *tuning: Any) -> Any:
-    """``build(shape, *tuning)``, cached for the rest of the process."""
-    return build(shape, *tuning)
 
 
 class GpuEngine(Engine):
@@ -127,3 +121,33 @@ class GpuEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         assert isinstance(state, DeviceState)
         return state.count * state.partition.acting
+
+
+class KernelEngine(GpuEngine):
+    """An engine that launches the kernel of its function ``build``."""
+
+    _build: ClassVar[Callable[..., Any]]
+    """The function that builds the engine's kernel for a :class:`Shape`, once per process."""
+
+    def _tuning(self, count: int) -> tuple:
+        """Further arguments of ``build`` for ``count`` particles."""
+        return ()
+
+    def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
+        """The kernel for this engine's gravity and precision and for the state's number of particles."""
+        return self._build(self._shape(outputs), *self._tuning(state.count))
+
+    def _rehearse(self, state: State, outputs: Outputs) -> None:
+        self._compute(state, outputs)
+
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        assert isinstance(state, DeviceState)
+        state.moves.flush()
+        kernel, real = self._kernel(outputs, state), self._shape().real
+        length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
+        self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
+
+    @abstractmethod
+    def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
+        """Launch the kernel on the bodies of a state; ``G`` and ``length2`` (the softening length squared) are numbers.
+        In engines with softening per species ``length2`` may be an array on the device, (N,), with the one of each body."""

@@ -12,14 +12,17 @@ ENGINES = Registry(
     {
         "reference": _engine("reference:ReferenceEngine", "NumPy float64, in blocks: the referee"),
         "cpu": _engine("direct.cpu:CpuEngine", "Numba on all cores, SIMD, each pair once"),
-        "cpu-tree": _engine("tree.cpu_engine:CpuTreeEngine", "octree and multipoles, to a chosen accuracy", "tree"),
+        "barnes-hut": _engine(
+            "tree.barnes_hut:BarnesHutEngine", "octree of monopoles: a lesson, and a referee", "tree"
+        ),
+        "cpu-tree": _engine("tree.engine_cpu:CpuTreeEngine", "octree and multipoles, to a chosen accuracy", "tree"),
         "gpu-global": _engine("direct.gpu_global:GlobalMemoryEngine", "one thread per particle, global memory", "gpu"),
         "gpu-tiled": _engine("direct.gpu_tiled:TiledEngine", "the same with tiles in shared memory", "gpu"),
         "gpu-kahan": _engine("direct.gpu_kahan:KahanEngine", "tiles with Kahan's compensated sums", "gpu"),
         "gpu-unrolled": _engine("direct.gpu_unrolled:UnrolledEngine", "several bodies per thread", "gpu"),
         "gpu-split": _engine("direct.gpu_split:SplitEngine", "two bodies per warp, for small N", "gpu"),
         "gpu-symmetric": _engine("direct.gpu_symmetric:SymmetricEngine", "each pair once, for large N", "gpu"),
-        "gpu-tree": _engine("tree.gpu_engine:TreeEngine", "octree and multipoles, to a chosen accuracy", "gpu", "tree"),
+        "gpu-tree": _engine("tree.engine_gpu:TreeEngine", "octree and multipoles, to a chosen accuracy", "gpu", "tree"),
         "matrix": Entry(
             "nbody.forces.matrix.engine:matrix_engine",
             "the force matrix times a factor, by a rung of the matrix course: matrix:k07",
@@ -41,8 +44,8 @@ STAND_FOR = {
 }
 """Names that stand for an engine, and for which."""
 
-TREES = tuple(each for each in reversed(list(ENGINES)) if "tree" in ENGINES[each].tags)
-"""The engines that ``tree`` stands for, the fastest first."""
+TREES = ("gpu-tree", "cpu-tree")
+"""The engines that ``tree`` stands for, the fastest first; ``barnes-hut`` is a lesson."""
 
 AUTOMATIC = ("auto", "gpu")
 """Names that stand for the fastest engine of this machine, or of its GPU."""

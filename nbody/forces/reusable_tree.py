@@ -7,13 +7,12 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
-from nbody.forces.devices import require_device
-from nbody.forces.memory import check_fits
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import ENGINES, TREES
+from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
-from nbody.forces.tree.tree import HostTree
+from nbody.forces.tree.tree_cpu import HostTree
 from nbody.particles import Particles
 from nbody.state import Outputs
 
@@ -107,7 +106,7 @@ class KeptDeviceTree:
     """A tree on the GPU, built once; the methods are those of :class:`Tree`."""
 
     def __init__(self, engine: Any, particles: Particles) -> None:
-        from nbody.forces.tree.gpu_engine import build_tree, field_at
+        from nbody.forces.tree.engine_gpu import build_tree, field_at
 
         self._engine, self._state, self._field_at = engine, engine.load(particles), field_at
         build_tree(engine, self._state)

@@ -1,7 +1,7 @@
 """Integrators advance positions and velocities in time. ``INTEGRATORS`` lists them, ``OF_SYSTEMS`` those of ensembles.
 
-``integrator.py`` defines the interface; ``table.py`` has the schemes that are tables of kicks and drifts. To add one, write
-a file with a subclass, and add a line to ``INTEGRATORS``.
+``integrator.py`` defines the interface; ``tables.py`` has the schemes that are tables of kicks and drifts. To add another,
+write a file with a subclass, and add a line to ``INTEGRATORS``.
 """
 
 from nbody.registry import Entry, Registry
@@ -9,9 +9,9 @@ from nbody.registry import Entry, Registry
 INTEGRATORS = Registry(
     "integrator",
     {
-        "taylor": Entry("nbody.integrators.taylor:Taylor", "the lecture's position update, order 1"),
-        "leapfrog": Entry("nbody.integrators.leapfrog:Leapfrog", "kick-drift-kick, symplectic, order 2"),
-        "leapfrog_dkd": Entry("nbody.integrators.leapfrog_dkd:LeapfrogDKD", "drift-kick-drift, symplectic, order 2"),
+        "taylor": Entry("nbody.integrators.tables:Taylor", "the lecture's position update, order 1"),
+        "leapfrog": Entry("nbody.integrators.tables:Leapfrog", "kick-drift-kick, symplectic, order 2"),
+        "leapfrog_dkd": Entry("nbody.integrators.tables:LeapfrogDKD", "drift-kick-drift, symplectic, order 2"),
         "leapfrog_adaptive": Entry(
             "nbody.integrators.leapfrog_adaptive:LeapfrogAdaptive",
             "leapfrog with time-reversible adaptive steps, order 2",
@@ -20,10 +20,10 @@ INTEGRATORS = Registry(
             "nbody.integrators.leapfrog_block:LeapfrogBlock",
             "for galaxies: leapfrog with individual block steps, order 2",
         ),
-        "yoshida4": Entry("nbody.integrators.yoshida4:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
-        "forest_ruth": Entry("nbody.integrators.forest_ruth:ForestRuth", "yoshida4 with the drift first, order 4"),
-        "mclachlan4": Entry("nbody.integrators.mclachlan4:McLachlan4", "four optimal stages, symplectic, order 4"),
-        "yoshida6": Entry("nbody.integrators.yoshida6:Yoshida6", "seven leapfrogs per step, symplectic, order 6"),
+        "yoshida4": Entry("nbody.integrators.tables:Yoshida4", "three leapfrogs per step, symplectic, order 4"),
+        "forest_ruth": Entry("nbody.integrators.tables:ForestRuth", "yoshida4 with the drift first, order 4"),
+        "mclachlan4": Entry("nbody.integrators.tables:McLachlan4", "four optimal stages, symplectic, order 4"),
+        "yoshida6": Entry("nbody.integrators.tables:Yoshida6", "seven leapfrogs per step, symplectic, order 6"),
         "hermite4": Entry("nbody.integrators.hermite4:Hermite4", "with the jerk, one step for all bodies, order 4"),
         "hermite4_block": Entry(
             "nbody.integrators.blocks.scheme:Hermite4Block", "for star clusters: individual block steps, order 4"

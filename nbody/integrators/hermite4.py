@@ -68,15 +68,21 @@ class Hermite4(Integrator):
             times[size == 0] = np.nan  # no force acts on them yet
             self._next = min(self.dt, 0.1 * self._eta * _smallest(times))
 
-    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._length > 0 and motion.state.clock.time != self._begin + self._length
+
+    def _return(self, motion: Motion, until: float) -> int:
         state: Any = motion.state
-        clock = state.clock
-        if self._length and (clock.time != self._begin + self._length or until < clock.time):
-            # The bodies are within the last step, which is made again.
-            state.position[...], state.velocity[...], state.step_acceleration[...], state.step_jerk[...] = self._before
-            state.invalidate()
-            clock.time, self._next, self._length = self._begin, self._length, 0.0
-            steps, clock.step = steps + 1, clock.step - 1
+        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
+            return 0
+        state.position[...], state.velocity[...], state.step_acceleration[...], state.step_jerk[...] = self._before
+        state.invalidate()
+        state.clock.time, self._next, self._length = self._begin, self._length, 0.0
+        state.clock.step -= 1
+        return 1
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        clock = motion.state.clock
         if in_one_call(motion):
             self._advance_few(motion, steps, until)
             return

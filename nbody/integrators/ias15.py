@@ -10,11 +10,11 @@ derivatives, from the polynomial at the end of the step. τ₁ is the criterion 
 where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
 
 The steps do not depend on when the bodies are looked at: at a time within the last step they are shown by its polynomial, to
-rounding. Only while it looks for collisions does a step end at each frame.
+rounding.
 """
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,9 @@ from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN, FewB
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column
+
+if TYPE_CHECKING:
+    from nbody.integrators.watched_steps import WatchedSteps
 
 
 class IAS15(FewBodies):
@@ -46,7 +49,7 @@ class IAS15(FewBodies):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._begin, self._clock = np.zeros((3, 3, 0)), np.zeros(4)
-        self._watched: Any = None
+        self._watched: WatchedSteps | None = None
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
@@ -55,6 +58,9 @@ class IAS15(FewBodies):
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
         self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._clock[LENGTH] > 0 and motion.state.clock.time < self._clock[END]
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         good = self._make(motion, self._clock, steps, until)
@@ -80,9 +86,8 @@ class IAS15(FewBodies):
         eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
-        last = math.inf if self._watched is None else until  # contacts are looked for in whole steps
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
-            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, last, steps,
+            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, math.inf, steps,
             self.dt, eta, np.array([strength]),
         )  # fmt: skip
         state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
@@ -98,7 +103,7 @@ class IAS15(FewBodies):
         # In the compiled loop.
         from nbody.integrators.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii)
+        self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
         try:
             self._advance(motion, steps, until)
             return self._watched.span

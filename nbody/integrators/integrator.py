@@ -191,33 +191,43 @@ class Integrator(ABC):
         self, motion: Motion, steps: int, until: float = math.inf, watcher: Watcher | None = None
     ) -> Span | None:
         """Make at most ``steps`` steps. The state becomes the bodies at the end of the last one, or at the time ``until`` if
-        that is earlier.
+        that is earlier: if ``until`` lies within the last step that an adaptive scheme has made, within that step; if it is
+        earlier still, at the earliest time that the scheme can show.
 
         When the bodies are shown does not change the steps: a step that goes beyond ``until`` is counted when it begins, and
-        not cut. (Block schemes, and ``ias15`` while it looks for collisions, end a step at ``until``.)
+        not cut.
 
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
-        are then copied to the host after each step.) If bodies merge, all of them are at its end.
+        are then copied to the host after each step.) A step that goes beyond ``until`` is looked at by the call that makes
+        the rest of it. If bodies merge, all of them are at its end.
         """
+        steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
         self._advance(motion, steps, until)
         return None
 
+    def _return(self, motion: Motion, until: float) -> int:
+        """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count
+        it no longer. Returns the number of steps to make again."""
+        return 0
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        """True if the bodies are shown within a step."""
+        return False
+
     @abstractmethod
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        """Make steps as :meth:`advance` does without a watcher."""
+        """Make steps from the end of one, as :meth:`advance` does without a watcher."""
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         state = motion.state
         x, v = state.values("position", "velocity")
-        at_most = 0 if self.facts.adaptive else 1  # at first to the end of the step within which the bodies may be
         while steps > 0 and state.clock.time < until:
             made, begin, (x0, v0) = state.clock.step, state.clock.time, (x, v)
-            self._advance(motion, at_most, until)
-            at_most = 1
-            if state.clock.time == begin:
-                continue
+            self._advance(motion, 1, until)
+            if self._is_within_a_step(motion):
+                return None
             x, v = state.values("position", "velocity")
             span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star, self._encounter)
             if watcher.touching(span):

@@ -13,18 +13,103 @@ A frame within a step is a shorter step from the beginning of that one, and is n
 """
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import njit, prange
 
+from nbody import compute
+from nbody.forces.direct.cpu_few import adding_pairs
+from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.integrators.leapfrog_adaptive_kernels import rate, steps_for
 from nbody.scenario.fields import Group, Positive
 from nbody.state import Column, Outputs
+
+
+def rate_of_pairs(x, v, m, G, length2, scale):
+    """ρ η of (3, N) positions and velocities, to be compiled. ``scale`` is near the result, so that its powers neither
+    overflow nor vanish."""
+    sums, unit = np.zeros(m.size), 1.0 / scale**2
+    for i in prange(m.size):
+        total = 0.0
+        xi, yi, zi, vxi, vyi, vzi, mi = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], m[i]
+        for j in range(i):
+            dx, dy, dz = x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+            vx, vy, vz = v[0, j] - vxi, v[1, j] - vyi, v[2, j] - vzi
+            r2 = length2 + dx * dx + dy * dy + dz * dz
+            both = mi + m[j]
+            square = unit * (vx * vx + vy * vy + vz * vz + G * both / np.sqrt(r2)) / r2
+            square *= square
+            square *= square
+            total += square * square if both > 0.0 else 0.0
+        sums[i] = total
+    return scale * sums.sum() ** (1 / 16)
+
+
+@cache
+def rate(parallel: bool) -> Callable:
+    """:func:`rate_of_pairs`, compiled."""
+    return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)
+
+
+rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
+
+
+@cache
+def steps_for(softening: str, dimensions: int) -> Callable:
+    """The kernel of a law."""
+    add_pairs = adding_pairs(softening, dimensions)
+
+    def make_steps(x, v, a, m, law, moment, limits, rates, eta, before):
+        """Make steps until the next one would go beyond the end, or can't be made.
+
+        Args:
+            x, v, a: (N, D) positions, velocities and accelerations, changed in place.
+            law: G and the softening length squared.
+            moment: the time, and the largest step.
+            limits: the number of steps, and the time until.
+            rates: ρ of the next step, and ρ(x, v) η.
+            before: three arrays that get x, v and a at the beginning of the last step.
+
+        Returns:
+            The number of steps made, the beginning and the length of the last one, the rates there, and the rates now.
+        """
+        (time, longest), (steps, until), (rate, scale) = moment, limits, rates
+        (G, length2), (x0, v0, a0) = law, before
+        last, earlier = (time, 0.0), (rate, scale)
+        sums, place, speed = np.empty((3, m.size)), np.zeros((3, m.size)), np.zeros((3, m.size))
+        real, done = x.dtype.type, 0
+        while done < steps:
+            h = min(longest, 1 / rate if rate > 0.0 else np.inf)
+            if not (rate >= 0.0 and h < np.inf and time + h != time and time + h <= until):
+                break
+            half, whole = real(h / 2), real(h)
+            for i in range(m.size):
+                for d in range(dimensions):
+                    x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
+                    v[i, d] += a[i, d] * half
+                    x[i, d] += v[i, d] * whole
+            add_pairs(x, m, G, length2, sums)
+            for i in range(m.size):
+                for d in range(dimensions):
+                    a[i, d] = sums[d, i]
+                    v[i, d] += a[i, d] * half
+                    place[d, i], speed[d, i] = x[i, d], v[i, d]
+            done, last, earlier = done + 1, (time, h), (rate, scale)
+            time += h
+            if scale > 0.0:
+                scale = rate_alone(place, speed, m, G, length2, scale)
+            rate = 2 * (scale / eta) - rate
+        return done, last, earlier, (rate, scale)
+
+    return compute.kernel("cpu")(make_steps)
+
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -46,7 +131,8 @@ class LeapfrogAdaptive(Integrator):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
-        self._begin = self._length = 0.0  # of the step that is under way; without one the length is 0
+        self._begin = self._length = 0.0  # of the last step; before the first one the length is 0
+        self._before = 0.0, 0.0  # rate and scale at its beginning
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -59,17 +145,23 @@ class LeapfrogAdaptive(Integrator):
     def start(self, motion: Motion) -> None:
         motion.evaluate()
         self._scale = 1 / shortest_time(motion)
-        self._rate, self._length = self._wanted(motion), 0.0
-        self._keep(motion)
+        self._rate, self._begin, self._length = self._wanted(motion), motion.state.clock.time, 0.0
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._length > 0 and motion.state.clock.time != self._begin + self._length
+
+    def _return(self, motion: Motion, until: float) -> int:
+        state: Any = motion.state
+        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
+            return 0
+        state.position[...], state.velocity[...] = state.last_position, state.last_velocity
+        state.acceleration[...], state.clock.current = state.last_acceleration, Outputs.ACCELERATION
+        (self._rate, self._scale), state.clock.time, self._length = self._before, self._begin, 0.0
+        state.clock.step -= 1
+        return 1
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state: Any = motion.state
-        clock = state.clock
-        if clock.time != self._end:  # within a step, which is made again
-            state.position[...], state.velocity[...] = state.last_position, state.last_velocity
-            state.acceleration[...], clock.time = state.last_acceleration, self._begin
-            clock.current = Outputs.ACCELERATION
-            steps, clock.step, self._length = steps + 1, clock.step - 1, 0.0
+        clock = motion.state.clock
         motion.evaluate()
         while steps and clock.time < until:
             if made := self._few_steps(motion, steps, until) if in_one_call(motion) else 0:
@@ -78,32 +170,27 @@ class LeapfrogAdaptive(Integrator):
             h = min(self.dt, 1 / self._rate if self._rate else math.inf)
             if not self._rate >= 0 or math.isinf(min(h, until)) or clock.time + min(h, until) == clock.time:
                 raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
+            self._keep(motion, h)
             end = clock.time + h
-            whole = end <= until
-            if not whole:
-                self._keep(motion)
-                self._length = h
-            self._step(motion, h if whole else until - clock.time)
+            self._step(motion, h if end <= until else until - clock.time)
             steps, clock.step, clock.time = steps - 1, clock.step + 1, min(end, until)
-            if whole:
-                self._begin, self._rate = end, 2 * self._wanted(motion) - self._rate
-
-    @property
-    def _end(self) -> float:
-        """The time at which the step under way ends, or the last one has ended."""
-        return self._begin + self._length
+            if end <= until:
+                self._rate = 2 * self._wanted(motion) - self._rate
 
     def _few_steps(self, motion: Motion, steps: int, until: float) -> int:
         """Make steps that end before the time ``until``, at most ``steps``. Returns their number."""
         state: Any = motion.state
         law, clock = motion.engine.gravity, state.clock
-        made, self._begin, self._rate, self._scale = steps_for(law.softening, state.dimensions)(
+        made, last, before, rates = steps_for(law.softening, state.dimensions)(
             state.position, state.velocity, state.acceleration, state.mass, (law.G, law.length2),
             (clock.time, float(self.dt)), (steps, float(until)), (float(self._rate), float(self._scale)),
             self._options.eta,  # type: ignore[attr-defined]
+            (state.last_position, state.last_velocity, state.last_acceleration),
         )  # fmt: skip
         if made:
-            clock.step, clock.time, clock.current = clock.step + made, self._begin, self.facts.leaves
+            (self._begin, self._length), self._before, (self._rate, self._scale) = last, before, rates
+            clock.step, clock.time = clock.step + made, self._begin + self._length
+            clock.current = self.facts.leaves
         state.progress.report(made * motion.engine.work(state))
         return int(made)
 
@@ -113,11 +200,12 @@ class LeapfrogAdaptive(Integrator):
         motion.evaluate()
         motion.state.moves.kick(h / 2)
 
-    def _keep(self, motion: Motion) -> None:
-        """Keep the state as the beginning of the next step."""
+    def _keep(self, motion: Motion, h: float) -> None:
+        """Keep the state as the beginning of a step of length h."""
         state: Any = motion.state
         state.last_position[...], state.last_velocity[...] = state.position, state.velocity
-        state.last_acceleration[...], self._begin = state.acceleration, state.clock.time
+        state.last_acceleration[...] = state.acceleration
+        self._begin, self._length, self._before = state.clock.time, h, (self._rate, self._scale)
 
     def _wanted(self, motion: Motion) -> float:
         """ρ of the present positions and velocities; 0 if no time scale exists."""
@@ -136,11 +224,12 @@ class LeapfrogAdaptive(Integrator):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """ρ of the next step, the scale of ρ, and the beginning and the length of the one under way."""
-        return {"last_step": np.array([self._rate, self._scale, self._begin, min(self._length, LONGEST)])}
+        """ρ of the next step and the scale of ρ; the beginning and the length of the last step, and both there."""
+        last = self._begin, min(self._length, LONGEST), *self._before
+        return {"last_step": np.array([self._rate, self._scale, *last])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         # nbody 0.2: ρ of the next step, the scale, and the time of the last step's end.
-        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0]
-        self._rate, self._scale, self._begin, length = map(float, found)
-        self._length = length if length < LONGEST else math.inf
+        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0, 0.0, 0.0]
+        self._rate, self._scale, self._begin, length, *before = map(float, found)
+        self._length, self._before = length if length < LONGEST else math.inf, (before[0], before[1])

@@ -1,8 +1,9 @@
 """Matrix products on a GPU, from the first kernel to one as fast as cuBLAS: a ladder of rungs, one idea per file.
 
 Read the rungs in the order of :data:`LADDER`; the head of each file explains its idea and what it gains. :func:`matmul`
-uses the fastest. Files that several rungs share, with the first rung that uses each: staging (k09), intrinsics (k10),
-register_tile (k14), partial_sums (k17), tensor_tile (k19), double_tile (k21).
+uses the fastest. Every rung needs ``rung.py`` (what a rung is, and how it is launched) and NumPy; files that several rungs
+share, with the first rung that uses each: staging (k09), intrinsics (k10), register_tile (k14), partial_sums (k17),
+tensor_tile (k19), double_tile (k21).
 """
 
 from typing import Any
@@ -74,16 +75,9 @@ def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
             support this product.
         DeviceError: there is no GPU, or too little memory on it.
     """
-    try:
-        at_out = None if out is None else out.__cuda_array_interface__
-        views = a.__cuda_array_interface__, b.__cuda_array_interface__, at_out
-    except AttributeError:
-        from nbody.linalg.operands import multiply_on_host
+    from nbody.linalg.call import multiply
 
-        return multiply_on_host(_rung, rung, a, b, out)
-    from nbody.linalg.device_call import multiply_on_device
-
-    return multiply_on_device(_rung, rung, a, b, out, views)
+    return multiply(_rung, rung, a, b, out)
 
 
 def _rung(name: str, dtype: Any) -> Any:

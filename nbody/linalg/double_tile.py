@@ -24,11 +24,10 @@ from nbody.compute import device_function
 from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import mma_f64, move_vector
 from nbody.linalg.staging import slab_copier
+from nbody.linalg.tensor_tile import COLUMNS, ROWS, tile_writer
 
 PLANE = 8
 """Columns of A in one plane of a slab: the eight k of 128-bit reads of four lanes."""
-ROWS, COLUMNS = 8, 16
-"""Rows and columns of C of one instruction."""
 REAL = np.float64
 
 
@@ -136,20 +135,7 @@ def double_tile(tiling: DoubleTiling) -> DoubleTile:
     def multiply_last(sums, left, right):
         multiply_tile(sums, left, right, a_half, b_half)
 
-    @device_function
-    def store(r, sums, target, top, height, row, column):
-        n = target.shape[1]
-        i = row + (r // 2 * ROWS + r % 2)
-        for p in range(along):
-            j, first = column + p * COLUMNS, ((r // 2 * along + p) * 2 + r % 2) * 2
-            if n % 2 == 0 and i < height and j < n:
-                move_vector(target, (top + i) * n + j, sums, first)
-            else:
-                for word in range(2):
-                    if i < height and j + word < n:
-                        target[top + i, j + word] = sums[first + word]
-
-    return DoubleTile(load_first, unrolled(step, loads - 1), multiply_last, unrolled(store, 2 * down))
+    return DoubleTile(load_first, unrolled(step, loads - 1), multiply_last, tile_writer(REAL, tiling.tiles))
 
 
 def _tile_multiplier(tiling: DoubleTiling) -> Any:

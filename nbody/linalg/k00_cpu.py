@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.linalg.rung import ProductShape, Reads, Rung
+from nbody.linalg.rung import Rung
 
 
 @cache
@@ -36,16 +36,11 @@ def numpy_product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
     np.matmul(a, b, out=c)
 
 
-def _reads(shape: ProductShape) -> Reads:
-    return Reads(2.0 * shape.k, 0.0)
-
-
 LOOP = Rung(
     title="three loops on the CPU",
     idea="C[i,j] is the sum of A[i,k] B[k,j] over k: three nested loops, one core.",
     limit="B is read along its columns: every number costs a cache line.",
     launch=lambda shape, dtype: triple_loop(),
-    reads=_reads,
     on="cpu",
 )
 
@@ -54,7 +49,6 @@ NUMPY = Rung(
     idea="The CPU's BLAS: blocked for the caches, SIMD, all cores. In float64 it is the referee of all rungs.",
     limit="the multiply-add units of the CPU's cores.",
     launch=lambda shape, dtype: numpy_product,
-    reads=_reads,
     improves="k00",
     on="cpu",
 )

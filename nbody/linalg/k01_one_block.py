@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from nbody.compute import FAST, cuda
-from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
 LARGEST = 32
 """Rows and columns of C: 32² = 1024 threads, the most that a block can have."""
@@ -39,7 +39,6 @@ RUNG = Rung(
     idea="A thread computes one element; threadIdx gives its row and column.",
     limit="a block has at most 1024 threads and one multiprocessor; larger products need many blocks (k02).",
     launch=launch,
-    reads=lambda shape: Reads(2.0 * shape.k, 0.0),
     improves="k00",
     largest=LARGEST,
 )

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from nbody.compute import FAST, cuda
-from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
+from nbody.linalg.rung import Rung, by_tiles
 
 SIDE = 16
 """Threads along each side of a block."""
@@ -33,16 +33,10 @@ def kernel(real: Any) -> Any:
     return many_blocks
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """One block per tile of 16x16 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
-
-
 RUNG = Rung(
     title="many blocks, global memory",
     idea="blockIdx·blockDim + threadIdx is the element's place: the grid covers a C of any size.",
     limit="2k reads for one result; the load units, not the arithmetic, are busy.",
-    launch=launch,
-    reads=lambda shape: Reads(2.0 * shape.k, 0.0),
+    launch=by_tiles(kernel, SIDE, (SIDE, SIDE)),
     improves="k01",
 )

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from nbody.compute import FAST, cuda
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, by_tiles, tile_reads
 
 TILE = 32
 """Rows and columns of a tile, and threads along each side of a block."""
@@ -49,13 +49,8 @@ def tile_kernel(real: Any, width: int, x_is_row: bool) -> Any:
 
 
 def launcher(width: int, x_is_row: bool) -> Callable[[ProductShape, Any], ProductLaunch]:
-    """How to launch :func:`tile_kernel`: one block per tile of C."""
-
-    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-        grid = (-(-shape.n // TILE), -(-shape.m // TILE))
-        return ProductLaunch(tile_kernel(dtype.type, width, x_is_row), grid, (TILE, TILE))
-
-    return launch
+    """How to launch :func:`tile_kernel`."""
+    return by_tiles(lambda real: tile_kernel(real, width, x_is_row), TILE, (TILE, TILE))
 
 
 RUNG = Rung(

@@ -11,7 +11,7 @@ from typing import Any
 
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.unroll import unrolled
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import Rung, by_tiles, tile_reads
 
 TILE = 32
 
@@ -58,15 +58,11 @@ def kernel(real: Any, results: int) -> Any:
 
 
 def _rung(results: int, words: str, improves: str) -> Rung:
-    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-        grid = (-(-shape.n // TILE), -(-shape.m // TILE))
-        return ProductLaunch(kernel(dtype.type, results), grid, (TILE, TILE // results))
-
     return Rung(
         title=f"{words} results per thread",
         idea=f"Each thread adds to {words} independent sums, which share the number it reads from B.",
         limit="A's numbers are still read once for every multiply-add.",
-        launch=launch,
+        launch=by_tiles(lambda real: kernel(real, results), TILE, (TILE, TILE // results)),
         reads=tile_reads((TILE, TILE), (results, 1)),
         improves=improves,
     )

@@ -17,7 +17,7 @@ from typing import Any
 
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.unroll import unrolled
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import Rung, by_tiles, tile_reads
 from nbody.linalg.staging import slab_filler
 
 TILE = 64
@@ -70,16 +70,11 @@ def kernel(real: Any) -> Any:
     return sliding_window
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """256 threads per tile of 64x64 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
-
-
 RUNG = Rung(
     title="sliding window, work by strides",
     idea="A shallow window of A and B slides along k under a tile of 64x64 results; a thread has 16 of them.",
     limit="each multiply-add still reads another number of A from shared memory.",
-    launch=launch,
+    launch=by_tiles(kernel, TILE, (TILE, ROWS)),
     reads=tile_reads((TILE, TILE), (RESULTS, 1)),
     improves="k08",
 )

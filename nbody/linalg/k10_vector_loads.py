@@ -13,7 +13,7 @@ from typing import Any
 from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.k09_sliding_window import DEPTH, RESULTS, ROWS, THREADS, TILE
-from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
+from nbody.linalg.rung import Reads, Rung, by_tiles
 from nbody.linalg.staging import vector_fetcher
 
 
@@ -57,16 +57,11 @@ def kernel(real: Any) -> Any:
     return vector_loads
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """256 threads per tile of 64x64 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (TILE, ROWS))
-
-
 RUNG = Rung(
     title="128-bit loads",
     idea="Four numbers per load: the window is filled, and A's rows are read from it, in vectors along k.",
     limit="a thread still works on one column: each vector of A serves four multiply-adds.",
-    launch=launch,
+    launch=by_tiles(kernel, TILE, (TILE, ROWS)),
     reads=lambda shape: Reads(2 * shape.k / TILE, shape.k / 4 + shape.k / RESULTS),
     improves="k09",
     claims=frozenset({"vector loads"}),

@@ -16,7 +16,7 @@ from typing import Any
 
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.unroll import unrolled
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import Rung, by_tiles, tile_reads
 from nbody.linalg.staging import slab_filler
 
 SIDE = 16
@@ -76,9 +76,6 @@ def kernel(real: Any, side: int) -> Any:
 def _rung(side: int, improves: str) -> Rung:
     tile = SIDE * side
 
-    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-        return ProductLaunch(kernel(dtype.type, side), (-(-shape.n // tile), -(-shape.m // tile)), (SIDE, SIDE))
-
     return Rung(
         title=f"outer products, {side}x{side} results per thread",
         idea=f"A thread multiplies {side} numbers of A with {side} of B in registers: {side * side} multiply-adds "
@@ -86,7 +83,7 @@ def _rung(side: int, improves: str) -> Rung:
         limit="one number per shared read, since a column of A is not contiguous."
         if side == 8
         else f"{2 / side:g} shared reads per multiply-add; a larger tile needs fewer.",
-        launch=launch,
+        launch=by_tiles(lambda real: kernel(real, side), tile, (SIDE, SIDE)),
         reads=tile_reads((tile, tile), (side, side)),
         improves=improves,
     )

@@ -18,7 +18,7 @@ import numpy as np
 from nbody.compute import bounded, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.register_tile import RegisterTile, register_tile
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import Rung, by_tiles, tile_reads
 from nbody.linalg.staging import vector_fetcher
 
 SIDE, RESULTS, DEPTH = 16, 8, 8
@@ -98,16 +98,11 @@ def kernel(real: Any) -> Any:
     return transposed
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """256 threads per tile of 128x128 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
-
-
 RUNG = Rung(
     title="A transposed on its way in",
     idea="A's slab is stored (k, m): a column of A is contiguous, and both factors come in 128-bit reads.",
     limit="the block waits for global memory before every slab, and no warp multiplies during that time.",
-    launch=launch,
+    launch=by_tiles(kernel, TILE, (SIDE, SIDE)),
     reads=tile_reads((TILE, TILE), (RESULTS, RESULTS), words=4),
     improves="k13",
     claims=frozenset({"vector loads"}),

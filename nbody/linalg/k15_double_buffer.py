@@ -15,7 +15,7 @@ from typing import Any
 from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import vector_length
 from nbody.linalg.k14_transposed import DEPTH, RESULTS, SIDE, SUMS, TILE, pieces
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
+from nbody.linalg.rung import Rung, by_tiles, tile_reads
 
 
 @cache
@@ -58,16 +58,11 @@ def kernel(real: Any) -> Any:
     return double_buffer
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """256 threads per tile of 128x128 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // TILE), -(-shape.m // TILE)), (SIDE, SIDE))
-
-
 RUNG = Rung(
     title="double-buffered slabs",
     idea="Two slabs of each matrix: the next is fetched while the present one is multiplied.",
     limit="the next slab waits in registers, which limits a multiprocessor to few warps.",
-    launch=launch,
+    launch=by_tiles(kernel, TILE, (SIDE, SIDE)),
     reads=tile_reads((TILE, TILE), (RESULTS, RESULTS), words=4),
     improves="k14",
     claims=frozenset({"vector loads"}),

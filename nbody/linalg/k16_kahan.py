@@ -13,7 +13,7 @@ from typing import Any
 
 from nbody.compute import cuda
 from nbody.linalg.k02_many_blocks import SIDE
-from nbody.linalg.rung import ProductLaunch, ProductShape, Reads, Rung
+from nbody.linalg.rung import Rung, by_tiles
 
 
 @cache
@@ -35,17 +35,11 @@ def kernel(real: Any) -> Any:
     return kahan
 
 
-def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
-    """One block per tile of 16x16 results."""
-    return ProductLaunch(kernel(dtype.type), (-(-shape.n // SIDE), -(-shape.m // SIDE)), (SIDE, SIDE))
-
-
 RUNG = Rung(
     title="Kahan's compensated sum",
     idea="The rounding error of an addition is corrected in the next one: the error does not grow with the sum's length.",
     limit="2k reads for one result, as in k02: the extra arithmetic hides behind them.",
-    launch=launch,
-    reads=lambda shape: Reads(2.0 * shape.k, 0.0),
+    launch=by_tiles(kernel, SIDE, (SIDE, SIDE)),
     improves="k02",
     compensated=True,
 )

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.compute import bounded, cuda
-from nbody.linalg import k18_skinny
+from nbody.linalg import k18_skinny, partial_sums
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length, wait_for_team
 from nbody.linalg.partial_sums import partial_adder, team_adder
 from nbody.linalg.register_tile import COLUMNS_TURNING, ROWS, ROWS_TURNING, register_tile
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, Scratch, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_copier
 
 WARP = 32
@@ -146,33 +146,23 @@ TILINGS = {
 }
 """Tilings by precision, from large to small, each with the number of tiles from which on it keeps an H200's 132
 multiprocessors busy: measured at n = 256, 512, 1024, 2048, 4096 and 8192."""
-BLOCKS = 240
-"""A product with fewer tiles is split along k into at most this number of blocks."""
 LEAST_DEPTH = 1024
 """The shortest part of a sum: with shorter parts, adding them takes longer than the split saves."""
 
 
 def plan(shape: ProductShape, dtype: Any) -> tuple[ProductTiling, int]:
     """The tiling, and the number of parts along k, for a shape."""
-
-    def tiles(tiling: ProductTiling) -> int:
-        return -(-shape.m // tiling.block[0]) * -(-shape.n // tiling.block[1])
-
-    tiling = next(tiling for enough, tiling in TILINGS[dtype.name] if tiles(tiling) >= enough)
-    return tiling, max(1, min(BLOCKS // tiles(tiling), shape.k // LEAST_DEPTH))
+    return partial_sums.plan(shape, TILINGS[dtype.name], LEAST_DEPTH)
 
 
 def tiled_launch(shape: ProductShape, dtype: Any, tiling: ProductTiling, splits: int) -> ProductLaunch:
     """The launch for a given tiling."""
     height, width = tiling.block
     vectors = shape.n % vector_length(dtype) == 0
-    guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % tiling.depth > 0
     grid = (-(-shape.n // width), -(-shape.m // height), splits)
-    partial = Scratch(dtype.type, (splits * shape.m, shape.n) if splits > 1 else (1, 1))
-    arrived = Scratch(np.int32, (grid[0] * grid[1],) if splits > 1 else (1,))
-    return ProductLaunch(
-        kernel(dtype.type, tiling, splits, vectors, guarded), grid, (tiling.threads,), (partial, arrived)
-    )
+    scratch = partial_sums.partial_scratch(dtype.type, shape, splits, grid[0] * grid[1])
+    guarded = partial_sums.incomplete(shape, tiling.block, tiling.depth)
+    return ProductLaunch(kernel(dtype.type, tiling, splits, vectors, guarded), grid, (tiling.threads,), scratch)
 
 
 def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:

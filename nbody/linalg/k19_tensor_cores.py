@@ -19,6 +19,7 @@ import numpy as np
 
 from nbody.compute import bounded, cuda
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
+from nbody.linalg.partial_sums import incomplete
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 from nbody.linalg.staging import slab_copier
 from nbody.linalg.tensor_tile import TensorTiling, held, slab_multiplier, tile_writer
@@ -40,7 +41,11 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
     copy_b = slab_copier(depth, width, threads, (b_pitch, 1), length if b_vectors else 1, guarded)
     a_size, b_size = height * a_pitch, depth * b_pitch
     a_numbers, b_numbers = stages * a_size, stages * b_size
-    multiply, store, wait_for_slab = slab_multiplier(tiling, split), tile_writer(tiling), copies_waiter(stages - 2)
+    multiply, store, wait_for_slab = (
+        slab_multiplier(tiling, split),
+        tile_writer(real, tiling.tiles),
+        copies_waiter(stages - 2),
+    )
 
     @cuda.jit(**bounded(threads, resident))
     def tensor_cores(a, b, c):
@@ -76,7 +81,7 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
             multiply(sums, a_big, a_small, b_big, b_small, product, a_slabs, at_a, b_slabs, at_b)
             now = np.int32(now + 1) if now < stages - 1 else np.int32(0)
             ahead = np.int32(ahead + 1) if ahead < stages - 1 else np.int32(0)
-        store(sums, c, np.int32(top + u + 2 * q), np.int32(edge + v + 2 * g))
+        store(sums, c, 0, c.shape[0], np.int32(top + u + 2 * q), np.int32(edge + v + 2 * g))
 
     return tensor_cores
 
@@ -84,8 +89,8 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
 def tiled_launch(shape: ProductShape, tiling: TensorTiling, split: bool) -> ProductLaunch:
     """The launch for a given tiling."""
     height, width = tiling.block
-    ragged = shape.m % height > 0 or shape.n % width > 0 or shape.k % tiling.depth > 0
-    program = kernel(tiling, split, shape.k % 4 == 0, shape.n % 4 == 0, ragged)
+    guarded = incomplete(shape, tiling.block, tiling.depth)
+    program = kernel(tiling, split, shape.k % 4 == 0, shape.n % 4 == 0, guarded)
     return ProductLaunch(program, (-(-shape.n // width), -(-shape.m // height)), (tiling.threads,))
 
 

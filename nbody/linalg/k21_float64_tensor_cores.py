@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from nbody.compute import SIMULATED, available, bounded, cuda, device_function, facts
-from nbody.linalg import k17_champion, k18_skinny
+from nbody.linalg import k17_champion, k18_skinny, partial_sums
 from nbody.linalg.double_tile import REAL, DoubleTiling, double_copiers, double_tile
 from nbody.linalg.intrinsics import AMPERE, commit_copies, copies_waiter
 from nbody.linalg.partial_sums import partial_adder
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, Scratch, tile_reads
+from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, tile_reads
 
 
 @cache
@@ -112,20 +112,13 @@ TILINGS = (
     (0, DoubleTiling((32, 64), (16, 32), resident=2)),
 )
 """Tilings from large to small, each with the number of tiles from which on it keeps an H200's 132 multiprocessors busy."""
-BLOCKS = 240
-"""A product with fewer tiles is split along k into at most this number of blocks."""
 LEAST_DEPTH = 512
 """The shortest part of a sum that is worth a split."""
 
 
 def plan(shape: ProductShape) -> tuple[DoubleTiling, int]:
     """The tiling, and the number of parts along k, for a shape."""
-
-    def tiles(tiling: DoubleTiling) -> int:
-        return -(-shape.m // tiling.block[0]) * -(-shape.n // tiling.block[1])
-
-    tiling = next(tiling for enough, tiling in TILINGS if tiles(tiling) >= enough)
-    return tiling, max(1, min(BLOCKS // tiles(tiling), shape.k // LEAST_DEPTH))
+    return partial_sums.plan(shape, TILINGS, LEAST_DEPTH)
 
 
 def compute_capability() -> tuple[int, int]:
@@ -135,13 +128,11 @@ def compute_capability() -> tuple[int, int]:
 
 def tiled_launch(shape: ProductShape, tiling: DoubleTiling, splits: int) -> ProductLaunch:
     """The launch for a given tiling."""
-    height, width = tiling.block
-    guarded = shape.m % height > 0 or shape.n % width > 0 or shape.k % tiling.depth > 0
-    tiles = -(-shape.m // height) * -(-shape.n // width)
-    partial = Scratch(REAL, (splits * shape.m, shape.n) if splits > 1 else (1, 1))
-    arrived = Scratch(np.int32, (tiles,) if splits > 1 else (1,))
+    tiles = -(-shape.m // tiling.block[0]) * -(-shape.n // tiling.block[1])
+    guarded = partial_sums.incomplete(shape, tiling.block, tiling.depth)
     program = kernel(tiling, splits, shape.k % 2 == 0, shape.n % 2 == 0, guarded)
-    return ProductLaunch(program, (tiles, 1, splits), (tiling.threads,), (partial, arrived), tiling.shared_bytes)
+    scratch = partial_sums.partial_scratch(REAL, shape, splits, tiles)
+    return ProductLaunch(program, (tiles, 1, splits), (tiling.threads,), scratch, tiling.shared_bytes)
 
 
 def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:

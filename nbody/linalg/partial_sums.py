@@ -1,12 +1,41 @@
-"""The parts of a sum along k are added: over a block's teams of warps, and over several blocks. Both use a fixed order, so
-that the same product has the same bits every time."""
+"""A sum along k in parts: how many, and how they are added, over a block's teams of warps and over several blocks. Both use
+a fixed order, so that the same product has the same bits every time."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
+from nbody.linalg.rung import ProductShape, Scratch
+
+BLOCKS = 240
+"""A product with fewer tiles is split along k into at most this number of blocks; an H200 has 132 multiprocessors."""
+
+
+def plan(shape: ProductShape, tilings: Sequence[tuple[int, Any]], least_depth: int) -> tuple[Any, int]:
+    """The tiling, and the number of parts along k, for a shape. ``tilings``: from large to small, each with the number of
+    tiles from which on it keeps a card busy; ``least_depth``: the shortest part of a sum."""
+
+    def tiles(tiling: Any) -> int:
+        return -(-shape.m // tiling.block[0]) * -(-shape.n // tiling.block[1])
+
+    tiling = next(tiling for enough, tiling in tilings if tiles(tiling) >= enough)
+    return tiling, max(1, min(BLOCKS // tiles(tiling), shape.k // least_depth))
+
+
+def partial_scratch(real: Any, shape: ProductShape, splits: int, tiles: int) -> tuple[Scratch, Scratch]:
+    """The memory of partial sums, and of the counters of finished blocks of each tile."""
+    partial = Scratch(real, (splits * shape.m, shape.n) if splits > 1 else (1, 1))
+    return partial, Scratch(np.int32, (tiles,) if splits > 1 else (1,))
+
+
+def incomplete(shape: ProductShape, block: tuple[int, int], depth: int) -> bool:
+    """True if some tile or slab is incomplete."""
+    return shape.m % block[0] > 0 or shape.n % block[1] > 0 or shape.k % depth > 0
 
 
 @cache

@@ -20,6 +20,14 @@ class ProductShape(NamedTuple):
     n: int
     k: int
 
+    def __str__(self) -> str:
+        return f"{self.m}x{self.k} by {self.k}x{self.n}"
+
+    @property
+    def matrices(self) -> tuple[tuple[int, int], ...]:
+        """The shapes of A, B and C."""
+        return (self.m, self.k), (self.k, self.n), (self.m, self.n)
+
     @property
     def flops(self) -> float:
         """Operations of the product, a multiply-add counted as two."""
@@ -36,6 +44,11 @@ class Reads(NamedTuple):
     def cycles(self) -> float:
         """The lecture's model of cost: a global read takes 1000 cycles, a shared one 10, arithmetic nothing."""
         return 1000 * self.from_global + 10 * self.from_shared
+
+
+def every_number(shape: ProductShape) -> Reads:
+    """Reads of a kernel that reads a row of A and a column of B from global memory for each result."""
+    return Reads(2.0 * shape.k, 0.0)
 
 
 def tile_reads(
@@ -107,7 +120,7 @@ class ProductLaunch:
         about a hundred."""
         from nbody.compute import DirectLaunch
 
-        shapes = [(shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n), *(s.shape for s in self.scratch)]
+        shapes = [*shape.matrices, *(s.shape for s in self.scratch)]
         extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
         launch = DirectLaunch(self.kernel, self.signature(dtype), shapes, self.grid, self.block, self.dynamic_shared)
         launch.fix(3, extra)
@@ -125,6 +138,17 @@ class ProductLaunch:
         matrix = types.Array(from_dtype(np.dtype(dtype)), 2, "C")
         extra = [types.Array(from_dtype(np.dtype(s.dtype)), len(s.shape), "C") for s in self.scratch]
         return (matrix, matrix, matrix, *extra)
+
+
+def by_tiles(
+    kernel: Callable[[Any], Any], tile: int, block: tuple[int, int]
+) -> Callable[[ProductShape, Any], ProductLaunch]:
+    """How to launch ``kernel(scalar type)``: a block of threads for each tile of ``tile`` x ``tile`` results."""
+
+    def launch(shape: ProductShape, dtype: Any) -> ProductLaunch:
+        return ProductLaunch(kernel(dtype.type), (-(-shape.n // tile), -(-shape.m // tile)), block)
+
+    return launch
 
 
 @dataclass(frozen=True)
@@ -149,7 +173,7 @@ class Rung:
     idea: str
     limit: str
     launch: Callable[[ProductShape, Any], Callable[[Any, Any, Any], None]]
-    reads: Callable[[ProductShape], Reads]
+    reads: Callable[[ProductShape], Reads] = every_number
     improves: str = ""
     on: str = "gpu"
     dtypes: tuple[str, ...] = ("float32", "float64")
@@ -160,11 +184,15 @@ class Rung:
     example: int = LECTURE_SIZE
     columns: int | None = None
 
+    def shape(self, n: int) -> ProductShape:
+        """The product of the size n that the rung is measured on: square, unless the rung is made for few columns."""
+        side = self.largest or n
+        return ProductShape(side, self.columns or side, side)
+
     @property
     def example_shape(self) -> ProductShape:
         """The product for which the rung is explained."""
-        side = self.largest or self.example
-        return ProductShape(side, self.columns or side, side)
+        return self.shape(self.example)
 
     def check(self, shape: ProductShape, dtype: Any) -> None:
         """Raise InputError if this rung has no kernel for the dtype, or the shape is too large for it."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbody.compute import device_function
 from nbody.compute.unroll import unrolled
-from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, round_tf32
+from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, move_vector, round_tf32
 
 COLUMNS, ROWS, K = 16, 8, 8
 """Columns and rows of C, and depth, of one instruction."""
@@ -106,7 +106,7 @@ def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
         for j in range(along):
             for row in range(2):
                 for column in range(2):  # rows of the instruction's product (columns of C) are two elements apart
-                    sums[((i * 2 + row) * along + j) * 2 + column] += product[j * 4 + column * 2 + row]
+                    sums[((i * along + j) * 2 + row) * 2 + column] += product[j * 4 + column * 2 + row]
 
     all_of_b, strips = unrolled(load_b, steps), unrolled(strip, down)
 
@@ -119,21 +119,23 @@ def slab_multiplier(tiling: TensorTiling, split: bool) -> Any:
 
 
 @cache
-def tile_writer(tiling: TensorTiling) -> Any:
-    """The device function that writes a lane's sums to C, from its first row and column on."""
-    down, along = tiling.tiles
+def tile_writer(real: Any, tiles: tuple[int, int]) -> Any:
+    """The device function by which a lane writes the sums of ``tiles`` (down, along) instructions to a matrix that consists
+    of ``height`` rows of ``target`` from row ``top`` on: ``store(sums, target, top, height, row, column)``, from its first
+    row and column. A lane has, for each 8 rows and 16 columns, two numbers of row 2q and two of row 2q + 1."""
+    (down, along), move = tiles, move_pair if real is np.float32 else move_vector  # two numbers each
 
     @device_function
-    def store(r, sums, c, row, column):
-        m, n = c.shape
+    def store(r, sums, target, top, height, row, column):
+        n = target.shape[1]
         i = row + (r // 2 * ROWS + r % 2)
-        for j in range(along):
-            edge, first = column + j * COLUMNS, (r * along + j) * 2
-            if n % 2 == 0 and i < m and edge < n:
-                move_pair(c, i * n + edge, sums, first)
+        for p in range(along):
+            j, first = column + p * COLUMNS, ((r // 2 * along + p) * 2 + r % 2) * 2
+            if n % 2 == 0 and i < height and j < n:
+                move(target, (top + i) * n + j, sums, first)
             else:
                 for word in range(2):
-                    if i < m and edge + word < n:
-                        c[i, edge + word] = sums[first + word]
+                    if i < height and j + word < n:
+                        target[top + i, j + word] = sums[first + word]
 
     return unrolled(store, 2 * down)

@@ -4,7 +4,7 @@ import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.sample import direct_sums
+from nbody.forces.reference import direct_sums
 from nbody.state import State
 
 SAMPLE, LEAST, PAIRS = 1000, 100, 1 << 30

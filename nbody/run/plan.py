@@ -13,11 +13,10 @@ from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
-from nbody.forces.devices import require_device
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.layers import layered
-from nbody.forces.memory import check_fits, needs
 from nbody.forces.problem import Problem
+from nbody.forces.resources import check_fits, needs, require_device
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators.integrator import Integrator, WorkingBytes
 from nbody.parallel import team
@@ -224,10 +223,7 @@ class Plan:
 
 
 def plan(
-    scenario: Scenario,
-    particles: Particles | None = None,
-    notify: Notify = lambda line: None,
-    measure: bool = True,
+    scenario: Scenario, particles: Particles | None = None, notify: Notify = lambda line: None, measure: bool = True
 ) -> Plan:
     """Plan the run of a scenario on this machine.
 

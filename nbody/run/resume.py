@@ -11,7 +11,6 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.forces.choose import Notify
-from nbody.integrators import INTEGRATORS
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
@@ -152,11 +151,6 @@ def _repeated(
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
             scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
-            cut = INTEGRATORS.load(chosen.scheme).facts.lengths == "individual" or scenario.collisions is not None
-            if reached < float(chosen.end or 0) and cut:  # at a frame other steps are only shown
-                notify(
-                    "warning: the run was stopped between two frames; to end there, its last steps get other lengths"
-                )
         return scenario, _start(run), run.stored_provenance
 
 

@@ -37,16 +37,12 @@ class RecordedFrames:
 
     Attributes:
         path: the file's name.
-        step: (T,) int64, and
-        time: (T,) float64, of every frame as of the last :meth:`refresh`.
+        step, time: (T,) int64 and float64, of every frame as of the last :meth:`refresh`.
         dimensions: 2 or 3.
-        mass: (N,) float64.
-        id: (N,) int64.
-        species: (N,) int64, the component of each body: an index into ``species_names``.
-        species_names: the name of each species.
+        mass, id: (N,) float64 and int64.
+        species: (N,) int64, the component of each body: an index into the names ``species_names``.
         radius: (N,) float64 at the first frame; empty if the bodies have no radii.
-        position: ``position[k]`` is (N, D); see :class:`FrameColumn`.
-        velocity: likewise.
+        position, velocity: ``position[k]`` is (N, D); see :class:`FrameColumn`.
         scenario_text: the scenario as the user wrote it.
         resolved: the scenario with all defaults.
         dtype: the precision of positions and velocities.

@@ -20,8 +20,11 @@ Array = np.ndarray
 
 
 class Trajectory(RecordedFrames):
-    """A recording, open for reading. ``with Trajectory(path) as run:`` closes it. The frames and facts are those of
-    :class:`~nbody.trajectory.frames.RecordedFrames`."""
+    """A recording, open for reading. ``with Trajectory(path) as run:`` closes it.
+
+    Arrays: ``time``, ``step`` (T,), ``mass``, ``id``, ``species`` (N,), ``position[k]``, ``velocity[k]`` (N, D); see
+    :class:`~nbody.trajectory.frames.RecordedFrames` for these and for the facts of the run.
+    """
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""

@@ -5,9 +5,9 @@ A case is a function of the engine's name that yields :class:`Check`. To add one
 """
 
 from nbody.registry import Entry, Registry
-from nbody.verify.check import Check, run_case
+from nbody.verify.check import Check
 
-__all__ = ["CASES", "Check", "run_case"]
+__all__ = ["CASES", "Check"]
 
 CASES = Registry(
     "case",

@@ -1,8 +1,7 @@
 """One comparison with a published answer."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbody.diagnostics.energy import Energies
 from nbody.particles import Particles
@@ -33,16 +32,7 @@ class Check:
         return abs(self.got - self.expected) <= self.tolerance
 
 
-Case = Callable[[str], Iterator[Check]]
-
-
-def run_case(case: Case, engine: str) -> list[Check]:
-    """The checks of a case, computed with an engine."""
-    return list(case(engine))
-
-
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """A finished run: its bodies at the start and at the end, and its energies."""
 
     start: Particles
@@ -54,16 +44,9 @@ def simulated(
     engine: str, initial: dict[str, Any], gravity: dict[str, Any], fields: Any = None, **integrator: Any
 ) -> Done:
     """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
-    values = {
-        "initial": initial,
-        "gravity": gravity,
-        "fields": fields,
-        "integrator": integrator,
-        "engine": engine,
-        "precision": "float64",
-    }
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
-    simulation = Simulation(Scenario.from_dict(values | {"record": record}))
+    values = {"initial": initial, "gravity": gravity, "fields": fields, "integrator": integrator, "record": record}
+    simulation = Simulation(Scenario.from_dict(values | {"engine": engine, "precision": "float64"}))
     start = simulation.particles
     simulation.run()
     return Done(start, simulation.particles, simulation.energies)

@@ -6,7 +6,7 @@ from nbody.forces import ENGINES
 from nbody.forces.layers import WithFields, WithoutMassless
 from nbody.forces.systems.cpu import CpuSystemsEngine
 from nbody.forces.systems.gpu import GpuSystemsEngine
-from nbody.forces.tree.cpu_engine import TreeState
+from nbody.forces.tree.engine_cpu import TreeState
 from nbody.state.device import DeviceState
 
 for kind in (TreeState, DeviceState):

@@ -11,9 +11,7 @@ import numpy as np
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem
 from nbody.bench.row import Row
-from nbody.forces.engine import rounding_bound
-from nbody.forces.reference import direct_sum
-from nbody.forces.sample import direct_sums
+from nbody.forces.reference import direct_sum, direct_sums
 
 ALL_ROWS = 4096
 """Up to this N every particle is checked; above it a random sample of a quarter as many. That is enough for the 99th
@@ -36,12 +34,8 @@ class ErrorStatistics:
 
 def with_error(row: Row, error: ErrorStatistics, bound: np.ndarray | float, what: str = "forces") -> Row:
     """The row with its error; it is marked wrong if the error exceeds the bound."""
-    row = replace(
-        row,
-        error=error.maximum,
-        error_median=error.median,
-        error_99=error.percentile_99,
-        error_bound=float(np.max(bound)),
+    row = replace(row, error=error.maximum).extended(
+        error_median=error.median, error_99=error.percentile_99, error_bound=float(np.max(bound))
     )
     if error.excess <= 1:
         return row
@@ -60,7 +54,7 @@ def judged(count: int) -> np.ndarray:
 
 def on_all_cores(compute: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
     """Compute ``compute(rows)``, one or more numbers per row, in as many threads as there are cores. Each thread has its
-    share of the rows. (NumPy releases the lock of the interpreter while it computes.)"""
+    part of the rows. (NumPy releases the lock of the interpreter while it computes.)"""
     cores = machine.cores()
     with ThreadPoolExecutor(cores) as pool:
         return np.concatenate(list(pool.map(compute, np.array_split(rows, min(cores, len(rows))))))
@@ -70,32 +64,25 @@ class Judge:
     """The exact forces of a problem, computed when they are first needed."""
 
     def __init__(self, problem: ForceProblem) -> None:
-        self.count = problem.particles.count
+        self.problem, self.count = problem, problem.particles.count
         self.rows = judged(self.count)
-        self._problem = problem
 
     @cached_property
     def _right(self) -> np.ndarray:
-        position, mass = self._problem.particles.position, self._problem.particles.mass
+        position, mass, law = self.problem.particles.position, self.problem.particles.mass, self.problem.gravity
         if self.count > MOST_BY_REFEREE:
-            return direct_sums(position, mass, self._problem.gravity, self.rows)
-        return on_all_cores(lambda rows: direct_sum(position, mass, self._problem.gravity, rows)[0], self.rows)
+            return direct_sums(position, mass, law, self.rows)
+        return on_all_cores(lambda rows: direct_sum(position, mass, law, rows)[0], self.rows)
 
     def error(self, acceleration: Any, bound: np.ndarray | float = np.inf) -> ErrorStatistics:
-        """The error of (N, D) accelerations, compared with the :meth:`bound`. A value that is not finite counts as an
+        """The error of (N, D) accelerations, compared with the ``bound`` of each. A value that is not finite counts as an
         infinite error."""
         given = np.asarray(acceleration, np.float64)[self.rows]
         difference = np.linalg.norm(given - self._right, axis=1)
-        size = np.linalg.norm(self._right, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(difference == 0, 0.0, difference / size)
-        relative = np.where(np.isfinite(relative), relative, np.inf)
-        median, percentile_99 = np.quantile(relative, (0.5, 0.99), method="lower")
-        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(difference == 0, 0.0, difference / np.linalg.norm(self._right, axis=1))
+            relative = np.where(np.isfinite(relative), relative, np.inf)
             excess = np.where(relative == 0, 0.0, relative / bound)
+        median, percentile_99 = np.quantile(relative, (0.5, 0.99), method="lower")
         excess = np.where(np.isnan(excess), np.inf, excess)
         return ErrorStatistics(float(median), float(percentile_99), float(relative.max()), float(excess.max()))
-
-    def bound(self, precision: str, condition: np.ndarray | float = 1.0) -> np.ndarray | float:
-        """The largest rounding error that is not a mistake, of engines and competitors."""
-        return rounding_bound(precision, self.count, condition)

@@ -1,23 +1,22 @@
-"""The competitors of the force suite: an engine in one precision on a number of threads, with the interface for timing."""
+"""A competitor of the force suite: an engine in one precision on a number of threads, with what timing needs."""
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nbody import machine
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
-from nbody.bench.timing import device_times
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine, rounding_bound
-from nbody.forces.memory import fits
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
+from nbody.forces.resources import fits
 from nbody.law import Gravity
-from nbody.state import State
+from nbody.scenario.fields import Group
+from nbody.state import Outputs, State
 
 PILOT = 4096
 """The N of the first run of a competitor, which compiles it and gives a first estimate of its rate."""
@@ -37,78 +36,136 @@ ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
 """The engine to which speed-ups refer, with all threads and with one."""
 
 
-class Competitor(ABC):
-    """Anything that computes gravity.
+class Competitor:
+    """An engine that is timed.
 
     Attributes:
         name: its name in the table.
-        precision: ``float32``, ``mixed`` or ``float64``.
-        backend: ``cpu`` or ``gpu``, whose clock measures it.
-        device: the name of the processor or the GPU.
-        threads: CPU threads it uses; 0 on a GPU.
-        rate: the best interactions per second so far, to estimate the time of a larger N.
+        kind: the engine's class.
+        backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
+        threads: CPU threads that it uses; 0 on a GPU.
+        foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
+        rate: the best N**growth per second so far, to estimate the time of a larger N.
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
         compile_s: seconds its first call took longer than later ones.
-        suite: the kind of its rows.
-        has_lecture: True if it makes the lecture's run too.
     """
 
-    backend = "cpu"
-    threads = 0
-    rate = took = 0.0
-    measured = False
-    compile_s = 0.0
-    suite = "forces"
-    has_lecture = False
+    rate = took = compile_s = 0.0
+    measured = one_core = foreign = False
 
-    def __init__(self, name: str, precision: str) -> None:
-        self.name, self.precision = name, precision
-        self.device = machine.cpu_name()
+    def __init__(
+        self, name: str, kind: type[Engine], precision: str, options: Group | None = None, threads: int = 1,
+        gravity: Gravity = CLUSTER,
+    ) -> None:  # fmt: skip
+        self.name, self.kind, self.precision, self._options = name, kind, precision, options
+        self._engine = self.engine(gravity)
+        self.backend, self.device = kind.can.device, self._engine.identity().device
+        self.threads = 0 if self.backend == "gpu" else threads
+        self._state: State | None = None
 
-    @abstractmethod
+    @classmethod
+    def of(cls, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> "Competitor":
+        """An engine of ``ENGINES``. ``one_core``: the ``cpu`` engine on one thread, not on all; ``accuracy``: a tree's."""
+        kind: type[Engine] = ENGINES.load(engine)
+        name, options, threads = engine, None, 1
+        if accuracy is not None:
+            name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
+        if one_core:
+            name = ONE_CORE
+        elif engine == ALL_CORES or (kind.can.is_tree and kind.can.device == "cpu"):
+            import numba
+
+            threads = numba.get_num_threads()
+        made = cls(name, kind, precision, options, threads)
+        made.one_core = one_core
+        return made
+
+    @property
+    def suite(self) -> str:
+        """The kind of its rows."""
+        return "trees" if self.kind.can.is_tree else "forces"
+
+    def engine(self, gravity: Gravity) -> Engine:
+        """The engine for a law."""
+        return self.kind(gravity, self.precision, self._options)
+
+    def by_own_law(self, problem: ForceProblem) -> ForceProblem:
+        """The problem with the law that it computes."""
+        return replace(problem, gravity=self._engine.gravity)
+
     def load(self, problem: ForceProblem) -> None:
         """Load a problem's bodies, and release those of the problem before."""
+        self._state = None  # free its memory before the next state is allocated
+        self._state = self._engine.load(problem.particles)
+        if self.suite == "trees":
+            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
+            self.wait()
 
-    @abstractmethod
     def evaluate(self) -> None:
         """Compute the accelerations; on a GPU, only enqueue that."""
+        assert self._state is not None, "load a problem first"
+        self._state.invalidate()
+        self._engine.evaluate(self._state)
 
-    @abstractmethod
     def acceleration(self) -> np.ndarray:
         """The last accelerations, (N, D)."""
+        assert self._state is not None, "load a problem first"
+        return self._state.values("acceleration")[0]
 
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
+    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray:
         """The largest error of the forces on some bodies that is not a mistake."""
-        return rounding_bound(self.precision, problem.particles.count)
+        engine = self.engine(problem.gravity)
+
+        def of(some: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(engine.error(problem.particles, some).bound, some.shape)
+
+        return on_all_cores(of, rows)
 
     def facts(self) -> dict[str, Any]:
-        """What else its row says about the last evaluation."""
-        return {}
+        """What else a tree's row says about the last evaluation."""
+        if self.suite != "trees" or self.foreign:
+            return {}
+        assert self._state is not None
+        computed = self._engine.work(self._state, Outputs.ACCELERATION)
+        accuracy = getattr(self._options, "accuracy", None)
+        return {"accuracy": accuracy, "interactions": computed if computed < self._state.count**2 else None}
 
-    def law(self, problem: ForceProblem) -> ForceProblem:
-        """The problem with the law that it computes."""
-        return problem
-
-    @abstractmethod
     def release(self) -> None:
         """Release the bodies."""
+        self._state = None
 
     def fits(self, count: int) -> bool:
         """True if there is memory for ``count`` particles."""
-        return True
+        return fits(self.kind, Problem(CLUSTER, self.precision, count))
 
-    def wait(self) -> None:  # noqa: B027  (a CPU is done when its call returns)
+    def wait(self) -> None:
         """Wait until the enqueued work is done."""
+        if self._state is not None:
+            self._state.progress.wait(soon=True)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """A context manager in which it runs; it sets the number of threads."""
-        yield
+        if not self.one_core:
+            yield
+            return
+        import numba
+
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
     def learn(self, count: int, seconds: float) -> None:
         """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, count**2 / seconds)
+        self.rate = max(self.rate, count**self.kind.can.growth / seconds)
+
+    def expected(self, count: int) -> float:
+        """The expected time of an evaluation of ``count`` particles in seconds."""
+        return count**self.kind.can.growth / self.rate
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
@@ -118,10 +175,6 @@ class Competitor(ABC):
             self.wait()
             self.took = time.perf_counter() - start
             return self.took
-
-    def device_times(self, repeats: int) -> list[float]:
-        """The times of ``repeats`` evaluations on the GPU in seconds, excluding launches."""
-        return device_times(self.evaluate, repeats)
 
     def warm_up(self, largest: int) -> None:
         """Compile and measure the rate, with at most :data:`PILOT` particles; on a GPU again with more."""
@@ -141,83 +194,3 @@ class Competitor(ABC):
             others.append(self.timed())
         self.learn(count, min(others))
         return first, min(others)
-
-    def expected(self, count: int) -> float:
-        """The expected time of an evaluation of ``count`` particles in seconds."""
-        return count**2 / self.rate
-
-
-class EngineCompetitor(Competitor):
-    """An engine of ``ENGINES``.
-
-    Args:
-        engine: its name there.
-        precision: one that it offers.
-        one_core: run the ``cpu`` engine on one thread, not on all.
-    """
-
-    has_lecture = True
-
-    def __init__(self, engine: str, precision: str, one_core: bool = False) -> None:
-        super().__init__(engine, precision)
-        self.kind: type[Engine] = ENGINES.load(engine)
-        self._engine = self.kind(CLUSTER, precision)
-        self._state: State | None = None
-        self.backend, self.device = self.kind.can.device, self._engine.identity().device
-        self._on_all_cores = engine == ALL_CORES
-        if self._on_all_cores:
-            import numba
-
-            self.threads = 1 if one_core else numba.get_num_threads()
-            self.name = ONE_CORE if one_core else engine
-        elif self.backend == "cpu":
-            self.threads = 1
-
-    def engine(self, gravity: Gravity) -> Engine:
-        """The engine for another law."""
-        return self.kind(gravity, self.precision)
-
-    def load(self, problem: ForceProblem) -> None:
-        self._state = None  # free its memory before the next state is allocated
-        self._state = self._engine.load(problem.particles)
-
-    def evaluate(self) -> None:
-        assert self._state is not None, "load a problem first"
-        self._state.invalidate()
-        self._engine.evaluate(self._state)
-
-    def acceleration(self) -> np.ndarray:
-        assert self._state is not None, "load a problem first"
-        return self._state.values("acceleration")[0]
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        engine = self.engine(problem.gravity)
-
-        def of(some: np.ndarray) -> np.ndarray:
-            return np.broadcast_to(engine.error(problem.particles, some).bound, some.shape)
-
-        return on_all_cores(of, rows)
-
-    def release(self) -> None:
-        self._state = None
-
-    def fits(self, count: int) -> bool:
-        return fits(self.kind, Problem(CLUSTER, self.precision, count))
-
-    def wait(self) -> None:
-        if self._state is not None:
-            self._state.progress.wait(soon=True)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        if not self._on_all_cores:
-            yield
-            return
-        import numba
-
-        before = numba.get_num_threads()
-        numba.set_num_threads(self.threads)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)

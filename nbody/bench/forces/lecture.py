@@ -1,24 +1,15 @@
 """The lecture's benchmark: ten steps of its disc including copies to and from the device, and its table of speed-ups."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.competitor import EngineCompetitor
+from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
 from nbody.bench.row import Row
-from nbody.bench.timing import FOR_A_SPREAD, Timing, seconds
+from nbody.bench.timing import TimedCall, Timing, in_turns
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.state import State
-
-FEWEST, MOST = 3, 50
-"""The number of runs, of which the median counts."""
-
-ENOUGH, LONGEST_SERIES = 0.1, 1.0
-"""Seconds of runs after which the fewest runs are enough, and seconds after which no further run starts once there are the
-two that the spread needs."""
 
 COUNTS = (10240, 20480)
 """The lecture's N. The force suite makes the lecture's run up to the larger of them: for more bodies it takes ten times as
@@ -37,7 +28,7 @@ times faster that was than one core of the lecture's Core2, where the lecture sa
 class LectureRun:
     """Ten steps of the disc by one engine."""
 
-    def __init__(self, competitor: EngineCompetitor, disk: ForceProblem) -> None:
+    def __init__(self, competitor: Competitor, disk: ForceProblem) -> None:
         self._competitor = competitor
         self._engine = competitor.engine(disk.gravity)
         self._taylor = INTEGRATORS.load("taylor")(LECTURE_DT)
@@ -58,10 +49,8 @@ class LectureRun:
             # Kernels are compiled; a GPU also records the graphs of its steps.
             for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._engine.can.device == "gpu" else (1,):
                 self._run(steps)
-            times: list[float] = []
-            while not _enough(times):
-                times.append(seconds(self._run))
-        return Timing.of(times)
+            expected = LECTURE_STEPS * self._competitor.expected(self._state.count)
+            return in_turns([TimedCall(self._run, expected)])[0]
 
     def _run(self, steps: int = LECTURE_STEPS) -> None:
         self._state.restore(self._start)
@@ -69,19 +58,14 @@ class LectureRun:
         self._state.frames.snapshot().wait().release()
 
 
-def _enough(times: Sequence[float]) -> bool:
-    """True if these times (in seconds) need no further run."""
-    runs, total = len(times), sum(times)
-    return runs >= MOST or (runs >= FEWEST and total >= ENOUGH) or (runs >= FOR_A_SPREAD and total >= LONGEST_SERIES)
-
-
-def lecture_row(c: EngineCompetitor, disk: ForceProblem, judge: Judge) -> Row:
-    """One engine's run of the disc, checked, then timed."""
+def lecture_row(c: Competitor, judge: Judge) -> Row:
+    """One engine's run of the judge's disc, checked, then timed."""
+    disk = judge.problem
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))
     bound = c.bound(disk, judge.rows)
     row = Row(
         suite="lecture", name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=judge.count, steps=LECTURE_STEPS, k40c_seconds=known, k40c_speedup=times_faster,
+        particles=judge.count, facts={"steps": LECTURE_STEPS, "k40c_seconds": known, "k40c_speedup": times_faster},
     )  # fmt: skip
     row = with_error(row, judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")
     return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS * judge.count**2)

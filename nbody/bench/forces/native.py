@@ -10,13 +10,17 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import ForceProblem
 from nbody.forces.direct.cpu_tiles import aligned_zeros
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Abilities
+from nbody.particles import Particles
+from nbody.state import Outputs
+from nbody.state.host import HostState
 
 SOURCE = Path(__file__).with_name("avx512.c")
 NAME = "C, AVX-512"
@@ -47,37 +51,25 @@ def _compiled() -> tuple[ctypes.CDLL | None, str]:
 
 
 def why_unavailable() -> str:
-    """Why :class:`NativeCompetitor` can't take part on this machine, in one clause; empty if it can."""
+    """Why :class:`NativeEngine` can't take part on this machine, in one clause; empty if it can."""
     return _compiled()[1]
 
 
-class NativeCompetitor(Competitor):
-    """All pairs in C with AVX-512 intrinsics, four bodies per pass: 3-D, float32, Plummer softening."""
+class NativeEngine(Engine):
+    """All pairs in C with AVX-512 intrinsics, four bodies per pass, on all cores."""
 
-    def __init__(self, threads: int) -> None:
-        super().__init__(NAME, "float32")
-        self.threads = threads
-        self.release()
+    can = Abilities(precisions=("float32",), outputs=Outputs.ACCELERATION)
+    state_type = HostState
 
-    def release(self) -> None:
-        self._body = self._acceleration = np.empty((0, 0), np.float32)
-        self._problem: ForceProblem | None = None
+    def _prepare(self, state: Any, particles: Particles) -> None:
+        # The bodies, which do not move here, are padded to whole vectors with bodies without mass.
+        assert particles.dimensions == 3 and self.gravity.softening == "plummer", "it knows no other law"
+        state.workspace = aligned_zeros((4, LANES * -(-particles.count // LANES)), np.dtype(np.float32))
+        state.workspace[:3, : particles.count] = particles.position.T
+        state.workspace[3, : particles.count] = particles.mass
 
-    def load(self, problem: ForceProblem) -> None:
-        # The bodies are padded to whole vectors with bodies without mass.
-        particles = problem.particles
-        assert particles.dimensions == 3 and problem.gravity.softening == "plummer", "it knows no other law"
-        self._problem = problem
-        self._body = aligned_zeros((4, LANES * -(-particles.count // LANES)), np.dtype(np.float32))
-        self._body[:3, : particles.count] = particles.position.T
-        self._body[3, : particles.count] = particles.mass
-        self._acceleration = np.empty((particles.count, 3), np.float32)
-
-    def evaluate(self) -> None:
+    def _compute(self, state: Any, outputs: Outputs) -> None:
         library, reason = _compiled()
-        assert library is not None and self._problem is not None, reason or "load a problem first"
-        law, (count, padded) = self._problem.gravity, (len(self._acceleration), self._body.shape[1])
-        library.accelerations(count, padded, *self._body, law.G, law.length, self._acceleration, self.threads)
-
-    def acceleration(self) -> np.ndarray:
-        return self._acceleration
+        assert library is not None, reason
+        body, law = state.workspace, self.gravity
+        library.accelerations(state.count, body.shape[1], *body, law.G, law.length, state.acceleration, machine.cores())

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from nbody import machine
 from nbody.bench import card
 from nbody.bench.forces import native
-from nbody.bench.forces.competitor import ALL_CORES, Competitor, EngineCompetitor
-from nbody.bench.forces.trees import ACCURACIES, TreeCompetitor
+from nbody.bench.forces.competitor import ALL_CORES, Competitor
+from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
-from nbody.forces.devices import require_device
 from nbody.forces.engine import ROUNDOFF, Engine
-from nbody.forces.memory import check_fits
 from nbody.forces.problem import Problem
+from nbody.forces.registry import TREES
+from nbody.forces.resources import check_fits, require_device
 from nbody.law import Gravity
 
 COUNTS = (1024, 4096, 10240, 20480)
@@ -22,9 +22,6 @@ GPU_COUNTS = (65536, 262144)
 
 SMALLEST = 1000
 """The first N of a measurement of scaling."""
-
-SCALING = {"cpu": "cpu", "cpu-tree": "cpu", "gpu-split": "gpu", "gpu-symmetric": "gpu", "gpu-tree": "gpu"}
-"""The engines of that measurement, and where they work."""
 
 
 def backends(cpu: bool, gpu: bool, say: Callable[[str], None]) -> tuple[str, ...]:
@@ -55,7 +52,7 @@ def scaling(
     up_to: int, particles: Sequence[int], engines: Sequence[str], precisions: Sequence[str], on: Sequence[str]
 ) -> tuple[Sequence[int], Sequence[str], Sequence[str]]:
     """The N, engines and precisions that show how times grow up to an N: two N per factor of ten; unless others are named,
-    trees and the direct sums that ``auto`` takes, in float32. Raises InputError."""
+    the engines that ``auto`` considers, in float32. Raises InputError."""
     if particles or up_to < SMALLEST:
         raise InputError(
             "--up-to: cannot be combined with --particles; leave one out"
@@ -64,8 +61,8 @@ def scaling(
         )
     steps = int(2 * math.log10(up_to / SMALLEST) + 1e-9)
     counts = [int(float(f"{SMALLEST * 10 ** (k / 2):.2g}")) for k in range(steps + 1)]
-    named = [name for name, backend in SCALING.items() if backend in on]
-    return sorted({*counts, up_to}), engines or named, precisions or ["float32"]
+    may_be_fastest = [name for name in ENGINES if (can := ENGINES.load(name).can).auto_range and can.device in on]
+    return sorted({*counts, up_to}), engines or may_be_fastest, precisions or ["float32"]
 
 
 def competitors(
@@ -74,7 +71,8 @@ def competitors(
     """The competitors, in the order of ``ENGINES``.
 
     Args:
-        engines: names of ``ENGINES``; all that ``on`` has when empty.
+        engines: names of ``ENGINES``; all direct sums that ``on`` has when empty. The ``cpu`` engine is always measured,
+            because speed-ups are relative to it.
         precisions: each engine takes part in those of them that it offers; all when empty.
         on: the backends.
         largest: the largest N, for which there must be memory.
@@ -91,31 +89,20 @@ def competitors(
     for accuracy in accuracies:
         if not 0 < accuracy <= 0.1:
             raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
-    precisions = list(dict.fromkeys(precisions or ROUNDOFF))
-    engines = [ENGINES.check(name, "--engines: ") for name in engines]
+    problems = [Problem(Gravity(), each, largest) for each in dict.fromkeys(precisions or ROUNDOFF)]
+    engines = [_checked(ENGINES.check(name, "--engines: "), problems, on) for name in engines]
     found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        reasons = {each: kind.supports(Problem(Gravity(), each, largest)) for each in precisions}
-        offered = [precision for precision in precisions if not reasons[precision]]
-        if name in engines and kind.can.device not in on:
-            why = f"none here ({reason})" if (reason := kind.can.device == "gpu" and card.no_gpu()) else "not measured"
-            raise InputError(
-                f"--engines: '{name}' works on the {kind.can.device}, which is {why}; add --{kind.can.device}"
-            )
-        if name in engines and not offered:
-            raise InputError(f"--engines: '{name}': {reasons[precisions[0]]}; choose another --precision")
-        baseline = name == ALL_CORES  # always measured, because speed-ups are relative to it
-        if not baseline and (kind.can.device not in on or (name not in engines if engines else kind.can.is_tree)):
+        by_default = not engines and kind.can.device in on and not kind.can.is_tree
+        if not (by_default or name in engines or name == ALL_CORES):
             continue
         require_device(kind, name)
-        for precision in offered:
-            check_fits(kind, Problem(Gravity(), precision, largest), "--particles: ")
-            if kind.can.is_tree:
-                found += [TreeCompetitor(name, precision, each) for each in accuracies or ACCURACIES]
-                continue
-            found += [EngineCompetitor(name, precision, one_core) for one_core in (True, False)[1 - baseline :]]
-    if accuracies and not any(isinstance(each, TreeCompetitor) for each in found):
+        for problem in problems:
+            if not kind.supports(problem):
+                check_fits(kind, problem, "--particles: ")
+                found += _of_engine(name, problem.precision, accuracies or ACCURACIES)
+    if accuracies and not {*engines} & {*TREES}:
         raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
@@ -124,9 +111,34 @@ def competitors(
     return found
 
 
+def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
+    """The name of an engine that a user has named. Raises InputError if it solves none of the problems, or works on none of
+    the backends."""
+    kind: type[Engine] = ENGINES.load(name)
+    device = kind.can.device
+    if device not in on:
+        why = f"none here ({reason})" if (reason := device == "gpu" and card.no_gpu()) else "not measured"
+        raise InputError(f"--engines: '{name}' works on the {device}, which is {why}; add --{device}")
+    reasons = [kind.supports(problem) for problem in problems]
+    if all(reasons):
+        raise InputError(f"--engines: '{name}': {reasons[0]}; choose another --precision")
+    return name
+
+
+def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[Competitor]:
+    """An engine: a tree with each accuracy, the ``cpu`` engine on one core and on all."""
+    if name in TREES:
+        return [Competitor.of(name, precision, accuracy=each) for each in accuracies]
+    return [Competitor.of(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])]
+
+
 def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:
     """The competitor on the CPU, or one clause that says why it can't be measured here."""
     if "cpu" not in on or (precisions and "float32" not in precisions):
         return [], []
     reason = native.why_unavailable()
-    return ([], [f"{native.NAME} ({reason})"]) if reason else ([native.NativeCompetitor(machine.cores())], [])
+    if reason:
+        return [], [f"{native.NAME} ({reason})"]
+    competitor = Competitor(native.NAME, native.NativeEngine, "float32", threads=machine.cores())
+    competitor.foreign = True
+    return [competitor], []

@@ -3,20 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
+from nbody.bench import KINDS
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
-from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor, EngineCompetitor
-from nbody.bench.forces.problems import LECTURE_STEPS, ForceProblem, cluster, lecture_disk
+from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
+from nbody.bench.forces.problems import LECTURE_STEPS, cluster, lecture_disk
 from nbody.bench.row import Row, ratio
-from nbody.bench.timing import ENOUGH, FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
+from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity
-
-REFERENCE = "reference"
-
-KINDS = ("forces", "lecture", "trees")
-"""The kinds of rows, in the order of the report."""
 
 LONGEST = 10.0
 """An evaluation that would take longer than this (in seconds) is left out."""
@@ -28,52 +23,42 @@ AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 t
 LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
 
-OVERHEAD, PER_BODY = 0.1, 1e-6
-"""Approximate time per row in seconds beside its evaluations: bodies are made, copied and checked. (3 000 000 bodies, two
-cores: 0.5 s, and 2.5 s for the sums that check them; the sums of a law are made once.)"""
-
 Notify = Callable[[str], None]
 
 
 def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
-    """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement, which says how
-    long the rest will take, once that is known."""
+    """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement."""
     for number, competitor in enumerate(competitors, 1):
         notify(f"compiling {competitor.name} {competitor.precision} ({number} of {len(competitors)})")
         competitor.warm_up(max(counts))
         competitor.release()
-    rows: list[Row] = []
-    left = [(competitor, count) for count in counts for competitor in competitors]
     # Competitors on a CPU are measured together, in turns.
     groups = [[c for c in competitors if c.backend == "cpu"], *([c] for c in competitors if c.backend == "gpu")]
+    rows: list[Row] = []
     for count in sorted(counts):
-        bench = _AtCount(count, lambda line: notify(f"about {about(sum(cost(*pair) for pair in left))} left, {line}"))
+        bench = _AtCount(count, notify)
         for group in filter(None, groups):
             rows += bench.rows(group)
-            for competitor in group:
-                left.remove((competitor, count))
-    return [each for kind in KINDS for each in with_speedups(row for row in rows if row.suite == kind)]
+    return [each for kind in KINDS["forces"] for each in with_speedups(row for row in rows if row.suite == kind)]
 
 
-def checked(
-    suite: Any, competitor: Competitor, problem: ForceProblem, judge: Judge, notify: Notify, longest: float = LONGEST
-) -> Row:
-    """The row, of a suite, of a competitor that has computed a problem's forces: with its error, and no time yet; or
-    with the reason why it is left out, if it would take more than ``longest`` seconds."""
-    c, count = competitor, problem.particles.count
+def checked(kind: str, competitor: Competitor, judge: Judge, notify: Notify, longest: float = LONGEST) -> Row:
+    """The row, of a kind, of a competitor that has computed the forces of the judge's problem: with its error, and no time
+    yet; or with the reason why it is left out, if it would take more than ``longest`` seconds."""
+    c, count = competitor, judge.count
     row = Row(
-        suite=suite, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=count, compile_seconds=c.compile_s,
+        suite=kind, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
+        particles=count, facts={"compile_seconds": c.compile_s},
     )  # fmt: skip
     if c.expected(count) > longest:
         return row.noted(f"left out: one evaluation would take about {c.expected(count):.0f} s")
     if not c.fits(count):
         return row.noted("left out: it needs more memory than is free")
     notify(f"N = {count}: checking {c.name} {c.precision}")
-    c.load(problem)
+    c.load(judge.problem)
     c.timed()
-    bound = c.bound(problem, judge.rows)
-    return replace(with_error(row, judge.error(c.acceleration(), bound), bound), **c.facts())
+    bound = c.bound(judge.problem, judge.rows)
+    return with_error(row.extended(**c.facts()), judge.error(c.acceleration(), bound), bound)
 
 
 class _AtCount:
@@ -84,20 +69,18 @@ class _AtCount:
         self._cluster = cluster(count)
         self._judges: dict[Gravity, Judge] = {}
 
-    def _judged(self, problem: ForceProblem) -> tuple[ForceProblem, Judge]:
-        """The problem, and the judge of its law."""
-        if problem.gravity not in self._judges:
-            self._judges[problem.gravity] = Judge(problem)
-        return problem, self._judges[problem.gravity]
+    def _judge(self, competitor: Competitor) -> Judge:
+        """The judge of the cluster by a competitor's law."""
+        problem = competitor.by_own_law(self._cluster)
+        return self._judges.setdefault(problem.gravity, Judge(problem))
 
     @cached_property
-    def _disk(self) -> tuple[ForceProblem, Judge]:
-        disk = lecture_disk(self._count)
-        return disk, Judge(disk)
+    def _disk(self) -> Judge:
+        return Judge(lecture_disk(self._count))
 
     def rows(self, group: Sequence[Competitor]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(c.suite, c, *self._judged(c.law(self._cluster)), self._notify, longest(c)) for c in group]
+        rows = [checked(c.suite, c, self._judge(c), self._notify, longest(c)) for c in group]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -112,16 +95,15 @@ class _AtCount:
 
     def _with_lecture(self, competitor: Competitor, row: Row) -> list[Row]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        runs = competitor.has_lecture and isinstance(competitor, EngineCompetitor)
-        if not (row.seconds and runs and self._count <= max(lecture.COUNTS)):
+        makes_one = competitor.suite == "forces" and not competitor.foreign
+        if not (row.seconds and makes_one and self._count <= max(lecture.COUNTS)):
             return [row]
-        assert isinstance(competitor, EngineCompetitor)
         expected = LECTURE_STEPS * competitor.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {competitor.name} {competitor.precision}")
-        run = lecture.lecture_row(competitor, *self._disk)
-        row = replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
+        run = lecture.lecture_row(competitor, self._disk)
+        row = (row.noted(run.note, True) if run.wrong else row).extended(lecture_seconds=run.seconds)
         return [row, run] if self._count in lecture.COUNTS else [row]
 
 
@@ -129,7 +111,8 @@ def _timed(row: Row, time: Timing) -> Row:
     """The row with its time; a tree computes fewer than N² interactions, and counts them."""
     if row.suite != "trees":
         return row.timed(time, row.count**2)
-    return replace(row.timed(time, row.interactions), particles_per_s=row.count / time.median, gflops=None)
+    timed = row.timed(time, row["interactions"]).extended(particles_per_s=row.count / time.median)
+    return replace(timed, gflops=None)
 
 
 def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
@@ -157,33 +140,13 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
 
     def complete(row: Row) -> Row:
         precision = "float32" if row.precision == "mixed" else row.precision  # what the cpu engine has
-        return replace(
-            row,
-            speedup=speedup(row, ONE_CORE, precision),
-            speedup_all_cores=speedup(row, ALL_CORES, precision),
-            speedup_reference=speedup(row, REFERENCE, "float64"),
-        )
+        row = replace(row, speedup=speedup(row, ONE_CORE, precision))
+        others = speedup(row, ALL_CORES, precision), speedup(row, "reference", "float64")
+        return row.extended(speedup_all_cores=others[0], speedup_reference=others[1])
 
-    return [complete(row) for row in rows]
+    return [row if row.suite == "trees" else complete(row) for row in rows]
 
 
 def longest(competitor: Competitor) -> float:
     """Seconds that one evaluation by a competitor may take."""
     return LONGEST_AGAIN if competitor.measured and competitor.backend == "cpu" else LONGEST
-
-
-def cost(competitor: Competitor, count: int) -> float:
-    """Seconds that a row will take, by the competitor's rate so far."""
-    each = competitor.expected(count)
-    if each > longest(competitor):
-        return 0.0
-    makes_run = competitor.has_lecture and count <= max(lecture.COUNTS) and LECTURE_STEPS * each <= LONGEST_RUN
-    run = LECTURE_STEPS * each if makes_run else 0.0
-    return OVERHEAD + PER_BODY * count + max(ENOUGH, 2 * each) + (max(lecture.ENOUGH, 2 * run) if run else 0.0)
-
-
-def about(seconds: float) -> str:
-    """A time in words that claim no more than is known: 7 s, 40 s, 3 min."""
-    if seconds < 10:
-        return f"{max(1, round(seconds))} s"
-    return f"{10 * round(seconds / 10)} s" if seconds < 115 else f"{round(seconds / 60)} min"

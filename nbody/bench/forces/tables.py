@@ -1,35 +1,51 @@
 """The tables of the force suite's report, for the terminal and the README files; and its picture."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE
 from nbody.bench.forces.lecture import COUNTS
-from nbody.bench.forces.trees import crossings
+from nbody.bench.forces.trees import crossings, rounded
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct, ratio
-from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, error, markdown, three
-from nbody.errors import InputError
+from nbody.bench.row import Row, facts, grouped, ratio
+from nbody.bench.tables import ERRORS, WHO, Joined, Sheet, TableColumn, about, checked_time, error, markdown, of, three
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
 from nbody.units import duration, rate
 
+CHECKED = "error_median error_99 error_bound compile_seconds "
+"""The facts of a force evaluation: relative errors, the largest that rounding explains for any particle, and the extra time
+of the first call."""
+
+RELATIVE = "speedup_all_cores speedup_reference "
+"""The speed relative to all cores and to NumPy."""
+
+FACTS = {
+    "forces": facts(CHECKED + RELATIVE + "lecture_seconds"),  # ten steps with copies, up to the lecture's N
+    "lecture": facts(CHECKED + RELATIVE + "k40c_seconds k40c_speedup", counts="steps"),  # the lecture's own figures
+    "trees": facts(
+        CHECKED + "accuracy particles_per_s", counts="interactions"
+    ),  # asked for; pairs and moments computed
+}
+
 COLUMNS = (
     *WHO,
-    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong and not row.seconds else duration(row.seconds)),
+    TableColumn("a force\nevaluation", checked_time),
     TableColumn("inter-\nactions/s", "interactions_per_s", rate),
     TableColumn("\nGFLOP/s", "gflops", three),
     TableColumn("× one\ncore", "speedup", three),
     TableColumn("× all\ncores", "speedup_all_cores", three),
     TableColumn("×\nNumPy", "speedup_reference", three),
     *ERRORS,
-    TableColumn("lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row.lecture_seconds)),
+    TableColumn(
+        "lecture's\nrun", lambda row: "WRONG" if row.wrong and row.seconds else duration(row["lecture_seconds"])
+    ),
 )
 
 LECTURE = (
     *WHO,
-    TableColumn("ten steps\nwith copies", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("ten steps\nwith copies", checked_time),
     TableColumn("rate:\n× one core", "speedup", three),
     TableColumn("\n× all cores", "speedup_all_cores", three),
     TableColumn("Tesla K40c", "k40c_seconds", duration),
@@ -54,9 +70,9 @@ LECTURE_EXPLAINED = (
 
 TREES = (
     *WHO,
-    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("a force\nevaluation", checked_time),
     TableColumn("particles/s", "particles_per_s", rate),
-    TableColumn("interactions\nper particle", lambda row: ratio(row.interactions, row.particles), three),
+    TableColumn("interactions\nper particle", lambda row: ratio(row["interactions"], row.particles), three),
     *ERRORS,
 )
 
@@ -90,16 +106,15 @@ def picture(report: Report) -> Picture:
 def speeds(what: str, suite: str, report: Report) -> Picture:
     """The rows of a suite, a panel per precision: a line per competitor with its last speed; dotted ones for bounds."""
     rows = [row for row in report.of(suite) if row.interactions_per_s]
-    of = {precision: [row for row in rows if row.precision == precision] for precision in ROUNDOFF}
-    panels = [_speeds(precision, own) for precision, own in of.items() if own]
+    by = grouped(sorted(rows, key=lambda row: list(ROUNDOFF).index(row.precision)), "precision")
+    panels = [_speeds(precision, own) for (precision,), own in by.items()]
     return Picture(f"{what}: {report.device}", panels, shared=True)
 
 
 def _speeds(precision: str, rows: list[Row]) -> Panel:
     lines, ticks = [], sorted({row.count for row in rows})
-    for (name,) in distinct(rows, "name"):
-        own = [row for row in rows if row.name == name]
-        text, bound = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip(), own[-1].slot_bound
+    for (name,), own in grouped(rows, "name").items():
+        text, bound = f"{name}  {rate(own[-1].interactions_per_s)}".rstrip(), own[-1]["slot_bound"]
         if bound:
             lines.append(Line(name, [ticks[0], ticks[-1]], [bound, bound], dotted=True))
             text += f" of {rate(bound)}".rstrip()
@@ -111,9 +126,9 @@ def _speeds(precision: str, rows: list[Row]) -> Panel:
 
 def _levels(row: Row) -> list[tuple[str, float]]:
     """The bounds by roots and by the float peak, rounded to two digits so that rows share them."""
-    found = [("a root per pair" if row.interactions_a_root == 2 else "a root per interaction", row.root_bound)]
-    if row.root_bound and row.percent_of_peak and row.interactions_per_s:
-        found.append(("the float peak at 20 operations", 100 * row.interactions_per_s / row.percent_of_peak))
+    found = [("a root per pair" if row["interactions_a_root"] == 2 else "a root per interaction", row["root_bound"])]
+    if row["root_bound"] and row["percent_of_peak"] and row.interactions_per_s:
+        found.append(("the float peak at 20 operations", 100 * row.interactions_per_s / row["percent_of_peak"]))
     return [(text, float(f"{bound:.1e}")) for text, bound in found if bound]
 
 
@@ -122,16 +137,18 @@ def scaling(report: Report) -> Picture:
     rows = [row for suite in ("forces", "trees") for row in report.of(suite) if row.seconds]
     largest = max((row.count for row in rows), default=1)
     times, errors = [], []
-    for precision, name in distinct(rows, "precision", "name"):
-        own, label = [row for row in rows if (row.name, row.precision) == (name, precision)], f"{name}, {precision}"
-        x, last = [row.count for row in own], own[-1]
-        times.append(Line(label, x, [row.seconds for row in own]))
-        errors.append(Line(label, x, [row.error_median for row in own]))
-        errors.append(Line(label, x, [row.error_99 for row in own], dotted=True))
+    for (precision, name), own in grouped(rows, "precision", "name").items():
+        label, last = f"{name}, {precision}", own[-1]
+        x = [row.count for row in own]
+        times.append(Line(label, x, [row["seconds"] for row in own]))
+        errors.append(Line(label, x, [row["error_median"] for row in own]))
+        errors.append(Line(label, x, [row["error_99"] for row in own], dotted=True))
         if last.suite == "forces" and last.count < largest:
-            beyond = [last.seconds, last.seconds * (largest / last.count) ** 2]
+            beyond = [last["seconds"], last["seconds"] * (largest / last.count) ** 2]
             times.append(Line(label, [last.count, largest], beyond, dotted=True))
-    marks = [(f"{at.name}: {at.rounded}", at.particles) for at in crossings(report) if 0 < at.particles < math.inf]
+    marks = [
+        (f"{at.name}: {rounded(at.particles)}", at.particles) for at in crossings(report) if 0 < at.particles < math.inf
+    ]
     what = "N, number of particles"
     panels = [
         Panel("seconds per force evaluation (dotted: as N²)", what, "seconds", times, marks=marks),
@@ -140,45 +157,28 @@ def scaling(report: Report) -> Picture:
     return Picture(f"Direct sums and trees, 3-D, softened: {report.device}", panels)
 
 
-class _Line:
-    """A line of a Markdown table: one engine and precision at every N."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self.at = {row.count: row for row in rows}
-        self.last = rows[-1]
-        self.rate = self.last.interactions_per_s or 0.0
-
-    def speed(self, count: int) -> float | None:
-        """Interactions per second."""
-        return self.at[count].interactions_per_s if count in self.at else None
-
-
-def _lines(report: Report) -> list[_Line]:
+def _lines(report: Report) -> list[Joined]:
     rows = [row for row in report.of("forces") if row.seconds]
-    if not rows:
-        raise InputError("--readme: there is no force suite in this report; make one with 'nbody bench'")
-    keys = distinct(rows, "name", "precision")
-    return [_Line([row for row in rows if (row.name, row.precision) == key]) for key in keys]
+    return [Joined(own, "particles") for own in grouped(rows, "name", "precision").values()]
 
 
-LINE_WHO = (
-    TableColumn("engine", lambda line: f"`{line.last.name}`{ENGINES.mark(line.last.name)}", left=True),
-    TableColumn("precision", lambda line: line.last.precision, left=True),
-)
-
-
-def _at(counts: list[int]) -> list[TableColumn]:
-    return [TableColumn(f"N = {n}", lambda line, n=n: line.speed(n), rate) for n in counts]  # type: ignore[misc]
-
-
-SPEEDUP = TableColumn("× one core", lambda line: line.last.speedup, three)
-MEDIAN = TableColumn("error, median", lambda line: line.last.error_median, error)
+def _columns(counts: Iterable[int]) -> list[TableColumn]:
+    """The engine, its speed at each N, and what is known of the largest."""
+    return [
+        TableColumn("engine", "name", lambda name: f"`{name}`{ENGINES.mark(name)}", left=True),
+        TableColumn("precision", "precision", left=True),
+        *(of(n, f"N = {n}", "interactions_per_s", rate) for n in counts),
+        TableColumn("× one core", "speedup", three),
+        TableColumn("error, median", "error_median", error),
+    ]
 
 
 def full_table(report: Report) -> str:
-    """A line per engine and precision, a column per N. Raises InputError where the report has no force suite."""
-    lines = _lines(report)
-    runs = {n for line in lines for n, row in line.at.items() if row.lecture_seconds} or {max(COUNTS)}
+    """A line per engine and precision, a column per N; empty where the report has no forces."""
+    if not (lines := _lines(report)):
+        return ""
+    counts = sorted({n for line in lines for n in line.by})
+    runs = [row.count for line in lines for row in line.by.values() if row["lecture_seconds"]] or COUNTS
     n = max(COUNTS) if max(COUNTS) in runs else max(runs)
     explained = (
         f"Interactions per second on {report.provenance}. At the largest N that was measured: the speed-up against one core "
@@ -186,24 +186,26 @@ def full_table(report: Report) -> str:
         "disc, copies included, excluding compilation and memory allocation."
     )
     columns = [
-        *LINE_WHO, *_at(sorted({n for line in lines for n in line.at})), SPEEDUP, MEDIAN,
-        TableColumn("error, largest", lambda line: line.last.error, error),
-        TableColumn(f"lecture's run, N = {n}", lambda line: line.at[n].lecture_seconds if n in line.at else None, duration),
-    ]  # fmt: skip
+        *_columns(counts),
+        TableColumn("error, largest", "error", error),
+        of(n, f"lecture's run, N = {n}", "lecture_seconds", duration),
+    ]
     return markdown(columns, lines, explained)
 
 
 def speed_table(report: Report) -> str:
     """The front page's table: the ``cpu`` engine, and the fastest engine on the GPU in each precision."""
-    lines = _lines(report)
-    chosen = [line for line in lines if line.last.name in (ONE_CORE, ALL_CORES) and line.last.precision == "float32"]
-    chosen += [line for line in lines if line.last.name == ALL_CORES and line.last.precision == "float64"]
-    on_gpu = [line for line in lines if line.last.backend == "gpu" and not ENGINES.mark(line.last.name)]
-    for (precision,) in distinct((line.last for line in on_gpu), "precision"):
+    lines = {(line.last.name, line.last.precision): line for line in _lines(report)}
+    on_cpu = [(ONE_CORE, "float32"), (ALL_CORES, "float32"), (ALL_CORES, "float64")]
+    chosen = [lines[key] for key in on_cpu if key in lines]
+    on_gpu = [line for line in lines.values() if line.last.backend == "gpu" and not ENGINES.mark(line.last.name)]
+    for precision in dict.fromkeys(line.last.precision for line in on_gpu):
         own = [line for line in on_gpu if line.last.precision == precision]
-        chosen.append(max(own, key=lambda line: line.rate))
-    counts = sorted({n for line in chosen for n in line.at})
-    columns = [*LINE_WHO, *_at(sorted({counts[0], counts[len(counts) // 2], counts[-1]})), SPEEDUP, MEDIAN]
+        chosen.append(max(own, key=lambda line: line.last.interactions_per_s or 0.0))
+    if not chosen:
+        return ""
+    counts = sorted({n for line in chosen for n in line.by})
+    columns = _columns(sorted({counts[0], counts[len(counts) // 2], counts[-1]}))
     return markdown(columns, chosen, f"Interactions per second on {report.provenance}.")
 
 

@@ -5,7 +5,6 @@ it its competitor, if that is installed.
 """
 
 import math
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,99 +12,57 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
-from nbody.bench.forces.competitor import Competitor, EngineCompetitor
-from nbody.bench.forces.problems import ForceProblem
+from nbody.bench.forces.competitor import Competitor
+from nbody.bench.forces.problems import CLUSTER
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct
-from nbody.forces.tree.options import TreeOptions
+from nbody.bench.row import Row, grouped
+from nbody.forces.engine import Engine, ForceError
+from nbody.forces.problem import Abilities
 from nbody.law import Gravity
+from nbody.particles import Particles
+from nbody.scenario.fields import Group
 from nbody.state import Outputs
+from nbody.state.host import HostState
 
 ACCURACIES = (1e-3, 1e-4)
 """The median errors that are asked for, if the user names none."""
 
 
-class Linear(Competitor):
-    """A competitor whose time grows like N: ``rate`` is in particles per second."""
+class PytreegravEngine(Engine):
+    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support, and it states no error."""
 
-    suite = "trees"
-    has_lecture = False
+    class Options(Group):
+        """Its opening angle."""
 
-    def learn(self, count: int, seconds: float) -> None:
-        self.rate = max(self.rate, count / seconds)
+        theta: float = 0.7
 
-    def expected(self, count: int) -> float:
-        return count / self.rate
+    can = Abilities(precisions=("float64",), outputs=Outputs.ACCELERATION, growth=1)
+    state_type = HostState
+    _options: Options
 
+    def error(self, particles: Particles, targets: Any = None) -> ForceError:
+        return ForceError(math.inf, math.inf)
 
-class TreeCompetitor(Linear, EngineCompetitor):
-    """A tree of ``ENGINES`` with an accuracy."""
-
-    def __init__(self, engine: str, precision: str, accuracy: float) -> None:
-        super().__init__(engine, precision)
-        self.accuracy = accuracy
-        self._engine = self.kind(self._engine.gravity, precision, TreeOptions(accuracy=accuracy))
-        self.name = f"{engine}, {accuracy:g}"
-        if self.backend == "cpu":
-            import numba
-
-            self.threads = numba.get_num_threads()
-
-    def load(self, problem: ForceProblem) -> None:
-        super().load(problem)
-        self.evaluate()  # a second one knows the size of the forces, as in each step of a run
-        self.wait()
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        return self._engine.error(problem.particles).bound
-
-    def facts(self) -> dict[str, Any]:
-        assert self._state is not None
-        computed = self._engine.work(self._state, Outputs.ACCELERATION)
-        counted = computed if computed < self._state.count**2 else None
-        return {"accuracy": self.accuracy, "interactions": counted}
-
-
-class PytreegravCompetitor(Linear):
-    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support."""
-
-    _bodies: Any
-    _result: Any
-
-    def __init__(self, theta: float) -> None:
+    def _compute(self, state: Any, outputs: Outputs) -> None:
         import pytreegrav  # type: ignore[import-not-found]
 
-        super().__init__(f"pytreegrav, theta {theta:g}", "float64")
-        self._call, self._theta, self.threads = pytreegrav.Accel, theta, machine.cores()
-        self.release()
-
-    def law(self, problem: ForceProblem) -> ForceProblem:
-        return replace(problem, gravity=Gravity(1.0, 3, "spline", problem.gravity.shortest))
-
-    def load(self, problem: ForceProblem) -> None:
-        self._bodies, self._length = problem.particles, problem.gravity.shortest
-
-    def evaluate(self) -> None:
-        x, m = self._bodies.position, self._bodies.mass
-        support = np.full(len(m), 2.8 * self._length)
-        self._result = self._call(x, m, support, theta=self._theta, parallel=True, method="tree", quadrupole=True)
-
-    def acceleration(self) -> np.ndarray:
-        return np.asarray(self._result)
-
-    def bound(self, problem: ForceProblem, rows: np.ndarray) -> np.ndarray | float:
-        # It states no error.
-        return math.inf
-
-    def release(self) -> None:
-        self._bodies = self._result = None
+        support = np.full(state.count, 2.8 * self.gravity.shortest)
+        more = {"theta": self._options.theta, "parallel": True, "method": "tree", "quadrupole": True}
+        state.acceleration[...] = pytreegrav.Accel(state.position, state.mass, support, **more)
 
 
 def foreign_competitors() -> tuple[list[Competitor], list[str]]:
     """The competitors of trees on the CPU, and for each that is missing its name and why, in one clause."""
     if find_spec("pytreegrav") is None:
         return [], ["pytreegrav (not installed)"]
-    return [PytreegravCompetitor(theta) for theta in (0.7, 0.4)], []
+    law = Gravity(1.0, 3, "spline", CLUSTER.shortest)
+    found = []
+    for theta in (0.7, 0.4):
+        options = PytreegravEngine.Options(theta=theta)
+        name = f"pytreegrav, theta {theta:g}"
+        found.append(Competitor(name, PytreegravEngine, "float64", options, machine.cores(), law))
+        found[-1].foreign = True
+    return found, []
 
 
 class Crossing(NamedTuple):
@@ -117,27 +74,25 @@ class Crossing(NamedTuple):
     particles: float
     measured: tuple[int, int]
 
-    @property
-    def rounded(self) -> int:
-        """The number to two digits; it must be finite."""
-        return int(float(f"{self.particles:.2g}"))
-
     def __str__(self) -> str:
         """A clause about it."""
-        least, most = self.measured
-        at = "" if math.isinf(self.particles) else f"from N = {self.rounded} on"
-        if self.particles == 0:
-            at = f"at every N from {least} on"
-        return f"{self.name} ({self.precision}) {f'above N = {most}' if math.isinf(self.particles) else at}"
+        if math.isinf(self.particles):
+            return f"{self.name} ({self.precision}) above N = {self.measured[1]}"
+        at = f"from N = {rounded(self.particles)} on" if self.particles else f"at every N from {self.measured[0]} on"
+        return f"{self.name} ({self.precision}) {at}"
+
+
+def rounded(particles: float) -> int:
+    """A number of particles to two digits."""
+    return int(float(f"{particles:.2g}"))
 
 
 def crossings(report: Report) -> list[Crossing]:
     """Where each tree becomes faster than direct sums."""
-    trees = [row for row in report.of("trees") if row.seconds and row.accuracy]
-    direct = [row for row in report.of("forces") if row.seconds]
+    trees = [row for row in report.of("trees") if row.seconds and row.particles and row["accuracy"]]
+    direct = [row for row in report.of("forces") if row.seconds and row.particles]
     found = []
-    for name, precision in distinct(trees, "name", "precision"):
-        own = [row for row in trees if (row.name, row.precision) == (name, precision)]
+    for (name, precision), own in grouped(trees, "name", "precision").items():
         sums = [row for row in direct if row.device == own[0].device and row.precision == precision]
         ratios = _ratios(own, sums)
         if ratios:

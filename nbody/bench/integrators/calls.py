@@ -20,12 +20,13 @@ STEPS, CALLS, ROUNDS = 20_000, 200, 5
 
 
 class SmallSystem(NamedTuple):
-    """Bodies, and the schemes that move them: of nbody, of REBOUND (empty for none), and the time step."""
+    """Bodies, and what moves them: a scheme of nbody, one of REBOUND (empty for none), the time step, and whether single
+    calls are timed too."""
 
     name: str
     bodies: Particles
     G: float
-    schemes: tuple[tuple[str, str, float | None], ...]
+    schemes: tuple[tuple[str, str, float | None, bool], ...]
 
 
 class CallCase(NamedTuple):
@@ -41,8 +42,8 @@ class CallCase(NamedTuple):
 def small_systems() -> list[SmallSystem]:
     """The figure eight and the outer solar system."""
     eight = FigureEight().generate(3, Gravity(), np.random.default_rng(1))
-    schemes = ("leapfrog", "leapfrog", 0.01), ("hermite4", "", 0.01)
-    planets = ("wisdom_holman", "whfast", 100.0), ("ias15", "ias15", None)
+    schemes = ("leapfrog", "leapfrog", 0.01, True), ("hermite4", "", 0.01, False)
+    planets = ("wisdom_holman", "whfast", 100.0, False), ("ias15", "ias15", None, False)
     return [
         SmallSystem("figure eight", eight, 1.0, schemes),
         SmallSystem("planets", outer_solar_system(), SUN.G, planets),
@@ -61,7 +62,8 @@ def measure(notify: Callable[[str], None] = lambda _: None) -> tuple[list[Row], 
     rows = [
         Row(
             suite="few", name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1,
-            particles=case.system.bodies.count, problem=case.system.name, setting=case.setting, seconds=seconds,
+            particles=case.system.bodies.count, seconds=seconds,
+            facts={"problem": case.system.name, "setting": case.setting},
         )
         for case, seconds in zip(cases, best, strict=True)
     ]  # fmt: skip
@@ -75,35 +77,33 @@ def _seconds(case: CallCase) -> float:
 
 
 def _cases(system: SmallSystem, rebound: Any) -> Iterator[CallCase]:
-    for scheme, competitor, dt in system.schemes:
-        made = partial(_simulation, system, scheme, dt)
-        yield from _calls(system, scheme, made, "step", single=competitor == "leapfrog")
-        if competitor == "leapfrog":
-            run = partial(made().run, steps=1)
-            run()
-            yield CallCase(scheme, system, "run(steps=1)", CALLS, partial(_repeat, run))
+    for scheme, competitor, dt, single in system.schemes:
+        make = partial(
+            Simulation, system.bodies, dt=dt, G=system.G, integrator=scheme, engine="cpu", precision="float64"
+        )
+        run: dict[str, Callable] = {"run(steps=1)": partial(make().run, steps=1)} if single else {}
+        yield from _calls(system, scheme, make, "step", single, run)
         if competitor and rebound:
             others = partial(_of_rebound, rebound, system, competitor, dt)
-            yield from _calls(system, f"rebound {competitor}", others, "steps", single=competitor == "leapfrog")
+            yield from _calls(system, f"rebound {competitor}", others, "steps", single, {})
 
 
-def _calls(system: SmallSystem, name: str, make: Callable[[], Any], method: str, single: bool) -> Iterator[CallCase]:
-    """Many steps in one call; and if ``single`` one step per call, and the construction."""
+def _calls(
+    system: SmallSystem, name: str, make: Callable[[], Any], method: str, single: bool, more: dict[str, Callable]
+) -> Iterator[CallCase]:
+    """Many steps in one call; and if ``single`` one step per call, the construction, and ``more``."""
     step = getattr(make(), method)
     step(1)  # compiles
     yield CallCase(name, system, "many steps", STEPS, partial(step, STEPS))
-    if single:
-        yield CallCase(name, system, "one step", CALLS, partial(_repeat, partial(step, 1)))
-        yield CallCase(name, system, "construction", CALLS, partial(_repeat, make))
+    calls: dict[str, Callable] = {"one step": partial(step, 1), "construction": make, **more} if single else {}
+    for setting, call in calls.items():
+        call()
+        yield CallCase(name, system, setting, CALLS, partial(_repeat, call))
 
 
 def _repeat(call: Callable[[], object]) -> None:
     for _ in range(CALLS):
         call()
-
-
-def _simulation(system: SmallSystem, scheme: str, dt: float | None) -> Simulation:
-    return Simulation(system.bodies, dt=dt, G=system.G, integrator=scheme, engine="cpu", precision="float64")
 
 
 def _of_rebound(rebound: Any, system: SmallSystem, scheme: str, dt: float | None) -> Any:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.initial.plummer import PlummerSphere
+from nbody.initial.solar import OuterSolarSystem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.few_bodies import FewBodies
 from nbody.law import Gravity
@@ -59,14 +60,4 @@ SUN = Gravity(G=2.95912208286e-4)
 
 def outer_solar_system() -> Particles:
     """Sun, Jupiter, Saturn, Uranus, Neptune, Pluto (Hairer, Lubich & Wanner, Geometric Numerical Integration, I.2.4)."""
-    mass = [1.00000597682, 0.000954786104043, 0.000285583733151, 0.0000437273164546, 0.0000517759138449, 1 / 1.3e8]
-    position = [
-        [0, 0, 0], [-3.5023653, -3.8169847, -1.5507963], [9.0755314, -3.0458353, -1.6483708],
-        [8.3101420, -16.2901086, -7.2521278], [11.4707666, -25.7294829, -10.8169456],
-        [-15.5387357, -25.2225594, -3.1902382],
-    ]  # fmt: skip
-    velocity = [
-        [0, 0, 0], [0.00565429, -0.00412490, -0.00190589], [0.00168318, 0.00483525, 0.00192462],
-        [0.00354178, 0.00137102, 0.00055029], [0.00288930, 0.00114527, 0.00039677], [0.00276725, -0.00170702, -0.00136504],
-    ]  # fmt: skip
-    return Particles(np.array(mass), np.array(position), np.array(velocity))
+    return OuterSolarSystem().generate(6, SUN, np.random.default_rng(1))

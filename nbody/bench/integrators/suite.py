@@ -61,25 +61,20 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     scheme, motion = _begun(problem, backend, name, key, value)
     row = Row(
         suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
-        particles=motion.state.count, problem=problem.name, backend=backend, setting=f"{key}: {value:.4g}",
+        particles=motion.state.count, backend=backend, facts={"problem": problem.name, "setting": f"{key}: {value:.4g}"},
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.progress.wait()
     scheme, motion = _begun(problem, backend, name, key, value)
     first, start = _energy(motion), time.perf_counter()
     try:
-        while motion.state.clock.time < problem.end * (1 - 1e-9):
-            left = (
-                STEPS
-                if scheme.facts.adaptive
-                else min(STEPS, round((problem.end - motion.state.clock.time) / scheme.dt))
-            )
-            scheme.advance(motion, left, problem.end)
+        while (left := problem.end - motion.state.clock.time) > 1e-9 * problem.end:
+            steps = STEPS if scheme.facts.adaptive else min(STEPS, round(left / scheme.dt))
+            scheme.advance(motion, steps, problem.end)
             motion.state.progress.wait()
             if time.perf_counter() - start > TIMEOUT:
-                return row.noted(
-                    f"not finished after {TIMEOUT:g} s, at {100 * motion.state.clock.time / problem.end:.0f} %"
-                )
+                made = 100 * motion.state.clock.time / problem.end
+                return row.noted(f"not finished after {TIMEOUT:g} s, at {made:.0f} %")
     except RunFailed as error:
         return row.noted(str(error))
     seconds, energy = time.perf_counter() - start, _energy(motion)
@@ -89,8 +84,8 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     if problem.exact:
         position = motion.state.frames.snapshot().position
         distance = math.dist(position[0] - position[1], problem.exact)
-    change = abs(energy / first - 1)
-    return replace(row, seconds=seconds, steps=motion.state.clock.step, error=distance, energy_error=change)
+    row = replace(row, seconds=seconds, error=distance)
+    return row.extended(steps=motion.state.clock.step, energy_error=abs(energy / first - 1))
 
 
 def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:

@@ -4,13 +4,18 @@ from collections.abc import Iterator
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct
-from nbody.bench.tables import Sheet, TableColumn, about, error, markdown
+from nbody.bench.row import Row, facts, grouped
+from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
 from nbody.units import duration
+
+FACTS = {
+    "integrators": facts("energy_error", counts="steps", texts="problem setting"),  # the option that sets the accuracy
+    "few": facts(texts="problem setting"),  # what is called
+}
 
 COLUMNS = (
     TableColumn("problem", "problem", left=True),
@@ -42,9 +47,17 @@ CALLS = (
 )
 
 CALLS_EXPLAINED = (
-    "float64, one core: seconds per step of one long call (many steps), and per call of step(), run(steps=1) and "
+    "float64, one core: the time per step of one long call (many steps), and per call of step(), run(steps=1) and "
     "Simulation(…), without an output; the fastest of five rounds."
 )
+
+CALL_HEADINGS = {
+    "many steps": "one long call, per step",
+    "one step": "`step()`",
+    "run(steps=1)": "`run(steps=1)`",
+    "construction": "`Simulation(…)`",
+}
+"""The calls in the README's table, by their names in a report."""
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
@@ -57,14 +70,11 @@ def sheets(report: Report) -> Iterator[Sheet]:
 
 def picture(report: Report) -> Picture:
     """Energy error against seconds, a panel per problem, a line per scheme."""
-    rows = [row for row in report.of("integrators") if row.seconds]
     panels = []
-    for problem, count, backend in distinct(rows, "problem", "particles", "backend"):
-        own = [row for row in rows if (row.problem, row.particles, row.backend) == (problem, count, backend)]
+    for (problem, count, backend), own in grouped(report.of("integrators"), "problem", "particles", "backend").items():
         lines = [
-            Line(name, [row.seconds for row in of], [max(row.energy_error, LEAST) for row in of])
-            for (name,) in distinct(own, "name")
-            if (of := [row for row in own if row.name == name])
+            Line(name, [row["seconds"] for row in of], [max(row["energy_error"], LEAST) for row in of])
+            for (name,), of in grouped([row for row in own if row.seconds], "name").items()
         ]
         panels.append(Panel(f"{problem}, N = {count}, {backend.upper()}", "seconds", "energy error", lines))
     return Picture(f"Error against time: {report.device}", panels)
@@ -72,25 +82,37 @@ def picture(report: Report) -> Picture:
 
 def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
-    rows = report.of("integrators")
-    keys = distinct(rows, "problem", "particles", "backend", "name")
-    lines = [[row for row in rows if (row.problem, row.particles, row.backend, row.name) == key] for key in keys]
+    lines = grouped(report.of("integrators"), "problem", "particles", "backend", "name").values()
     columns = [
-        TableColumn(
-            "problem", lambda line: f"{line[0].problem}, N = {line[0].particles}, {line[0].backend.upper()}", left=True
-        ),
+        TableColumn("problem", lambda line: f"{_system(line[0])}, {line[0].backend.upper()}", left=True),
         TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
         *(
             TableColumn(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
             for k, heading in enumerate(("coarse", "middle", "fine"))
         ),
     ]
-    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}")
+    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
+
+
+def calls_table(report: Report) -> str:
+    """A line per small system and scheme in Markdown, a column per call."""
+    groups = grouped(report.of("few"), "problem", "particles", "name").values()
+    columns = [
+        TableColumn("system", _system, left=True),
+        named("scheme"),
+        *(of(call, heading, "seconds", duration) for call, heading in CALL_HEADINGS.items()),
+    ]
+    explained = f"On {report.provenance}. {CALLS_EXPLAINED}"
+    return markdown(columns, [Joined(own, "setting") for own in groups], explained) if groups else ""
+
+
+def _system(row: Row | Joined) -> str:
+    return f"{row['problem']}, N = {row['particles']}"
 
 
 def _in_short(row: Row) -> str:
-    found = f"{duration(row.seconds)}, {error(row.energy_error)}" if row.energy_error is not None else "–"
-    return f"{row.setting}: {found}"
+    found = f"{duration(row.seconds)}, {error(row['energy_error'])}" if row["energy_error"] is not None else "–"
+    return f"{row['setting']}: {found}"
 
 
 def schemes(_: Report | None = None) -> str:
@@ -125,4 +147,4 @@ def _places(name: str) -> str:
     return "; ".join(found)
 
 
-PAGES = {"schemes": schemes, "integrators": full_table}
+PAGES = {"schemes": schemes, "integrators": full_table, "calls": calls_table}

@@ -6,7 +6,9 @@ from dataclasses import replace
 from nbody.bench.forces.problems import cluster
 from nbody.bench.row import Row, ratio
 from nbody.run.simulation import Simulation
-from nbody.scenario.options import PRECISIONS as PRECISIONS
+from nbody.scenario.options import PRECISIONS
+
+__all__ = ["COUNTS", "PRECISIONS", "measure"]
 
 COUNTS = (65536, 262144, 1 << 20)
 
@@ -35,9 +37,9 @@ def measure(
                 row, found = _run(count, engine, precision, number, steps)
                 if one is None:
                     one, bits = row, found
-                    steps = row.steps or steps
+                    steps = row["steps"]
                 row = replace(row, speedup=ratio(one.seconds, row.seconds))
-                row = replace(row, efficiency=ratio(row.speedup, number))
+                row = row.extended(efficiency=ratio(row.speedup, number))
                 rows.append(row if found == bits else row.noted("other bits than on one GPU", wrong=True))
     return rows
 
@@ -56,7 +58,8 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
         run.run(WARM)
     summary = run.run(steps)
     row = Row(
-        suite="scaling", name=engine, device=summary.device, precision=precision, particles=count, gpus=gpus, steps=steps,
+        suite="scaling", name=engine, device=summary.device, precision=precision, particles=count,
         seconds=ratio(1.0, summary.steps_per_s), interactions_per_s=summary.interactions_per_s,
+        facts={"gpus": gpus, "steps": steps},
     )  # fmt: skip
     return row, run.state.values("position")[0].tobytes()

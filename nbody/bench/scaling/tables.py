@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import distinct
-from nbody.bench.tables import WHO, Sheet, TableColumn, about, percent
+from nbody.bench.row import facts, grouped
+from nbody.bench.tables import WHO, Sheet, TableColumn, about
 from nbody.units import duration, rate
+
+FACTS = {"scaling": facts("efficiency", counts="gpus steps", needed="gpus steps")}
 
 COLUMNS = (
     *WHO,
@@ -14,9 +16,7 @@ COLUMNS = (
     TableColumn("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
     TableColumn("inter-\nactions/s", "interactions_per_s", rate),
     TableColumn("\nspeed-up", "speedup", lambda factor: f"{factor:.2f}"),
-    TableColumn(
-        "effi-\nciency", lambda row: row.efficiency and 100 * row.efficiency, lambda part: f"{percent(part)} %"
-    ),
+    TableColumn("effi-\nciency", "efficiency", lambda fraction: f"{100 * fraction:.1f} %"),
 )
 
 EXPLAINED = (
@@ -34,11 +34,10 @@ def sheets(report: Report) -> Iterator[Sheet]:
 def picture(report: Report) -> Picture:
     """Speed-up against the number of GPUs, a line per N."""
     rows = [row for row in report.of("scaling") if row.speedup]
-    numbers = sorted({row.gpus for row in rows})
+    numbers = sorted({row["gpus"] for row in rows})
     lines = [Line("ideal", numbers, numbers, dotted=True)]
-    for key in distinct(rows, "name", "precision", "particles"):
-        of = [row for row in rows if (row.name, row.precision, row.particles) == key]
-        lines.append(Line("{}, {}, N = {}".format(*key), [row.gpus for row in of], [row.speedup for row in of]))
+    for key, of in grouped(rows, "name", "precision", "particles").items():
+        lines.append(Line("{}, {}, N = {}".format(*key), [row["gpus"] for row in of], [row["speedup"] for row in of]))
     panel = Panel("dotted: ideal", "GPUs", "speed-up", lines, ticks=numbers, scale="linear")
     return Picture(f"Whole steps on several GPUs: {report.device}", [panel])
 

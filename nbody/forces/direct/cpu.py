@@ -9,8 +9,7 @@ import numpy as np
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident, power_of_two
 from nbody.forces.direct.cpu_few import few_kernels
 from nbody.forces.direct.cpu_pairs import gravitate_for, missing_factor
-from nbody.forces.direct.cpu_rows import SUMS, components, rows_for
-from nbody.forces.direct.cpu_species import sums_by_length
+from nbody.forces.direct.cpu_rows import SUMS, components, rows_for, sums_by_length
 from nbody.forces.direct.cpu_tiles import MOST_SEGMENTS, Segments, Tiles, add_segments, pack, unpack
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.layers.sorted import acting
@@ -68,7 +67,7 @@ class CpuEngine(Engine):
     The relative error of a force in Plummer's sphere is 9e-8 (median) and 1.5e-6 (largest) in float32, 1.5e-16 and
     2.4e-15 in float64.
 
-    If species have softening lengths, each body sums over the others of each length (``cpu_species``): each pair twice.
+    If species have softening lengths, each body sums over the others of each length (``cpu_rows``): each pair twice.
     Bodies without mass that come last are left out of the pairs if they are many (:mod:`nbody.forces.layers.massless`).
     """
 

@@ -2,10 +2,14 @@
 
     a_i = G Σ_j m_j f d,    jerk_i = G Σ_j m_j f (v - 3 (d·v) u² d),    φ_i = -G Σ_{j≠i} m_j u
 
-with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992); for a law
-that is not cubic, -3 f u² is (1/r) df/dr. The sum over j is one
-loop over separate arrays of components, which the compiler vectorizes; rows are divided among the cores. Unlike
-:mod:`nbody.forces.direct.cpu_pairs` this computes each pair twice, and needs no sums over threads.
+with d = x_j - x_i, v = v_j - v_i, and f = u³ and u of :mod:`nbody.law` (Makino & Aarseth 1992); for a law that is not cubic,
+-3 f u² is (1/r) df/dr. The sum over j is one loop over separate arrays of components, which the compiler vectorizes; rows
+are divided among the cores. Unlike :mod:`nbody.forces.direct.cpu_pairs` this computes each pair twice, and needs no sums
+over threads.
+
+If species have softening lengths, ε of a pair is the larger one of its bodies. The bodies j of one length act on all bodies
+i of smaller or equal lengths with that ε, and on those of each larger length with the ε of these: L lengths take L (L + 1)/2
+calls of the kernel, whose loop over j needs no ε per body.
 """
 
 from collections.abc import Callable
@@ -16,6 +20,7 @@ from numba import njit, prange
 
 from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST, REAL, compile_for_vectors, roots
+from nbody.forces.direct.cpu_tiles import PIECE
 from nbody.law import pair_law, pair_slopes
 from nbody.state import Outputs
 
@@ -100,3 +105,38 @@ def components(rows: np.ndarray, factor: float) -> np.ndarray:
     found = np.zeros((3, len(rows)), rows.dtype)
     np.multiply(rows.T, rows.dtype.type(factor), out=found[: rows.shape[1]])
     return found
+
+
+def sums_by_length(
+    kernel: Callable, targets: np.ndarray, x: np.ndarray, v: np.ndarray, mass: np.ndarray,
+    softening2: np.ndarray, report: Callable[[int], None],
+) -> np.ndarray:  # fmt: skip
+    """The sums (T, 7) over the first S bodies j for each target i, as ``kernel`` makes them; see
+    :func:`~nbody.forces.direct.cpu_rows.rows_for`. The sums of a target do not depend on the other targets.
+
+    Args:
+        kernel: of :func:`~nbody.forces.direct.cpu_rows.rows_for`.
+        targets: (T,) numbers of bodies.
+        x, v, mass, softening2: (3, N), (3, N), (S,) and (N,), in the kernel's units and dtype; softening2 is ε².
+        report: called with the interactions of each call of the kernel.
+    """
+    total = np.zeros((len(targets), SUMS), x.dtype)
+    for length2 in np.unique(softening2[: len(mass)]):
+        acts = np.zeros(len(softening2), bool)
+        acts[: len(mass)] = softening2[: len(mass)] == length2
+        order = np.concatenate((np.flatnonzero(acts), np.flatnonzero(~acts)))  # the kernel takes the first for sources
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        # (x[:, order] would have the numbers of a body side by side, which costs eight tenths of the speed.)
+        ordered, m = [np.take(each, order, axis=1) for each in (x, v)], mass[acts[: len(mass)]]
+        pair2 = np.maximum(softening2[targets], length2)
+        for larger2 in np.unique(pair2):
+            rows = np.flatnonzero(pair2 == larger2)
+            step = max(1, PIECE // len(m))
+            for first in range(0, len(rows), step):
+                some = rows[first : first + step]
+                sums = np.empty((len(some), SUMS), x.dtype)
+                kernel(place[targets[some]], *ordered, m, larger2, sums)
+                total[some] += sums
+                report(len(some) * len(m))
+    return total

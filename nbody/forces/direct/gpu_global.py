@@ -7,6 +7,7 @@ same body at the same time), so the kernel is not limited by memory but by instr
 (``gpu-tiled``: 2.00e12).
 """
 
+from functools import cache
 from typing import Any
 
 from nbody import compute
@@ -17,6 +18,7 @@ from nbody.forces.gpu_engine import Shape
 THREADS = 256
 
 
+@cache
 def build(shape: Shape) -> Any:
     """The acceleration kernel that reads global memory, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential

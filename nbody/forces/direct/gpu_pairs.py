@@ -20,6 +20,7 @@ are the reason for three choices:
   the natural order.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ def masses_of(particles: Particles, gravity: Gravity, real: type = np.float32) -
     return "product" if fits else "separate"
 
 
+@cache
 def build(shape: Shape, tiling: PairTiling, masses: str) -> Any:
     """The pair kernel for a law, a precision, 2 or 3 dimensions, a tiling and a result of :func:`masses_of`.
 

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.forces.direct.gpu_pieces import interactions_per_piece
-from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM
-from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM, interactions_per_piece
+from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import Abilities
 from nbody.parallel.devices import Worker, bounds
 from nbody.state.device import DeviceState

@@ -13,6 +13,7 @@ Python each takes 28): 4.9 for 1024 bodies, 15.0 for 4096 (``gpu-tiled``: 105), 
 ``gpu-symmetric`` is faster. One body per warp: 5.0, 16.2, 43.7; four: 6.6, 22.1, 45.1.
 """
 
+from functools import cache
 from typing import Any
 
 from nbody import compute
@@ -28,6 +29,7 @@ ALL = 0xFFFFFFFF
 """Every lane takes part in an exchange."""
 
 
+@cache
 def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential

@@ -12,7 +12,7 @@ force error at 262144, for the positions as stored: float32 9e-8, mixed 3e-8 (th
 """
 
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -43,19 +43,12 @@ from nbody.forces.direct.gpu_triangle import (
     push,
 )
 from nbody.forces.engine import Memory
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
 from nbody.parallel.devices import Worker, bounds
 from nbody.particles import Particles
 from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
-
-
-@cache
-def pairs_kernel(shape: Shape, tiling: PairTiling, masses: str) -> Any:
-    """:func:`build`, cached for the rest of the process."""
-    return build(shape, tiling, masses)
 
 
 def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> PairTiling:
@@ -187,13 +180,13 @@ class SymmetricEngine(KernelEngine):
         )  # fmt: skip
         length2 = np.empty(1, shape.dtype) if shape.per_species else shape.real(0)
         arguments = (body, rows, columns, length2, *(np.int64(0),) * 4, np.uint32(0))
-        return pairs_kernel(shape, tiling, masses), arguments
+        return build(shape, tiling, masses), arguments
 
     def _kernel(self, outputs: Outputs, state: DeviceState) -> PairKernels:
         """The kernels for this engine's gravity and precision and for the state's masses."""
         shape, plan, of_each = self._shape(outputs), state.workspace, outputs == Outputs.POTENTIAL
         return PairKernels(
-            pairs_kernel(shape, plan.tiling, plan.masses),
+            build(shape, plan.tiling, plan.masses),
             sum_kernel(plan.tiling, plan.masses, shape.real, outputs, plan.work.segments > 1),
             root_kernel(plan.masses, shape.real, of_each),
             3 if outputs is Outputs.ACCELERATION else 4,

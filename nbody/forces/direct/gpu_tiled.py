@@ -11,6 +11,7 @@ N = 262144: median error 3e-7 (6e-6 with a single sum); 2.00e12 interactions/s (
 Nyland, Harris & Prins 2007, "Fast N-Body Simulation with CUDA", GPU Gems 3, chapter 31.
 """
 
+from functools import cache
 from typing import Any
 
 from nbody import compute
@@ -33,6 +34,7 @@ slots per interaction, counted in the machine code for sm_90 (float32, 3-D): 26.
 iteration, 14.2 with 32; the law takes 13 of them, and the load of a body 1."""
 
 
+@cache
 def build(shape: Shape, tile_size: int = TILE) -> Any:
     """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions. If each body has a
     softening length, ``length2`` is an array, (N,)."""

@@ -13,6 +13,7 @@ block or eight bodies per thread are slower. Conflicts of register banks cost mo
 :mod:`nbody.forces.direct.gpu_pairs`, for which this kernel is the preparation.
 """
 
+from functools import cache
 from typing import Any
 
 from nbody import compute
@@ -28,6 +29,7 @@ UNROLL = 4
 """Bodies of the tile per iteration of the inner loop, which is unrolled too."""
 
 
+@cache
 def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential

@@ -16,8 +16,8 @@ from numba import njit
 from nbody import machine
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
 from nbody.forces.matrix.condition import split_error
-from nbody.forces.memory import block_rows
 from nbody.forces.problem import Problem
+from nbody.forces.resources import block_rows
 from nbody.law import pair_law
 from nbody.linalg.rung import ProductShape, Rung
 from nbody.particles import Particles

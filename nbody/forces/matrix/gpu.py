@@ -11,6 +11,7 @@ K is N rounded up to a multiple of four, with zeros in the columns beyond N: eve
 16 bytes, which the 128-bit loads of the rungs need.
 """
 
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,11 +19,10 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.engine import ForceError, Memory, Targets
-from nbody.forces.gpu_engine import Shape, compiled
-from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.gpu_engine import KernelEngine, Shape
 from nbody.forces.matrix.condition import split_error
-from nbody.forces.memory import block_rows
 from nbody.forces.problem import Problem
+from nbody.forces.resources import block_rows
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 from nbody.particles import Particles
 from nbody.state import Outputs, State
@@ -39,6 +39,7 @@ the factor: 48 MB 1.93 ms, 128 MB 1.44, 512 MB 1.30, 1 GB 1.22; for N = 65536 an
 with 512 MB, 12.6 with 4 GB (H200, as above)."""
 
 
+@cache
 def build_write_factor(real: type) -> Any:
     """The kernel that fills the factor, for a NumPy scalar type: one block of threads, which sum the centre of mass in
     shared memory. (The centre need not be accurate, only the same each time.)"""
@@ -79,6 +80,7 @@ def build_write_factor(real: type) -> Any:
     return write_factor
 
 
+@cache
 def build_write_block(shape: Shape) -> Any:
     """The kernel that writes rows ``first`` … of W, or of U for the potential."""
     law, real, potential = shape.law, shape.real, shape.potential
@@ -101,6 +103,7 @@ def build_write_block(shape: Shape) -> Any:
     return write_block
 
 
+@cache
 def build_combine(shape: Shape) -> Any:
     """The kernel that computes accelerations, or potentials, from the product."""
     potential = shape.potential
@@ -170,7 +173,7 @@ class GpuMatrixEngine(KernelEngine):
     def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
         """The kernels :func:`build_write_factor`, :func:`build_write_block` and :func:`build_combine`."""
         shape = self._shape(outputs)
-        return compiled(build_write_factor, shape.real), compiled(self._build, shape), compiled(build_combine, shape)
+        return build_write_factor(shape.real), self._build(shape), build_combine(shape)
 
     def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         write_factor, write_block, combine = kernel

@@ -1,11 +1,11 @@
 """Forces within many small systems, on a GPU: one thread per body, which reads the bodies of its system."""
 
+from functools import cache
 from typing import Any
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.gpu_engine import Shape
-from nbody.forces.kernel_engine import KernelEngine
+from nbody.forces.gpu_engine import KernelEngine, Shape
 from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities
 from nbody.forces.systems import SystemsOptions
@@ -15,6 +15,7 @@ from nbody.state.device import DeviceState
 THREADS = 128
 
 
+@cache
 def build(shape: Shape, bodies: int) -> Any:
     """The kernel for systems of ``bodies`` bodies."""
     law, zero = shape.law, shape.real(0)

@@ -1,7 +1,7 @@
 """Several GPUs in one force evaluation: the first one holds the state, and the others help.
 
 For an evaluation the bodies are copied to the helpers, every device computes its part into its own memory, and the first
-one gets the results. One thread launches the work of all: their pieces (:mod:`nbody.forces.direct.gpu_pieces`) in turns.
+one gets the results. One thread launches the work of all: their pieces (:mod:`nbody.forces.direct.gpu_triangle`) in turns.
 """
 
 import contextlib

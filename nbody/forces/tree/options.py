@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from nbody.forces.tree.expansions import HIGHEST_ORDER
+from nbody.forces.tree.expansions.operators import HIGHEST_ORDER
 from nbody.scenario.fields import Group, Positive, Whole
 
 DEFAULT_ACCURACY = 1e-3

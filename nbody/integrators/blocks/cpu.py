@@ -1,5 +1,7 @@
 """Block time steps on the CPU, in float64; see ``cpu_kernels.py`` for the loop over blocks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -76,9 +78,13 @@ class HostBlocks:
         """Set the steps that accuracy asks for, (N,)."""
         self._state.wanted_step[...] = wanted
 
-    def shortest_wanted(self) -> float:
-        """The shortest step that accuracy asks for."""
-        return float(self._state.wanted_step.min())
+    def wanted(self) -> np.ndarray:
+        """The steps that accuracy asks for, (N,)."""
+        return self._state.wanted_step  # type: ignore[no-any-return]
+
+    def shortest(self) -> int:
+        """The shortest of the next steps in ticks."""
+        return int(self._step.min())
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
         """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
@@ -125,16 +131,28 @@ class HostBlocks:
             if not (exceeded or waiting) or failed >= 0:
                 return made, self._now, singles, failed
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
+        b, now = self._bodies(), self._now
+        columns = b.rows, b.last, b.step, b.wanted, b.limit
+        copies = [column.copy() for column in columns]
+        b.limit[:] = 0.0
+        yield
+        for column, copy in zip(columns, copies, strict=True):
+            column[...] = copy
+        self._now = now
+
     def step_to(self, end: int) -> None:
-        """Let the next steps of all bodies end at the time ``end``, in ticks."""
-        moving = (self._last < end) & (self._step < PARKED)
+        """Let the next steps of all bodies end at the time ``end``, in ticks, steps back too."""
+        moving = (self._last != end) & (self._step < PARKED)
         self._step[:] = np.where(moving, end - self._last, self._step)
 
-    def present(self, now: int, tick: float) -> None:
-        """Predict all bodies to one time, into the state's positions and velocities."""
+    def present(self, now: float, tick: float) -> None:
+        """Predict all bodies to one time, in ticks, into the state's positions and velocities."""
         state = self._state
         p = np.empty((9, state.count))
-        prediction_for(self._order)(self._rows, p, self._last, now, tick)
+        prediction_for(self._order)(self._rows, p, self._last, float(now), tick)
         state.position[...], state.velocity[...] = p[: state.dimensions].T, p[3 : 3 + state.dimensions].T
         self._bodies()
         assert self._orbits is not None

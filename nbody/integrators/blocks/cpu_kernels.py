@@ -316,7 +316,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
                     wanted[i] = min(wanted[i], APPROACH / np.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i], exceeded = -limit[i], True
-                most = min(2 * step[i], largest)
+                most = max(1, min(2 * step[i], largest))  # a body that is shown at an earlier time makes a step back
                 while now % most:  # a longer step begins at its own multiples only
                     most >>= 1
                 last[i], step[i] = now, in_ticks(wanted[i], tick, most)

@@ -15,7 +15,7 @@ ETA = {4: 0.01, 6: 0.5}
 """The default accuracy of each order."""
 
 TICKS = 1 << 50
-"""The time between two frames in ticks."""
+"""A stretch in ticks: the time between two moments at which the steps are chosen anew."""
 
 FOREVER = 1e300
 """The step that accuracy asks for where no force acts; finite, like all numbers of a checkpoint."""

@@ -14,6 +14,8 @@ In ``mixed``, which order 4 offers, the pairs are computed in float32, from posi
 velocities. The sums over tiles are float32; all others, and the bodies themselves, are float64.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,9 +40,8 @@ from nbody.integrators.blocks.gpu_layout import (
     THREADS,
     UNIT,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_predict import begin, resolve
-from nbody.integrators.blocks.gpu_worker import BlockKernels, Columns, blocks_for
-from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, Workers
+from nbody.integrators.blocks.gpu_steps import begin, resolve
+from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, BlockKernels, Columns, Workers, blocks_for, room_for
 from nbody.integrators.blocks.memory import PARTS_FROM, parts_for
 from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.integrators.integrator import Motion
@@ -81,6 +82,7 @@ class DeviceBlocks:
         self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
         devices, self.message = _devices(engine, count, parts)
         self._workers = Workers(self._columns, self._kernels, devices, state.stream)
+        self._copies: Columns | None = None
         self.restored()
 
     def restored(self, now: int = TICKS) -> None:
@@ -134,9 +136,15 @@ class DeviceBlocks:
         """Set the steps that accuracy asks for, (N,)."""
         self._columns.wanted.copy_to_device(wanted)
 
-    def shortest_wanted(self) -> float:
-        """The shortest step that accuracy asks for."""
-        return float(self._columns.wanted.copy_to_host().min())
+    def wanted(self) -> np.ndarray:
+        """The steps that accuracy asks for, (N,)."""
+        self._state.stream.synchronize()
+        return self._columns.wanted.copy_to_host()  # type: ignore[no-any-return]
+
+    def shortest(self) -> int:
+        """The shortest of the next steps in ticks."""
+        self._state.stream.synchronize()
+        return int(self._columns.step.copy_to_host().min())
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
         """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
@@ -208,18 +216,36 @@ class DeviceBlocks:
                 )
             graphs = min(MOST_GRAPHS, 2 * graphs, -(-(steps - made) // BLOCKS_PER_GRAPH))
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
+        state, now = self._state, self._now
+        self._joined()
+        state.stream.synchronize()
+        copies = self._copies = self._copies or room_for(state.count)
+        for copy, column in zip(copies, self._columns, strict=True):
+            copy.copy_to_device(column, state.stream)
+        state.stream.synchronize()
+        self._columns.limit.copy_to_device(np.zeros(state.count))
+        yield
+        state.stream.synchronize()
+        for copy, column in zip(copies, self._columns, strict=True):
+            column.copy_to_device(copy, state.stream)
+        state.stream.synchronize()
+        self._next, self._now = -1, now
+
     def step_to(self, end: int) -> None:
-        """Let the next steps of all bodies end at the time ``end``, in ticks."""
+        """Let the next steps of all bodies end at the time ``end``, in ticks, steps back too."""
         self._state.stream.synchronize()
         last, step = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
-        self._columns.step.copy_to_device(np.where((last < end) & (step < PARKED), end - last, step))
+        self._columns.step.copy_to_device(np.where((last != end) & (step < PARKED), end - last, step))
         self._next = -1
 
-    def present(self, now: int, tick: float) -> None:
-        """Predict all bodies to one time, into the state's positions and velocities."""
+    def present(self, now: float, tick: float) -> None:
+        """Predict all bodies to one time, in ticks, into the state's positions and velocities."""
         state = self._state
         self._kernels.prediction.present[blocks_for(state.count), THREADS, state.stream](
-            self._columns.rows, state.body, state.velocity, self._columns.last, now, tick
+            self._columns.rows, state.body, state.velocity, self._columns.last, float(now), tick
         )
         orbits = self._joined()
         if len(orbits.first):

@@ -52,5 +52,6 @@ def bytes_to_exchange(particles: int, precision: str) -> int:
 
 def working_arrays(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
     """The memory of block steps with an engine."""
-    first = working_bytes(engine.can.device, particles, precision)
+    copies = 8 * particles * (18 + 2 + 3)  # of the bodies, while they are shown within a step
+    first = working_bytes(engine.can.device, particles, precision) + copies
     return WorkingBytes(first, bytes_to_help(particles, precision), bytes_to_exchange(particles, precision))

@@ -7,7 +7,7 @@ Q = a (1 + e): of all other bodies, of mass m at the distance r, the largest max
 body on the pair; 1: also a light body should not feel the pair's quadrupole.)
 
 - A pair joins if γ is below a quarter of the option ``pairs``, if both have just ended a step, each the other's nearest
-  neighbour among those with short steps. The host looks for such pairs when a stretch between two frames begins and after
+  neighbour among those with short steps. The host looks for such pairs when a stretch begins and after
   each 1024 blocks, which a hard pair uses up quickly; so the search costs nothing where there is none, and its times depend
   on nothing but the number of blocks.
 - A pair parts if γ exceeds ``pairs``. The loop over blocks checks this at each step of the pair's centre of mass, which is
@@ -89,14 +89,14 @@ class Orbits(NamedTuple):
         x, v = rows[9:12, second].copy(), rows[12:15, second].copy()
         return cls(first, second, x, v, last[second], G * total, masses[second] / np.where(total > 0, total, 1.0))
 
-    def at(self, now: int, tick: float) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, now: float, tick: float) -> tuple[np.ndarray, np.ndarray]:
         """Separations and velocities at a time in ticks."""
         x, v = self.x.copy(), self.v.copy()
         if len(self.first):
             kepler_motion()(x, v, self.mu, (now - self.since) * tick)
         return x, v
 
-    def resolve(self, position: np.ndarray, velocity: np.ndarray, now: int, tick: float) -> None:
+    def resolve(self, position: np.ndarray, velocity: np.ndarray, now: float, tick: float) -> None:
         """Replace the centres of mass among positions and velocities (N, D) by both bodies."""
         D = position.shape[1]
         for centre, relative in zip((position, velocity), self.at(now, tick), strict=True):

@@ -1,8 +1,12 @@
 """Hermite integrators with individual block time steps.
 
-Each body has its own step, the common unit divided by a power of two, so that many steps end at the same time and form a
-block. Times are integers: two bodies are in the same block exactly if their numbers are equal. The common unit divides the
-time between frames; so at each frame all bodies are at the same time, and its energy has no error of prediction.
+Each body has its own step, the largest step divided by a power of two, so that many steps end at the same time and form a
+block. Times are integers: two bodies are in the same block exactly if their numbers are equal. After 64 of the largest steps
+all bodies are at the same time, and a new *stretch* begins, with a largest step of its own: ``dt``, or without it a power of
+two of about eight times the median of the steps that accuracy asks for.
+
+The steps do not depend on when the bodies are looked at. At a time within a block all bodies make a step to it, forward from
+the end of their last one, with the error of a step of the scheme; it is not kept.
 """
 
 import math
@@ -11,7 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, StrictBool
 
-from nbody.errors import InputError, RunFailed
+from nbody.errors import RunFailed
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
@@ -28,9 +32,12 @@ from nbody.state import Column
 SMALLEST = 40
 """The smallest step is the largest one divided by 2 to this power."""
 
-SHORT = 1e-4
-"""A stretch shorter than this fraction of the shortest step that accuracy asks for leaves mostly rounding errors in the
-higher derivatives, which are differences over a step. They are evaluated again after it."""
+UNITS = 64
+"""Largest steps in a stretch."""
+
+LARGEST = 8.0
+"""The largest step without ``dt``, in units of the median of the steps that accuracy asks for. (Before the first step these
+are a tenth of what they are later.)"""
 
 
 def _facts(order: int, source: str) -> SchemeFacts:
@@ -62,12 +69,12 @@ class BlockHermite(OwnForces):
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
         self._eta: float = self._options.eta or ETA[self.facts.order]  # type: ignore[attr-defined]
-        self._begin = self._end = 0.0  # of the present stretch between two frames
-        self._now = self._unit = TICKS
+        self._begin = self._end = 0.0  # of the present stretch
+        self._now, self._unit = TICKS, TICKS // UNITS  # the time reached, and the largest step, in ticks
+        self._begun = False  # the next block is counted, and the bodies are shown within it
         self._single = 0  # steps of single bodies made so far
         self._blocks: Any = None
         self._made = 0, 0  # blocks, and steps of single bodies, since then
-        self._short = False
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -89,41 +96,47 @@ class BlockHermite(OwnForces):
         # Evaluates the first accelerations, jerks and snaps.
         self._blocks.set_wanted(first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
+        self._begun = False
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._begun
+
+    def _return(self, motion: Motion, until: float) -> int:
+        # The block is still to be made.
+        begun, clock, self._begun = self._begun, motion.state.clock, False
+        clock.step, clock.time = clock.step - begun, self._reached
+        if begun:
+            self._show(motion, self._now)
+        return int(begun)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # A step is a block.
-        state = motion.state
-        while steps and state.clock.time < until:
+        clock, at = motion.state.clock, float(self._now)
+        if until < clock.time:
+            at = max(self._now - self._blocks.shortest(), 0.0, (until - self._begin) / (self._tick or 1.0))
+            clock.time = max(until, self._begin + at * self._tick)
+        while steps and clock.time < until:
             if self._now == TICKS:
-                self._new_stretch(motion, until)
-            end = TICKS if until >= self._end else int((until - self._begin) / self._tick)
-            blocks, failed = self._make_blocks(motion, steps, end)
-            steps -= blocks
-            if failed >= 0 and not self._short:
-                raise self._too_short(motion, failed)
-            cut = steps > 0 and end < TICKS  # an earlier call planned a longer stretch
-            if cut:
-                self._blocks.step_to(end)
-                steps -= self._make_blocks(motion, 1, end)[0]
-                state.clock.time = until
-            if cut or (self._short and self._now == TICKS):
-                self._present(motion)
-                self.start(motion)
-        self._present(motion)
+                self._new_stretch(motion)
+            at = (until - self._begin) / self._tick if until < self._end else float(TICKS)
+            steps -= self._make_blocks(motion, steps, int(at))
+            clock.time = min(clock.time, until)  # ticks are shorter than the rounding of times
+            if not steps or clock.time >= until:
+                at = self._now
+            elif until < self._end:
+                self._begun, clock.step, clock.time = True, clock.step + 1, until
+                break
+        self._show(motion, at)
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
-        if (
-            span and watcher.merges and self._now < TICKS
-        ):  # all bodies end a step now; else a frame is due, where they do
-            self._blocks.step_to(self._now)
-            self._make_blocks(motion, 1, self._now)
-            self._present(motion)
+        if span and watcher.merges and self._now < TICKS:  # all bodies end a step now
+            self._step_all(self._now)
+            self._show(motion, self._now)
         return span
 
-    def _make_blocks(self, motion: Motion, steps: int, end: int) -> tuple[int, int]:
-        """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number, and a body whose step would be
-        too short, or -1."""
+    def _make_blocks(self, motion: Motion, steps: int, end: int) -> int:
+        """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number."""
         state, tick, made, failed = motion.state, self._tick, 0, -1
         while made < steps and failed < 0:
             most = min(steps - made, LOOK - state.clock.step % LOOK)
@@ -132,34 +145,36 @@ class BlockHermite(OwnForces):
             self._made = self._made[0] + blocks, self._made[1] + single
             if blocks:
                 self._now = now
-                state.clock.time = self._end if now == TICKS else self._begin + now * tick
+                state.clock.time = self._reached
             if blocks < most or now == TICKS:  # the next stretch begins with a look
                 break
             if state.clock.step % LOOK == 0:
                 self._blocks.look(tick, self._unit)
-        return made, failed
+        if failed >= 0:
+            raise self._too_short(motion, failed)
+        return made
 
     @property
     def _tick(self) -> float:
         """The length of a tick in the present stretch."""
         return (self._end - self._begin) / TICKS
 
-    def _new_stretch(self, motion: Motion, until: float) -> None:
-        """Begin a stretch until the next frame: all bodies are at the same time."""
-        state, before = motion.state, self._tick
-        length = self.dt if math.isinf(until) else until - state.clock.time
-        if math.isinf(length):
-            raise InputError("integrator.dt is missing; give the largest step, or 'end: TIME' instead of 'steps'")
-        self._begin, self._end, self._now = (
-            state.clock.time,
-            state.clock.time + length if math.isinf(until) else until,
-            0,
-        )
-        self._unit = TICKS
-        while self._unit * (length / TICKS) > self.dt:
-            self._unit >>= 1
-        shortest = self._blocks.shortest_wanted()
-        self._short = shortest < FOREVER and self._end - self._begin < SHORT * shortest
+    @property
+    def _reached(self) -> float:
+        """The time of the last block."""
+        return self._end if self._now == TICKS else self._begin + self._now * self._tick
+
+    def _new_stretch(self, motion: Motion) -> None:
+        """Begin a stretch: all bodies are at the same time."""
+        before, largest, wanted = self._tick, self.dt, self._blocks.wanted()
+        if math.isinf(largest):
+            some = wanted[(wanted > 0) & (wanted < FOREVER)]
+            usual = float(np.median(some)) if len(some) else (self._end - self._begin) or 1.0
+            largest = 2.0 ** math.floor(math.log2(LARGEST * usual))
+        self._begin, self._end, self._now = self._end, self._end + UNITS * largest, 0
+        self._unit = TICKS // UNITS
+        if not self._begin < self._end < math.inf:
+            raise self._too_short(motion, int(np.argmin(wanted)))
         failed = self._blocks.new_stretch(before, self._tick, self._unit, self._smallest())
         if failed >= 0:
             raise self._too_short(motion, failed)
@@ -168,16 +183,28 @@ class BlockHermite(OwnForces):
         return max(1, self._unit >> SMALLEST)
 
     def _too_short(self, motion: Motion, i: int) -> RunFailed:
-        self._present(motion)
+        self._show(motion, self._now)
         return RunFailed(
             f"step {motion.state.clock.step}: particle {i} (counted from 0) needs a step below the smallest one at time "
             f"{motion.state.clock.time:g}{nearest_pair(motion, i)}; give a softening, or a larger integrator.eta"
         )
 
-    def _present(self, motion: Motion) -> None:
-        """Predict all bodies to the present time."""
-        self._blocks.present(self._now, self._tick)
+    def _show(self, motion: Motion, at: float) -> None:
+        """Let the state be the bodies at a time in ticks: at the end of a block predicted, else after a step of all bodies
+        to this time, forward or back, which is not kept."""
+        blocks, end = self._blocks, int(at)
+        if end == self._now:
+            blocks.present(at, self._tick)
+        else:
+            with blocks.kept():
+                self._step_all(end)
+                blocks.present(at, self._tick)
         motion.state.invalidate()
+
+    def _step_all(self, end: int) -> None:
+        """Let all bodies make a step to a time in ticks. Such steps may be short, and the next ones too short."""
+        self._blocks.step_to(end)
+        self._blocks.advance(self._tick, end, self._unit, self._smallest(), 1)
 
     def report(self, motion: Motion) -> SchemeReport:
         # All bodies act on those of a block. The message: the number of GPUs, if it is not that of the scenario.
@@ -186,21 +213,23 @@ class BlockHermite(OwnForces):
         return SchemeReport(single * count / max(1, blocks), float(count), self._single, message=message)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The present stretch between two frames, and the pairs that formed and dissolved so far."""
+        """The present stretch, the moment in it, and the pairs that formed and dissolved so far."""
         return {
             "stretch": np.array([self._begin, self._end]),
             "clock": np.array([self._now, self._unit, self._single], np.int64),
+            "begun": np.array([self._begun]),
             "pairs": np.array([self._blocks.pairs.formed, self._blocks.pairs.dissolved] if self._blocks else [0, 0]),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._begin, self._end = map(float, arrays["stretch"])
         self._now, self._unit, self._single = map(int, arrays["clock"])
+        self._begun = bool(arrays.get("begun", [False])[0])  # not from nbody 0.2
         within = self._begin < self._end if self._now < TICKS else self._begin <= self._end
         if not (
             0 <= self._now <= TICKS and 0 < self._unit <= TICKS and within and math.isfinite(self._end - self._begin)
         ):
-            raise ValueError("the stretch between two frames has no such time")
+            raise ValueError("the stretch has no such time")
         self._blocks.restored(self._now)
         self._blocks.pairs.formed, self._blocks.pairs.dissolved = map(int, arrays.get("pairs", (0, 0)))
 

@@ -1,7 +1,8 @@
 """The Gauss–Radau scheme of order 15 for ensembles, on all cores: each system has its own adaptive steps.
 
-A step of the run is a step of every system that has not passed the next frame. At a frame all systems are shown at the same
-time, each from the polynomial of its last step.
+A step of the run is a step of every system that has not passed the next frame; without a time to go to, of those whose last
+step ends at the present time, which then becomes the earliest end of a step. All systems are shown at the same time, each
+from the polynomial of its last step.
 """
 
 import math
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
@@ -51,13 +51,19 @@ class IAS15Systems(ManySystems):
         self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, following
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        # Every system makes at most ``steps`` steps.
+        if math.isfinite(until):
+            self._make(motion, steps, until)
+            return
+        clock = motion.state.clock
+        last = clock.step + steps
+        while clock.step < last and (self._status == DONE).any():
+            self._make(motion, 1, math.nextafter(clock.time, math.inf))
+            self._make(motion, 0, float(self._last[self._status == DONE, END].min(initial=math.inf)))
+
+    def _make(self, motion: Motion, steps: int, until: float) -> None:
+        """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
         from nbody.integrators.systems.ias15_kernel import steps_of_all
 
-        if math.isinf(until):
-            raise InputError(
-                "integrator: each system makes its own steps, so the run needs 'end: TIME' instead of 'steps'"
-            )
         state: Any = motion.state
         gravity, n = motion.engine.gravity, state.count // self._systems
         x, v = (by_components(rows) for rows in self._bodies(motion))

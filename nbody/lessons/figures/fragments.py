@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.lessons.figures.style import BLUE, GRID, INK, ORANGE, PALE, bare, panels
+from nbody.lessons.figures.style import BLUE, GRID, INK, ORANGE, PALE, bare, coloured, image, panels
 from nbody.linalg.intrinsics import round_tf32
 from nbody.linalg.simulated_warp import row_and_column
 
@@ -41,13 +41,11 @@ def fragments() -> Any:
     """Who holds what in one instruction, with the elements of lane 5 dark; and a number in two TF32 parts."""
     figure, axes = panels(1, 4, 2.75, width_ratios=(8, 8, 8, 13))
     for panel, (matrix, lanes) in zip(axes[0], tf32_owners().items(), strict=False):
-        rows, columns = lanes.shape
-        panel.imshow(lanes == 5, cmap=_two(), interpolation="nearest", extent=(0, columns, rows, 0))
+        image(panel, coloured(np.where(lanes == 5, INK, "")), "{}, {}×{}".format(matrix, *lanes.shape))
         for i, j in np.ndindex(lanes.shape):
             colour = "white" if lanes[i, j] == 5 else INK
             panel.text(j + 0.5, i + 0.54, lanes[i, j], ha="center", va="center", fontsize=6, color=colour)
         panel.set_ylim(16, 0)
-        bare(panel, f"{matrix}, {rows}×{columns}")
     _split(axes[0, 3])
     return figure
 
@@ -64,9 +62,3 @@ def _split(panel: Any) -> None:
     panel.set_xlim(-5, 24)
     panel.set_ylim(4.6, -2.4)
     bare(panel, "k20: x = big + small, π/4 in bits")
-
-
-def _two() -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([PALE, INK])

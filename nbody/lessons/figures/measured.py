@@ -4,16 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+from nbody.bench.forces.lecture import K40C
+from nbody.bench.forces.problems import LECTURE_STEPS
 from nbody.lessons.figures.style import BLUE, GRID, INK, ORANGE, SERIES, panels, plain
 
 ROOMS = Path(__file__).parents[2]
 
 FIRST = {"8800 GTX, Nyland et al. 2007": (16384, 10e9)}
-K40C = {
-    "K40c, shared memory": ((10240, 20480), (74.4e-3, 173.6e-3)),
-    "K40c, global memory": ((10240, 20480), (96.7e-3, 215.7e-3)),
-}
-"""The lecture's seconds for ten steps, copies included, by N."""
+OF_THE_LECTURE = {"gpu-tiled": "K40c, shared memory", "gpu-global": "K40c, global memory"}
+"""The lecture's kernels, on its card."""
 
 POWERS = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -85,14 +84,9 @@ def speed() -> Any:
         colour, style = SERIES[k % len(SERIES)], "o-" if k < len(SERIES) else "s--"
         panel.loglog(*zip(*points, strict=True), style, color=colour, markersize=3.5, linewidth=1.4)
         ends.append((points[-1][1], row["engine"].split(" (exp")[0], colour))
-    for k, (name, (counts, seconds)) in enumerate(K40C.items()):
-        panel.plot(
-            counts,
-            [10 * n * n / s for n, s in zip(counts, seconds, strict=True)],
-            "^" if k else "v",
-            color=INK,
-            label=name,
-        )
+    for marker, (engine, name) in zip("v^", OF_THE_LECTURE.items(), strict=True):
+        took = {n: seconds for (kernel, n), (seconds, _) in K40C.items() if kernel == engine}
+        panel.plot(list(took), [LECTURE_STEPS * n * n / s for n, s in took.items()], marker, color=INK, label=name)
     for name, (n, value) in FIRST.items():
         panel.plot(n, value, "*", color=INK, markersize=9, label=name)
     height = 0.0

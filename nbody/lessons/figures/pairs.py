@@ -11,7 +11,7 @@ from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, PALE, RED, SERIES, VIOLET, bare, panels
+from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, RED, SERIES, VIOLET, bare, coloured, image, panels
 
 COUNT, TILE = 128, 32
 """Bodies, and threads per block and bodies per tile, of the traced kernels: fewer than in use, so that a figure shows
@@ -70,11 +70,9 @@ def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int]
 def meetings() -> Any:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
-    from matplotlib.colors import to_rgb
-
     figure, axes = panels(1, 4, 2.6)
     for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
-        picture = np.full((COUNT, COUNT, 3), to_rgb(PALE))
+        colours = np.full((COUNT, COUNT), "", dtype=object)
         reads = {"body": 0, "shared0": 0}
         for (block, _), threads in traced.items():
             for t, thread in enumerate(threads):
@@ -83,12 +81,12 @@ def meetings() -> Any:
                 if block != min(1, len(traced) - 1):
                     continue
                 acted, met = _met(name, block, t, thread)
-                picture[np.ix_(acted, met[: len(met) // 4])] = to_rgb("#a9c6e6")
+                colours[np.ix_(acted, met[: len(met) // 4])] = "#a9c6e6"
         acted, met = _met(name, block := min(1, len(traced) - 1), 5, traced[block, 0][5])
-        picture[np.ix_(acted, met)] = to_rgb(RED)
-        panel.imshow(picture, interpolation="nearest", extent=(0, COUNT, COUNT, 0))
+        colours[np.ix_(acted, met)] = RED
         loads = [reads[array] / COUNT**2 for array in ("body", "shared0")]
-        bare(panel, f"{name}, per pair:\n{loads[0]:.2g} bodies from global,\n{loads[1]:.2g} from shared memory")
+        title = f"{name}, per pair:\n{loads[0]:.2g} bodies from global,\n{loads[1]:.2g} from shared memory"
+        image(panel, coloured(colours), title)
     axes[0, 0].set_ylabel("body i, acted on")
     figure.supxlabel(
         "body j, acting.   red: the pairs of one thread; blue: of its block in the first quarter of the time",
@@ -134,9 +132,9 @@ def rotation() -> Any:
     tiling, count = PairTiling(1, 1), 64
     units = units_before(2, 2, tiling.bodies)
     sums = {"rows": np.zeros((3, 4, tiling.tile), np.float32), "columns": np.zeros((2, 4, count), np.float32)}
-    units_of_block = {"first": np.int64(0), "last": np.int64(2), "share": np.int64(units), "extra": np.uint32(0)}
+    one_block = {"first": 0, "run": 0, "runs": 1, "quotient": units, "remainder": 0}
     kernel = build(SHAPE, tiling, "equal")
-    block = trace(kernel, 1, tiling.chunk, body=_bodies(count), **sums, length2=np.float32(1), **units_of_block)[0, 0]
+    block = trace(kernel, 1, tiling.chunk, body=_bodies(count), **sums, length2=np.float32(1), **one_block)[0, 0]
     shuffles = np.array([[e.index for e in thread if e.array == SHUFFLE] for thread in block])
     per_step = shuffles.shape[1] // (units * LANES)
     arrived = shuffles[:, ::per_step].reshape(LANES, units, LANES)[:, 1]  # unit 1: tile 0 and chunk 1
@@ -181,16 +179,11 @@ def force_matrix() -> Any:
     np.fill_diagonal(weights, 0)
     factor = np.column_stack([x - x.mean(axis=0), np.ones(64)])
     figure, axes = panels(1, 3, 2.7, width_ratios=(8, 1.4, 1.4))
-    axes[0, 0].imshow(
-        np.log10(weights + 1e-4), cmap="Blues", interpolation="nearest", extent=(0, 64, 64, 0), aspect="auto"
-    )
+    title = "W, weights of all pairs (dark: near), made and multiplied in blocks of rows"
+    image(axes[0, 0], np.log10(weights + 1e-4), title, cmap="Blues", aspect="auto")
     for row in range(0, 65, 16):
         axes[0, 0].axhline(row, color=ORANGE, linewidth=1.2)
-    bare(axes[0, 0], "W, weights of all pairs (dark: near), made and multiplied in blocks of rows")
     for panel, values, name in ((axes[0, 1], factor, "F = [x y z 1]"), (axes[0, 2], weights @ factor, "W·F")):
         scale = np.abs(values).max(axis=0)
-        panel.imshow(
-            values / scale, cmap="RdBu", vmin=-1, vmax=1, interpolation="nearest", extent=(0, 4, 64, 0), aspect="auto"
-        )
-        bare(panel, name)
+        image(panel, values / scale, name, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
     return figure

@@ -31,19 +31,35 @@ def panels(rows: int, columns: int, height: float, **more: Any) -> tuple[Any, An
     return figure, axes
 
 
-def cells(axes: Any, colours: np.ndarray, title: str = "") -> None:
-    """Draw a grid of cells, row 0 on top; ``colours`` is (rows, columns) of colour names, "" for a pale cell."""
+def coloured(colours: np.ndarray) -> np.ndarray:
+    """The picture of a grid (rows, columns) of colour names, "" for a pale cell."""
     from matplotlib.colors import to_rgb
 
-    picture = np.array([[to_rgb(colour or PALE) for colour in row] for row in colours])
-    rows, columns = colours.shape
-    axes.imshow(picture, interpolation="nearest", aspect="equal", extent=(0, columns, rows, 0))
-    step = 1 if max(rows, columns) <= 48 else 8
-    for k in range(0, columns + 1, step):
-        axes.axvline(k, color="white", linewidth=0.5)
-    for k in range(0, rows + 1, step):
-        axes.axhline(k, color="white", linewidth=0.5)
+    return np.array([[to_rgb(colour or PALE) for colour in row] for row in colours])
+
+
+def image(axes: Any, picture: np.ndarray, title: str = "", **more: Any) -> None:
+    """Draw a picture, a cell per unit, row 0 on top; no ticks and no frame, a title to the left."""
+    rows, columns = picture.shape[:2]
+    axes.imshow(picture, interpolation="nearest", extent=(0, columns, rows, 0), **more)
     bare(axes, title)
+
+
+def cells(axes: Any, colours: np.ndarray, title: str = "") -> None:
+    """Draw a grid of cells with lines between them; ``colours`` as in :func:`coloured`."""
+    image(axes, coloured(colours), title)
+    step = 1 if max(colours.shape) <= 48 else 8
+    for k in range(0, colours.shape[1] + 1, step):
+        axes.axvline(k, color="white", linewidth=0.5)
+    for k in range(0, colours.shape[0] + 1, step):
+        axes.axhline(k, color="white", linewidth=0.5)
+
+
+def box(axes: Any, x: float, y: float, width: float, height: float, colour: str, **more: Any) -> None:
+    """Draw a rectangle from its corner with the least coordinates."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, **{"edgecolor": "none"} | more))
 
 
 def bare(axes: Any, title: str = "") -> None:

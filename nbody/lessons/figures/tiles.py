@@ -6,7 +6,21 @@ import numpy as np
 
 from nbody.errors import counted
 from nbody.lessons.figures.accesses import ONE_BLOCK, count, traced
-from nbody.lessons.figures.style import BLUE, GREEN, INK, ORANGE, PALE, SERIES, bare, cells, panels, plain
+from nbody.lessons.figures.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    SERIES,
+    bare,
+    box,
+    cells,
+    coloured,
+    image,
+    panels,
+    plain,
+)  # fmt: skip
 from nbody.linalg import LADDER
 from nbody.linalg.rung import ProductShape
 
@@ -28,10 +42,9 @@ def who_reads_what() -> Any:
         for _, indices, top, left, colour in (*parts, ("c", results, SIDE + 2, SIDE + 2, GREEN)):
             for index in indices:
                 grid[top + index // SIDE, left + index % SIDE] = colour
-        panel.imshow(_rgb(grid), interpolation="nearest")
         total = len(reads["a"] | {SIDE * SIDE + i for i in reads["b"]})
-        bare(panel, f"{name}: {len(results)} results\nof a block need\n{total} numbers")
-        for text, x, y in (("A", 8, 45), ("B", 46, 8), ("C", 46, 62)):
+        image(panel, coloured(grid), f"{name}: {len(results)} results\nof a block need\n{total} numbers")
+        for text, x, y in (("A", 8.5, 45.5), ("B", 46.5, 8.5), ("C", 46.5, 62.5)):
             panel.text(x, y, text, fontsize=10, weight="bold", color=INK)
     return figure
 
@@ -42,12 +55,6 @@ def _column_of_b(panel: Any) -> None:
     grid[:, :16] = "#f6d9b0"
     grid[:, 5] = ORANGE
     cells(panel, grid, f"k00: one column of B,\n{SIDE} cache lines of\n16 numbers")
-
-
-def _rgb(grid: np.ndarray) -> np.ndarray:
-    from matplotlib.colors import to_rgb
-
-    return np.array([[to_rgb(colour or PALE) for colour in row] for row in grid])
 
 
 def register_tiles() -> Any:
@@ -64,13 +71,13 @@ def register_tiles() -> Any:
         panel.set_xlim(-0.16 * side, side)
         panel.set_ylim(side, -0.16 * side)
         panel.set_aspect("equal")
-        _box(panel, 0, 0, side, side, PALE)
+        box(panel, 0, 0, side, side, PALE)
         for row in rows:
-            _box(panel, -0.12 * side, row, 0.08 * side, dot, BLUE)
+            box(panel, -0.12 * side, row, 0.08 * side, dot, BLUE)
         for column in columns:
-            _box(panel, column, -0.12 * side, dot, 0.08 * side, ORANGE)
+            box(panel, column, -0.12 * side, dot, 0.08 * side, ORANGE)
         for i in results:
-            _box(panel, i % shape.n, i // shape.n, dot, dot, GREEN)
+            box(panel, i % shape.n, i // shape.n, dot, dot, GREEN)
         steps = work.products // len(results)
         reads = work.from_shared / steps
         made = counted(len(results), "result")
@@ -79,12 +86,6 @@ def register_tiles() -> Any:
         "blue: numbers of A, orange: of B, green: the results of one thread in the tile of its block", fontsize=8.5
     )
     return figure
-
-
-def _box(panel: Any, x: float, y: float, width: float, height: float, colour: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    panel.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor="none"))
 
 
 def reads() -> Any:
@@ -119,11 +120,9 @@ def champion() -> Any:
                 owner[divmod(event.index, shape.n)] = t
     figure, axes = panels(1, 2, 3.2)
     warps = np.array(SERIES, dtype=object)[owner // 32]
-    axes[0, 0].imshow(_rgb(warps), interpolation="nearest", extent=(0, shape.n, shape.m, 0))
-    bare(axes[0, 0], f"a block's tile, {shape.m}×{shape.n}:\n{len(threads) // 32} warps")
+    image(axes[0, 0], coloured(warps), f"a block's tile, {shape.m}×{shape.n}:\n{len(threads) // 32} warps")
     warp = owner[:64, :64]
     lanes = np.where(warp == 5, INK, np.array(("#cfe0f1", "#9fc1e4"), dtype=object)[(warp % 8 + warp // 8) % 2])
-    axes[0, 1].imshow(_rgb(lanes), interpolation="nearest", extent=(0, 64, 64, 0))
     held = int((owner == 5).sum())
-    bare(axes[0, 1], f"the tile of warp 0, 64×64:\nlane 5 of 32 (dark) has {held} results")
+    image(axes[0, 1], coloured(lanes), f"the tile of warp 0, 64×64:\nlane 5 of 32 (dark) has {held} results")
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, panels, plain
+from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
 
 BODIES, LEAF, THETA = 120, 4, 0.6
 """Of the picture of the curve."""
@@ -20,16 +20,17 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 
 def plane() -> tuple[np.ndarray, Any, np.ndarray]:
     """Bodies in a plane in the order of their keys (N, 2), the cells, and the squares of these: corner and side (K, 3)."""
-    from nbody.forces.tree.box import root_box
-    from nbody.forces.tree.octree import cells_of
-    from nbody.forces.tree.order import sorted_bodies
+    from nbody.forces.tree.kernels_cpu import one_thread_for_few
+    from nbody.forces.tree.octree.cells_cpu import cells_of
+    from nbody.forces.tree.octree.order_cpu import root_box, sorted_bodies
 
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
     position = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-    box, _ = root_box(position)
-    keys, order = sorted_bodies(position, box)
-    cells = cells_of(keys, LEAF, 2)
+    with one_thread_for_few(BODIES):
+        box, _ = root_box(position)
+        keys, order = sorted_bodies(position, box)
+        cells = cells_of(keys, LEAF, 2)
     squares = np.empty((len(cells.count), 3))
     squares[0] = box.low[0], box.low[1], box.side
     for cell in range(1, len(cells.count)):
@@ -46,8 +47,6 @@ def plane() -> tuple[np.ndarray, Any, np.ndarray]:
 
 def morton() -> Any:
     """Bodies joined in the order of their keys, with the leaves; and what acts on one leaf as a whole, or body by body."""
-    from matplotlib.patches import Rectangle
-
     x, cells, squares = plane()
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
@@ -55,10 +54,7 @@ def morton() -> Any:
 
     def square(panel: Any, cell: int, colour: str, filled: bool = False) -> None:
         x, y, side = squares[cell]
-        face = colour if filled else "none"
-        panel.add_patch(
-            Rectangle((x, y), side, side, facecolor=face, edgecolor=GRID if not filled else INK, linewidth=0.6)
-        )
+        box(panel, x, y, side, side, colour if filled else "none", edgecolor=INK if filled else GRID, linewidth=0.6)
 
     for leaf in map(int, leaves):
         square(left, leaf, GRID)
@@ -176,7 +172,7 @@ def engine_of(name: str, options: dict[str, float]) -> Any:
 
 def measured(options: dict[str, float]) -> tuple[float, float, float]:
     """Seconds of an evaluation by the ``cpu-tree`` engine, and the median and the 99 % error of 1000 bodies."""
-    from nbody.forces.sample import direct_sums
+    from nbody.forces.reference import direct_sums
 
     bodies, engine = sphere(COUNT), engine_of("cpu-tree", options)
     state = engine.load(bodies)

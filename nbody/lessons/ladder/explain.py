@@ -79,7 +79,7 @@ def _model_lines(rung: Rung) -> list[str]:
     """The prediction of the simple model for a rung on the GPU."""
     shape = rung.example_shape
     reads = rung.reads(shape)
-    what = f"n = {shape.m}" if shape.n == shape.m else f"{shape.m}x{shape.k} by {shape.k}x{shape.n}"
+    what = f"n = {shape.m}" if shape.n == shape.m else str(shape)
     shared = f" and {_count(reads.from_shared, 'read')} from shared memory" if reads.from_shared else ""
     return textwrap.wrap(
         f"For {what}, one result takes {_count(reads.from_global, 'read')} from global memory{shared}: "

@@ -1,17 +1,38 @@
 """The products that the ladder is measured on: random matrices, and what their product should be."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import machine
 from nbody.errors import DeviceError, InputError, NBodyError
-from nbody.lessons.ladder.accuracy import ErrorReport, error_report
 from nbody.linalg.rung import ProductShape
 
 CHECKED_ROWS = 32
 """Rows of a product that are compared with float64: enough to show a kernel's mistakes, and quick at any size."""
+
+
+class ErrorReport(NamedTuple):
+    """Largest and mean relative error of the entries of a product."""
+
+    maximum: float
+    mean: float
+
+
+def error_report(product: np.ndarray, reference: np.ndarray) -> ErrorReport:
+    """Relative error |c - ref| / |ref| of every entry of ``product`` against a float64 ``reference`` of the
+    same shape; where the reference is zero, the absolute error. A NaN or an infinity in only one of them is an
+    infinite error."""
+    product, reference = np.asarray(product, np.float64), np.asarray(reference, np.float64)
+    if product.shape != reference.shape or product.size == 0:
+        raise ValueError(f"can't compare {product.shape} with {reference.shape}")
+    scale = np.where(reference == 0, 1.0, np.abs(reference))
+    same = (product == reference) | (np.isnan(product) & np.isnan(reference))
+    with np.errstate(invalid="ignore"):
+        errors = np.where(same, 0.0, np.abs(product - reference) / scale)
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    return ErrorReport(float(errors.max()), float(errors.mean()))
 
 
 class ProductProblem:
@@ -24,6 +45,11 @@ class ProductProblem:
         self.b = rng.random((shape.k, shape.n), dtype=self.dtype.type)
         self.rows = np.unique(np.linspace(0, shape.m - 1, CHECKED_ROWS).astype(int))
         self.reference = self.a[self.rows].astype(np.float64) @ self.b.astype(np.float64)
+
+    @property
+    def bytes(self) -> float:
+        """The size of the three matrices."""
+        return sum(rows * columns for rows, columns in self.shape.matrices) * self.dtype.itemsize
 
     @cached_property
     def on_device(self) -> list[Any]:

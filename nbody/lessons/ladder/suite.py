@@ -15,11 +15,9 @@ from nbody.bench.row import Row, ratio
 from nbody.bench.timing import TimedCall, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
 from nbody.lessons.ladder import cublas
-from nbody.lessons.ladder.accuracy import error_report
-from nbody.lessons.ladder.as_called import as_called
 from nbody.lessons.ladder.cublas import CUBLAS
-from nbody.lessons.ladder.products import ProductProblem, check_fits
-from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER
+from nbody.lessons.ladder.products import ErrorReport, ProductProblem, check_fits, error_report
+from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER, matmul
 from nbody.linalg.rung import ProductShape, Rung
 
 SIZES = (512, 1024, 2048, 4096)
@@ -30,6 +28,9 @@ LONGEST = 0.5
 
 PILOT = 256
 """The n of the product that gives the first estimate of a CPU rung's speed, if no smaller one was measured."""
+
+CALLS, LARGE = 100, 4096
+"""Calls of ``matmul`` between two events, and the n from which on a tenth of them are enough."""
 
 Notify = Callable[[str], None]
 
@@ -54,14 +55,12 @@ def measure(
 
 def with_ratios(rows: list[Row], naive: str) -> list[Row]:
     """The rows of one size and precision with their speeds relative to cuBLAS and to the rung ``naive``."""
-    base, cycles = next(((row.gflops, row.predicted_cycles) for row in rows if row.name == naive), (None, None))
-    cublas_rates = {(row.m, row.n): row.gflops for row in rows if row.name in CUBLAS}
+    base, cycles = next(((row.gflops, row["predicted_cycles"]) for row in rows if row.name == naive), (None, None))
+    cublas_rates = {(row["m"], row["n"]): row.gflops for row in rows if row.name in CUBLAS}
     return [
-        replace(
-            row,
-            percent_of_cublas=ratio(row.gflops, cublas_rates.get((row.m, row.n)), 100),
-            speedup=ratio(row.gflops, base),
-            predicted_speedup=ratio(cycles, row.predicted_cycles),
+        replace(row, speedup=ratio(row.gflops, base)).extended(
+            percent_of_cublas=ratio(row.gflops, cublas_rates.get((row["m"], row["n"])), 100),
+            predicted_speedup=ratio(cycles, row["predicted_cycles"]),
         )
         for row in rows
     ]
@@ -103,81 +102,82 @@ def _measure_size(
     notify(f"making matrices, n = {size}, {precision}")
     problem = cache(lambda shape: ProductProblem(shape, precision))
     square = problem(ProductShape(size, size, size))
-    skinny = {ProductShape(size, rung.columns, size) for rung in map(LADDER.load, LADDER) if rung.columns}
+    skinny = {rung.shape(size) for rung in map(LADDER.load, LADDER) if rung.columns}
     for name, shape in zip(CUBLAS, (square.shape, *skinny), strict=False):
-        yield from _cublas(problem(shape), name, size)
+        yield from _measure_cublas(name, problem(shape), size)
     for name in LADDER:
         rung: Rung = LADDER.load(name)
-        if (rungs and name not in rungs) or precision not in rung.dtypes:
-            continue
-        side = rung.largest or size
-        shape = ProductShape(side, rung.columns or side, side)
-        row = _row(name, rung.title, problem(shape), size, rung.on, improves=rung.improves)
-        try:
-            notify(f"{name} {rung.title}, n = {size}, {precision}")
-            if rung.on == "cpu" and name not in rates:
-                rates[name] = _pilot(rung, precision)
-            expected = shape.flops / rates.get(name, np.inf)
-            if expected > LONGEST:
-                yield row(note=f"left out: one product would take about {expected:.1g} s")
-                continue
-            measured = _measure(rung, problem(shape), row)
-        except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
-            measured = row(note=f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
-        if measured.gflops:
-            rates[name] = 1e9 * measured.gflops
-        yield measured
-        if measured.seconds and name == CHAMPIONS[precision]:
-            yield as_called(measured, problem(shape))
+        if (not rungs or name in rungs) and precision in rung.dtypes:
+            yield from _measure_rung(name, rung, problem(rung.shape(size)), size, rates, notify)
     for name in ELEMENTWISE:
         if not rungs or name in rungs:
             yield _measure_elementwise(name, ELEMENTWISE.load(name), square)
 
 
-def _row(
-    name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **known: Any
-) -> Callable[..., Row]:
-    """A function that makes the row of a product."""
+def _measure_rung(
+    name: str, rung: Rung, problem: ProductProblem, size: int, rates: dict[str, float], notify: Notify
+) -> Iterator[Row]:
+    """The row of a rung; after that of a champion, the row of a call of it."""
+    row = _row(name, rung.title, problem, size, rung.on, improves=rung.improves)
+    try:
+        notify(f"{name} {rung.title}, n = {size}, {row.precision}")
+        if rung.on == "cpu" and name not in rates:
+            rates[name] = _pilot(rung, row.precision)
+        expected = problem.shape.flops / rates.get(name, np.inf)
+        if expected > LONGEST:
+            row = row.noted(f"left out: one product would take about {expected:.1g} s")
+        else:
+            row = _measure(rung, problem, row)
+    except Exception as error:  # an older GPU lacks asynchronous copies or these tensor cores
+        row = row.noted(f"does not run here ({type(error).__name__}: {' '.join(str(error).split())[:200]})")
+    if row.gflops:
+        rates[name] = 1e9 * row.gflops
+    yield row
+    if row.seconds and name == CHAMPIONS[row.precision]:
+        yield as_called(row, problem)
+
+
+def _row(name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **facts: Any) -> Row:
+    """The row of a product before it is measured."""
     from nbody import compute
 
     device = "CPU" if on == "cpu" else compute.facts().name
-    known |= {
-        "suite": "matmul",
-        "name": name,
-        "title": title,
-        "device": device,
-        "precision": problem.dtype.name,
-        "size": size,
-    }
-    return partial(Row, **known, **problem.shape._asdict())
+    facts |= {"title": title, "size": size, **problem.shape._asdict()}
+    return Row(suite="matmul", name=name, device=device, precision=problem.dtype.name, facts=facts)
 
 
 def checked_and_timed(
-    row: Callable[..., Row], problem: ProductProblem, error: Any, tolerance: float, work: Callable[[], Any], on: str = "gpu",
-    flops: float | None = None, moved: float | None = None,
-) -> Row:  # fmt: skip
-    """The row with its error, and with its time if the error is within the tolerance. ``flops`` and ``moved`` (bytes) are by
-    default those of the product."""
-    checked = partial(row, error=error.maximum, error_mean=error.mean)
+    row: Row, error: ErrorReport, tolerance: float, work: Callable[[], Any], flops: float, moved: float
+) -> Row:
+    """The row with its error, and with its time if the error is within the tolerance; ``moved``: bytes."""
+    row = replace(row, error=error.maximum).extended(error_mean=error.mean)
     if not error.maximum <= tolerance:
-        return checked(wrong=True, note="the result is wrong; it was not timed")
-    timing = in_turns([TimedCall(work, seconds(work))])[0] if on == "cpu" else Timing.of(device_times(work))
-    took = timing.median
-    shape = problem.shape
-    numbers = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n
-    rate = (shape.flops if flops is None else flops) / took
-    moved = numbers * problem.dtype.itemsize if moved is None else moved
-    return checked(
-        seconds=took, gflops=rate / 1e9 or None, percent_of_peak=ratio(rate, _peak(problem.dtype), 100),
-        gbytes_per_s=moved / took / 1e9,
-    )  # fmt: skip
+        return row.noted("the result is wrong; it was not timed", wrong=True)
+    on_cpu = row.device == "CPU"
+    time = in_turns([TimedCall(work, seconds(work))])[0] if on_cpu else Timing.of(device_times(work))
+    return _with_time(row, time.median, flops, moved)
 
 
-def _peak(dtype: np.dtype) -> float | None:
-    """FLOP/s of the card's float pipes; None without a card."""
+def _with_time(row: Row, took: float, flops: float, moved: float) -> Row:
+    """The row with its time and the rates of these operations and bytes; relative to the peak of the card's float pipes."""
     from nbody import compute
 
-    return None if card.no_gpu() else compute.facts().peak(dtype.name)
+    peak = None if card.no_gpu() else compute.facts().peak(row.precision)
+    return replace(row, seconds=took, gflops=flops / took / 1e9 or None).extended(
+        percent_of_peak=ratio(flops / took, peak, 100), gbytes_per_s=moved / took / 1e9
+    )
+
+
+def as_called(champion: Row, problem: ProductProblem) -> Row:
+    """The champion as a user calls it, :func:`nbody.linalg.matmul` on device arrays: Python's time per call counts, where it
+    is longer than the kernel."""
+    from nbody import compute
+
+    a, b, c = problem.on_device
+    calls = CALLS if problem.shape.m < LARGE else CALLS // 10
+    took = compute.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
+    row = replace(champion, name="as-called").extended(title="matmul() as called")
+    return _with_time(row, took, problem.shape.flops, problem.bytes)
 
 
 def _run(rung: Rung, problem: ProductProblem) -> tuple[Callable[[], Any], np.ndarray]:
@@ -188,6 +188,11 @@ def _run(rung: Rung, problem: ProductProblem) -> tuple[Callable[[], Any], np.nda
         work = partial(run, problem.a, problem.b, product)
         work()
         return work, product
+    return _on_device(run, problem)
+
+
+def _on_device(run: Callable[..., Any], problem: ProductProblem) -> tuple[Callable[[], Any], np.ndarray]:
+    """The work of ``run`` on a problem's device arrays, and its result."""
     target = problem.cleared()
     work = partial(run, *problem.on_device)
     work()
@@ -201,40 +206,35 @@ def _pilot(rung: Rung, precision: str) -> float:
     return small.shape.flops / min(seconds(work) for _ in range(3))
 
 
-def _measure(rung: Rung, problem: ProductProblem, row: Callable[..., Row]) -> Row:
+def _measure(rung: Rung, problem: ProductProblem, row: Row) -> Row:
     """The row of a rung: check, then time."""
     work, product = _run(rung, problem)
     shape, reads = problem.shape, rung.reads(problem.shape)
-    row = partial(
-        row, reads_global=reads.from_global, bytes_global=reads.from_global * shape.m * shape.n * problem.dtype.itemsize,
+    row = row.extended(
+        reads_global=reads.from_global,
+        bytes_global=reads.from_global * shape.m * shape.n * problem.dtype.itemsize,
         predicted_cycles=None if rung.on == "cpu" else reads.cycles,
-    )  # fmt: skip
-    return checked_and_timed(
-        row, problem, problem.error(product), rung.tolerance(shape.k, problem.dtype), work, rung.on
     )
+    tolerance = rung.tolerance(shape.k, problem.dtype)
+    return checked_and_timed(row, problem.error(product), tolerance, work, shape.flops, problem.bytes)
 
 
 def _measure_elementwise(name: str, kernel: Any, problem: ProductProblem) -> Row:
     """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
     shape, dtype = problem.shape, problem.dtype
-    target = problem.cleared()
-    work = partial(kernel.launch(shape, dtype), *problem.on_device)
-    work()
+    work, result = _on_device(kernel.launch(shape, dtype), problem)
     expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
-    error = error_report(target.copy_to_host(), expected)
     moved = kernel.moved * shape.m * shape.n * dtype.itemsize
-    row = partial(_row(name, kernel.title, problem, shape.n), k=None, bytes_global=moved)
-    return checked_and_timed(row, problem, error, float(np.finfo(dtype).eps), work, flops=0.0, moved=moved)
+    row = _row(name, kernel.title, problem, shape.n).extended(k=None, bytes_global=moved)
+    return checked_and_timed(row, error_report(result, expected), float(np.finfo(dtype).eps), work, 0.0, moved)
 
 
-def _cublas(problem: ProductProblem, name: str, size: int) -> Iterator[Row]:
+def _measure_cublas(name: str, problem: ProductProblem, size: int) -> Iterator[Row]:
     """The row of cuBLAS, if the library is found."""
     library, _ = cublas.load()
     if library is None:
         return
-    target = problem.cleared()
-    work = partial(library.multiply, *problem.on_device)
-    work()
+    work, product = _on_device(library.multiply, problem)
     tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
     row = _row(name, f"cuBLAS {library.version}", problem, size)
-    yield checked_and_timed(row, problem, problem.error(target.copy_to_host()), tolerance, work)
+    yield checked_and_timed(row, problem.error(product), tolerance, work, problem.shape.flops, problem.bytes)

@@ -1,22 +1,33 @@
 """The tables of the ladder's report, one for each size and precision, and those of the README; and its picture."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, distinct
-from nbody.bench.tables import Sheet, TableColumn, about, error, markdown, three
-from nbody.errors import InputError
+from nbody.bench.row import Row, facts, grouped
+from nbody.bench.tables import Joined, Sheet, TableColumn, about, checked_time, error, markdown, named, of, three
 from nbody.lessons.ladder.cublas import CUBLAS
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size
 
+FACTS = {
+    "matmul": facts(
+        "percent_of_peak percent_of_cublas gbytes_per_s reads_global bytes_global predicted_cycles predicted_speedup "
+        "error_mean",
+        counts="size m n k",
+        texts="title improves",
+        needed="title size m n",
+    )
+}
+"""Of C (m, n) = A (m, k) B (k, n), where m = n = k = size unless the rung says otherwise. The peak is that of the float
+pipes, without tensor cores; ``gbytes_per_s`` counts each matrix once; ``reads_global`` and ``bytes_global`` are elements
+read from global memory per result, and bytes for the whole product; the model is that of the course."""
+
 COLUMNS = (
     TableColumn("rung", "name", left=True),
     TableColumn("", lambda row: shown(row), left=True),
-    TableColumn("\ntime", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("\ntime", checked_time),
     TableColumn("\nGFLOP/s", "gflops", three),
     TableColumn("% of\npeak", "percent_of_peak", three),
     TableColumn("% of\ncuBLAS", "percent_of_cublas", three),
@@ -39,32 +50,29 @@ EXPLAINED = (
 
 def shown(row: Row) -> str:
     """The title, and the shape of a product that is not n x n by n x n."""
-    return row.title if row.m == row.n == row.size else f"{row.title}, {row.m}x{row.k} by {row.k}x{row.n}"
+    return row["title"] if row["m"] == row["n"] == row["size"] else "{title}, {m}x{k} by {k}x{n}".format_map(row.facts)
 
 
 def shown_size(rows: Sequence[Row]) -> int:
     """The lecture's n if it was measured, else the largest."""
-    sizes = {row.size or 0 for row in rows}
+    sizes = {row["size"] or 0 for row in rows}
     return LECTURE_SIZE if LECTURE_SIZE in sizes else max(sizes)
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
     """A table for each precision and n; the meaning of the columns is below the last one."""
     rows = report.of("matmul")
-    groups = distinct(rows, "precision", "size")
-    for precision, n in groups:
-        own = [row for row in rows if (row.precision, row.size) == (precision, n)]
-        explained = EXPLAINED if (precision, n) == groups[-1] else ""
+    groups = grouped(rows, "precision", "size")
+    for (precision, n), own in groups.items():
+        explained = EXPLAINED if (precision, n) == list(groups)[-1] else ""
         yield Sheet(f"{precision}, n = {n}, on {report.device}", about(report, explained, own), COLUMNS, own, "size")
 
 
 def picture(report: Report) -> Picture:
     """The rungs' TFLOP/s at one n, a bar per rung in the order of the course, a panel per precision."""
     n = shown_size(report.of("matmul"))
-    rows = [row for row in report.of("matmul") if row.size == n]
-    panels = [
-        _bars(precision, [r for r in rows if r.precision == precision]) for (precision,) in distinct(rows, "precision")
-    ]
+    rows = [row for row in report.of("matmul") if row["size"] == n]
+    panels = [_bars(precision, own) for (precision,), own in grouped(rows, "precision").items()]
     most = max((len(panel.bars) for panel in panels), default=0)
     return Picture(f"The matrix ladder, n = {n}: {report.device}", panels, height=1.8 + 0.3 * max(4, most))
 
@@ -81,46 +89,43 @@ def _bars(precision: str, rows: Sequence[Row]) -> Panel:
         elif row.name not in CUBLAS:
             tensor = row.name in LADDER and "tensor cores" in LADDER.load(row.name).claims
             bars.append(Bar(f"{row.name}  {shown(row)}", value, _figure(row), int(tensor)))
-    if peaks := [row.gflops / row.percent_of_peak / 10 for row in timed if row.gflops and row.percent_of_peak]:
+    if peaks := [row.gflops / row["percent_of_peak"] / 10 for row in timed if row.gflops and row["percent_of_peak"]]:
         marks.append((f"float pipes {rate(1e12 * peaks[0])}FLOP/s", peaks[0]))
     return Panel(precision, "TFLOP/s", bars=bars, marks=marks)
 
 
 def _figure(row: Row) -> str:
     """The label at a bar's end; for a skinny product, which memory bounds, its bandwidth."""
-    percentage = "" if row.percent_of_cublas is None else f", {row.percent_of_cublas:.3g} % of cuBLAS"
-    skinny = (row.n or 0) < (row.m or 0)
-    return (f"{row.gbytes_per_s:.0f} GB/s" if skinny else f"{(row.gflops or 0) / 1e3:.3g}") + percentage
+    percentage = "" if row["percent_of_cublas"] is None else f", {row['percent_of_cublas']:.3g} % of cuBLAS"
+    skinny = (row["n"] or 0) < (row["m"] or 0)
+    return (f"{row['gbytes_per_s']:.0f} GB/s" if skinny else f"{(row.gflops or 0) / 1e3:.3g}") + percentage
 
 
 def full_table(report: Report) -> str:
     """The report as two Markdown tables: every rung at one n with all figures, and its speed at every n."""
-    rows = [row for row in report.of("matmul") if row.seconds or row.size == shown_size(report.of("matmul"))]
+    rows = [row for row in report.of("matmul") if row.seconds or row["size"] == shown_size(report.of("matmul"))]
     if not rows:
-        raise InputError("--readme: there are no matrix products in this report; make one with 'nbody bench matmul'")
-    n, sizes = shown_size(rows), sorted({row.size for row in rows})
+        return ""
+    n, sizes = shown_size(rows), sorted({row["size"] for row in rows})
     lines = []
-    for (name,) in distinct(rows, "name"):
-        own = [row for row in rows if row.name == name]
+    for own in grouped(rows, "name").values():
         timed = [row for row in own if row.seconds] or own
-        at = n if any(row.size == n for row in timed) else max(row.size for row in timed)  # too slow for the others' n
-        lines.append({row.precision: row for row in timed if row.size == at})
+        at = n if any(row["size"] == n for row in timed) else max(row["size"] for row in timed)  # too slow for n
+        lines.append(Joined([row for row in timed if row["size"] == at], "precision"))
     columns = [
-        TableColumn("rung", lambda line: f"`{_any(line).name}`", left=True),
-        TableColumn(
-            "idea", lambda line: shown(_any(line)) + f", n = {_any(line).size}" * (_any(line).size != n), left=True
-        ),
-        TableColumn("global reads per result", lambda line: _any(line).reads_global, three),
-        TableColumn("× by the model", lambda line: _any(line).predicted_speedup, three),
+        named("rung"),
+        TableColumn("idea", lambda line: shown(line.last) + f", n = {line['size']}" * (line["size"] != n), left=True),
+        TableColumn("global reads per result", "reads_global", three),
+        TableColumn("× by the model", "predicted_speedup", three),
     ]
-    for (precision,) in distinct(rows, "precision"):
+    for (precision,) in grouped(rows, "precision"):
         columns += [
-            _of(precision, f"{precision}: time", "seconds", duration),
-            TableColumn("FLOP/s", lambda line, p=precision: _speed(line.get(p))),  # type: ignore[misc]
-            _of(precision, "% of peak", "percent_of_peak", three),
-            _of(precision, "% of cuBLAS", "percent_of_cublas", three),
-            _of(precision, "× naive", "speedup", three),
-            _of(precision, "error, largest", "error", error),
+            of(precision, f"{precision}: time", "seconds", duration),
+            TableColumn("FLOP/s", lambda line, p=precision: _speed(line.by.get(p))),  # type: ignore[misc]
+            of(precision, "% of peak", "percent_of_peak", three),
+            of(precision, "% of cuBLAS", "percent_of_cublas", three),
+            of(precision, "× naive", "speedup", three),
+            of(precision, "error, largest", "error", error),
         ]
     explained = f"On {report.provenance}, n = {n}. {EXPLAINED}"
     return "\n\n".join([markdown(columns, lines, explained), *([_by_size(rows, sizes)] if len(sizes) > 1 else [])])
@@ -129,33 +134,24 @@ def full_table(report: Report) -> str:
 PAGES = {"matmul": full_table}
 
 
-def _any(line: dict[str, Row]) -> Row:
-    return next(iter(line.values()))
-
-
-def _of(precision: str, heading: str, key: str, show: Any) -> TableColumn:
-    return TableColumn(heading, lambda line: getattr(line.get(precision), key, None), show)
-
-
 def _speed(row: Row | None) -> str | None:
     """FLOP/s; for an element-wise kernel, the bytes that it moves per second."""
     if row and row.gflops:
         return rate(1e9 * row.gflops)
-    return f"{size(1e9 * row.gbytes_per_s)}/s" if row and row.gbytes_per_s else None
+    return f"{size(1e9 * row['gbytes_per_s'])}/s" if row and row["gbytes_per_s"] else None
 
 
 def _by_size(rows: Sequence[Row], sizes: Sequence[int]) -> str:
     """FLOP/s at each n, with the percentage of cuBLAS."""
-    keys = distinct([row for row in rows if row.gflops], "precision", "name")
-    lines = [{row.size: row for row in rows if (row.precision, row.name) == key and row.gflops} for key in keys]
+    groups = grouped([row for row in rows if row.gflops], "precision", "name").values()
     columns = [
-        TableColumn("FLOP/s", lambda line: f"`{_any(line).name}`", left=True),
-        TableColumn("precision", lambda line: _any(line).precision, left=True),
-        *(TableColumn(f"n = {n}", lambda line, n=n: line.get(n), _with_percentage) for n in sizes),  # type: ignore[misc]
+        named("FLOP/s"),
+        TableColumn("precision", "precision", left=True),
+        *(TableColumn(f"n = {n}", lambda line, n=n: line.by.get(n), _with_percentage) for n in sizes),  # type: ignore[misc]
     ]
-    return markdown(columns, lines)
+    return markdown(columns, [Joined(own, "size") for own in groups])
 
 
 def _with_percentage(row: Row) -> str:
-    percentage = "" if row.name in CUBLAS or not row.percent_of_cublas else f" ({row.percent_of_cublas:.0f} %)"
+    percentage = "" if row.name in CUBLAS or not row["percent_of_cublas"] else f" ({row['percent_of_cublas']:.0f} %)"
     return rate(1e9 * (row.gflops or 0)).strip() + percentage

@@ -11,7 +11,7 @@ throughputs). GFLOP/s count 20 operations per interaction by convention, so a ke
 come near the float peak, or exceed it, with far fewer operations.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nbody.bench.row import FLOPS, Row
 from nbody.compute import Facts
@@ -65,11 +65,16 @@ def bounded(row: Row, card: Facts, work: InteractionCost | None) -> Row:
     """A timed row with the bounds of the card for this work per interaction."""
     assert row.interactions_per_s
     rate = row.interactions_per_s
-    row = replace(row, percent_of_peak=100 * FLOPS * rate / peak(row.precision, card, card.clock))
+    row = row.extended(percent_of_peak=100 * FLOPS * rate / peak(row.precision, card, card.clock))
     if work is None:
         return row
     slots, roots = slot_bound(work, card, card.clock), root_bound(work.roots, card, card.clock)
-    row = replace(row, slots=work.slots, slot_bound=slots, root_bound=roots,
-                  percent_of_slots=100 * rate / slots, percent_of_roots=100 * rate / roots)  # fmt: skip
+    row = row.extended(
+        slots=work.slots,
+        slot_bound=slots,
+        root_bound=roots,
+        percent_of_slots=100 * rate / slots,
+        percent_of_roots=100 * rate / roots,
+    )
     note = "faster than its slot bound: the loop has instructions that are jumped over"
     return row.noted(note) if rate > slots else row

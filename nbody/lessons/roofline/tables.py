@@ -2,15 +2,28 @@
 
 from collections.abc import Callable, Iterator
 
-from nbody.bench.forces.tables import speeds
+from nbody.bench.forces.tables import CHECKED, speeds
 from nbody.bench.plot import Picture
 from nbody.bench.report import Report
-from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, percent, whole
-from nbody.units import duration, rate
+from nbody.bench.row import facts
+from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, checked_time, percent, whole
+from nbody.units import rate
+
+FACTS = {
+    "roofline": facts(
+        CHECKED + "percent_of_peak percent_of_slots percent_of_roots slots slot_bound root_bound waves occupancy",
+        counts="interactions_a_root launches registers shared_bytes local_bytes threads_a_block blocks",
+        texts="kernel",
+    )
+}
+"""The bounds by issue slots and by reciprocal square roots, in interactions per second at the card's highest clock, and the
+speed in per cent of them and of the float pipes' peak; the issue slots per interaction in the kernel's machine code, the
+interactions per root; kernels per evaluation; what the kernel that computes the pairs takes per thread (registers, local
+memory) and per block; its blocks divided by those that fit on the card, and the fraction of the card's warps."""
 
 SPEEDS = (
     *WHO,
-    TableColumn("a force\nevaluation", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
+    TableColumn("a force\nevaluation", checked_time),
     TableColumn("inter-\nactions/s", "interactions_per_s", rate),
     TableColumn("\nGFLOP/s", "gflops", whole),
     TableColumn("% of\npeak", "percent_of_peak", percent),
@@ -48,7 +61,7 @@ def sheets(report: Report) -> Iterator[Sheet]:
     """The tables of speeds, and of kernels."""
     rows = report.of("roofline")
     yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, rows), SPEEDS, rows)
-    if own := [row for row in rows if row.kernel]:
+    if own := [row for row in rows if row["kernel"]]:
         yield Sheet("Their kernels", KERNELS_EXPLAINED, KERNELS, own)
 
 

@@ -1,0 +1,109 @@
+"""What changes over time: energies, momenta, the virial ratio, and radii that contain parts of the mass."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from nbody.analysis.data import RunData
+from nbody.analysis.panel import (
+    BESIDE,
+    LINES,
+    Plot,
+    View,
+    at_the_end,
+    error_axis,
+    kinds_legend,
+    labelled,
+    log_y,
+    run_lines,
+    time_axis,
+)  # fmt: skip
+from nbody.diagnostics import FRACTIONS, relative_energy_error
+from nbody.figures import GREY, INK, ramp
+
+NO_ENERGY = "plot lagrangian or momentum, which need no energies, or make the run again with 'nbody rerun'"
+ENERGIES_DRAWN = {"kinetic_energy": "T", "potential_energy": "W", "total_energy": "E = T + W"}
+MOMENTA = ("|P − P$_0$| / Σ m |v|", "|L − L$_0$| / Σ m |x × v|")
+
+
+def _energy_error(run: RunData) -> tuple[np.ndarray, np.ndarray]:
+    run.observable("total_energy", NO_ENERGY)  # raises if it was not recorded
+    energy = run.run.energy_balance()
+    return run.time, np.abs([relative_energy_error(float(value), float(energy[0])) for value in energy])
+
+
+def draw_energy(axes: Axes, view: View) -> None:
+    """The relative energy error |E - E₀|/|E₀| on a logarithmic axis."""
+    run_lines(axes, view, _energy_error)
+    error_axis(axes)
+    axes.set_ylabel("energy error |E − E$_0$| / |E$_0$|")
+
+
+def draw_energies(axes: Axes, view: View) -> None:
+    """The kinetic and the potential energy, T and W, and their sum."""
+    for r, run in enumerate(view.runs):
+        for k, (name, symbol) in enumerate(ENERGIES_DRAWN.items()):
+            values, style = run.observable(name, NO_ENERGY), LINES[k] if view.several else "-"
+            axes.plot(run.time, values, color=view.colour(r, k), linestyle=style, label=symbol)
+    axes.axhline(0, color=GREY, linewidth=0.6)
+    kinds_legend(axes, view, list(ENERGIES_DRAWN.values()), **BESIDE)
+    axes.set_ylabel(labelled("energy", view.unit("energy")))
+    time_axis(axes, view)
+
+
+def draw_momentum(axes: Axes, view: View) -> None:
+    """The change of the momentum and the angular momentum, relative to the sum of magnitudes at the first frame, because the
+    sum itself may be zero."""
+    for r, run in enumerate(view.runs):
+        time, *momenta = run.momenta()
+        for k, (values, scale) in enumerate(zip(momenta, _scales(run), strict=True)):
+            change = np.linalg.norm(values - values[0], axis=1) / (scale or 1.0)
+            style = LINES[k] if view.several else "-"
+            axes.plot(time, change, color=view.colour(r, k), linestyle=style, label=MOMENTA[k])
+    error_axis(axes)
+    axes.set_ylabel("relative change of momentum")
+    kinds_legend(axes, view, MOMENTA)
+    time_axis(axes, view)
+
+
+def _scales(run: RunData) -> list[float]:
+    """Σ m |v| and Σ m |x × v| of the first frame."""
+    first = run.particles(0)
+    x, v = np.zeros((2, first.count, 3))
+    x[:, : first.dimensions], v[:, : first.dimensions] = first.position, first.velocity
+    return [float(first.mass @ np.linalg.norm(each, axis=1)) for each in (v, np.cross(x, v))]
+
+
+def draw_virial(axes: Axes, view: View) -> None:
+    """T/|W|, with a line at 1/2, its value in equilibrium. (No line with external fields, whose energy W includes: a system
+    that orbits in them has any value.)"""
+    run_lines(axes, view, lambda run: (run.time, run.observable("virial_ratio", NO_ENERGY)))
+    if not any(data.run.resolved.get("fields") for data in view.runs):
+        axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.set_ylabel("virial ratio T / |W|")
+    axes.margins(y=0.15)
+
+
+def draw_lagrangian(axes: Axes, view: View) -> None:
+    """The radii that contain given fractions of the mass, a line each on a logarithmic axis; of several runs, a line style
+    per fraction."""
+    for r, run in enumerate(view.runs):
+        time, radii = run.structure("lagrangian_radii")
+        colours = [view.colour(r)] * len(FRACTIONS) if view.several else ramp(len(FRACTIONS))
+        for k, (fraction, colour) in enumerate(zip(FRACTIONS, colours, strict=True)):
+            axes.plot(time, radii[:, k], color=colour, linestyle=LINES[k % len(LINES)] if view.several else "-")
+            if r == 0:
+                at_the_end(axes, f"{100 * fraction:g} %", radii[-1, k], INK if view.several else colour)
+    log_y(axes)
+    axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
+    time_axis(axes, view)
+
+
+def draw_core(axes: Axes, view: View) -> None:
+    """Casertano & Hut's core radius on a logarithmic axis."""
+    run_lines(axes, view, lambda run: run.structure("core_radius"))
+    log_y(axes)
+    axes.set_ylabel(labelled("core radius", view.unit("length")))
+
+
+ENERGY, ENERGIES, MOMENTUM = Plot(draw_energy), Plot(draw_energies), Plot(draw_momentum)
+VIRIAL, LAGRANGIAN, CORE = Plot(draw_virial), Plot(draw_lagrangian), Plot(draw_core)

@@ -1,1 +1,0 @@
-"""One file per plot; each ends with its ``PLOT``."""

@@ -1,0 +1,116 @@
+"""Positions seen along z: all bodies at a frame, as points or as a map; and the paths of chosen bodies."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from nbody.analysis.data import RunData, spread
+from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
+from nbody.diagnostics.structure import square_around
+from nbody.errors import InputError
+from nbody.figures import INK, tidy_log
+from nbody.particles import Particles
+
+POINTS = 4000
+"""Bodies at most that are drawn as points."""
+
+FEWEST_CELLS, MOST_CELLS = 32, 256
+"""Cells per side of a map: about four bodies per cell, were they evenly spread."""
+
+FRAMES = 2000
+"""Frames at most that are read for paths."""
+
+DEFAULT, DEFAULT_OF_SEVERAL = 8, 2
+"""Bodies at most whose paths are drawn of one run, or of each of several, if none are named: evenly spread in the file's
+order."""
+
+
+def draw_bodies(axes: Axes, view: View) -> None:
+    """All bodies at the last of the chosen frames; several runs as points of different colours."""
+    chosen = {run: (frame, label, colour) for run, frame, label, colour, _ in view.moments()}
+    for r, (frame, label, colour) in chosen.items():
+        p = view.runs[r].particles(frame)
+        if r == 0:
+            _frame(axes, p)
+            axes.set_title(label, loc="right", fontsize=7.5)
+        if view.several or p.count <= POINTS:
+            _points(axes, p, colour if view.several else INK)
+        else:
+            _map(axes, view, p)
+    axes.set_aspect("equal")
+    axes.grid(False)
+    _label(axes, view)
+
+
+def _label(axes: Axes, view: View) -> None:
+    axes.set_xlabel(labelled("x", view.unit("length")))
+    axes.set_ylabel(labelled("y", view.unit("length")))
+
+
+def _points(axes: Axes, p: Particles, colour: str) -> None:
+    shown = p.position[:: -(-p.count // POINTS), :2]
+    size = min(max(2000 / len(shown), 0.8), 12)
+    axes.scatter(shown[:, 0], shown[:, 1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=len(shown) > 500)
+
+
+def _frame(axes: Axes, p: Particles) -> None:
+    (x, y, *_), half = square_around(p)
+    axes.set_xlim(x - half, x + half)
+    axes.set_ylim(y - half, y + half)
+
+
+def _map(axes: Axes, view: View, p: Particles) -> None:
+    """Mass per area in square cells, on a logarithmic scale with a bar."""
+    from matplotlib.colors import LogNorm
+
+    (x, y, *_), half = square_around(p)
+    cells = round(min(max((p.count / 4) ** 0.5, FEWEST_CELLS), MOST_CELLS))
+    edges: Any = [np.linspace(c - half, c + half, cells + 1) for c in (x, y)]
+    mass, *_ = np.histogram2d(p.position[:, 0], p.position[:, 1], bins=edges, weights=p.mass)
+    density = mass / (edges[0][1] - edges[0][0]) ** 2
+    drawn = axes.pcolormesh(*edges, np.where(density > 0, density, np.nan).T, cmap="viridis", norm=LogNorm(),
+                            rasterized=True)  # fmt: skip
+    label = labelled("surface density", view.unit("surface_density"))
+    bar = axes.figure.colorbar(drawn, ax=axes, label=label, pad=0.02, fraction=0.046)
+    tidy_log(bar.ax.yaxis)
+
+
+def draw_orbits(axes: Axes, view: View) -> None:
+    """The paths of chosen bodies: a line per body, with a dot at its last position."""
+    for r, run in enumerate(view.runs):
+        rows = _rows(run, view.bodies, DEFAULT_OF_SEVERAL if view.several else DEFAULT)
+        frames = spread(len(run.time), FRAMES)
+        paths = np.array([run.run.position[k][rows, :2] for k in frames])
+        for k, row in enumerate(rows):
+            colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
+            axes.plot(*paths[:, k].T, color=colour, linestyle=style, linewidth=0.9, label=_name(run, row))
+            axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
+    axes.set_aspect("equal", adjustable="datalim")
+    _label(axes, view)
+    if not view.several:
+        axes.legend(**BESIDE)
+
+
+def _name(run: RunData, row: int) -> str:
+    """The species of a body if it is the only one of it, as planets are; else its id."""
+    species, names = run.run.species, run.run.species_names
+    name = names[species[row]]
+    return name if name and (species == species[row]).sum() == 1 else f"body {run.run.id[row]}"
+
+
+def _rows(run: RunData, bodies: Sequence[int], default: int) -> list[int]:
+    """Where the bodies with these ids are in the arrays."""
+    ids = run.run.id
+    if not bodies:
+        return spread(len(ids), default)
+    row = {int(each): k for k, each in enumerate(ids)}
+    if missing := [each for each in bodies if each not in row]:
+        raise InputError(
+            f"--bodies {missing[0]}: {run.run.path} has no body with this id; they go from {ids.min()} to {ids.max()}"
+        )
+    return [row[each] for each in bodies]
+
+
+BODIES, ORBITS = Plot(draw_bodies, over_time=False), Plot(draw_orbits)

@@ -1,0 +1,112 @@
+"""The operators of :mod:`nbody.forces.tree.expansions.formulas` as functions of scalars, for kernels on the CPU and the GPU.
+
+A function takes an expansion as a tuple of scalars and returns one, so that it stays in registers. Its text is compiled by
+whoever asks: ``numba.njit``, ``compute.device_function``, or Python for tests.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nbody.forces.tree.expansions.formulas import (
+    Basis,
+    l2l_text,
+    l2p_text,
+    m2l_text,
+    m2m_text,
+    m2p_text,
+    norms_text,
+    p2m_text,
+)
+from nbody.forces.tree.expansions.text import Text, name
+
+__all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operators", "python_function", "sources"]
+
+HIGHEST_ORDER = 8
+"""The highest order p that an engine offers."""
+
+
+class Operators(NamedTuple):
+    """Compiled functions. ``moments`` and ``local`` are tuples of scalars in the order of :attr:`Basis.moments` and
+    :attr:`Basis.locals`; ``sums`` is (ax, ay, az, phi). Vectors have three components also in 2-D, where z is ignored.
+
+    ==========================================  ======================================================================
+    p2m(dx, dy, dz, m)                          moments of a body at d from the centre
+    m2m(dx, dy, dz, moments)                    moments about another centre; d = old centre - new centre
+    m2l(dx, dy, dz, length2, moments, local)    local plus that of a cell; d = its centre of mass - the local centre
+    l2l(dx, dy, dz, local)                      local expansion about another centre; d = old centre - new centre
+    l2p(dx, dy, dz, local, sums)                sums plus the field at a body; d = centre - body
+    m2p(dx, dy, dz, length2, moments, sums)     sums plus the field of all moments up to degree p - 1; d = centre - body
+    quadrupole(…)                               the same of the moments up to degree 2
+    norms(moments)                              (P_2², …, P_p²)
+    ==========================================  ======================================================================
+    """
+
+    p2m: Callable
+    m2m: Callable
+    m2l: Callable
+    l2l: Callable
+    l2p: Callable
+    m2p: Callable
+    quadrupole: Callable
+    norms: Callable
+
+
+def sources(basis: Basis) -> dict[str, Text]:
+    """The source text of each of :class:`Operators`, by name."""
+
+    def variables(letter: str, indices: Any) -> list[str]:
+        return [name(letter, n) for n in indices]
+
+    moments, local, sums = variables("M", basis.moments), variables("L", basis.locals), ["ax", "ay", "az", "phi"]
+    tuples = {"moments": moments, "local": local, "sums": sums}
+    vector = ["dx", "dy", "dz"]
+
+    def function(arguments: list[str], results: list[str], write: Callable, *given: int) -> Text:
+        text = Text()
+        write(text, basis, *given)
+        unpacked = [f"{', '.join(tuples[each])}, = {each}" for each in arguments if each in tuples]
+        text.lines = [
+            f"def operator({', '.join(arguments)}):",
+            *("    " + line for line in (*unpacked, *text.lines)),
+            f"    return ({', '.join(results)},)",
+        ]
+        return text
+
+    far = [*vector, "length2", "moments"]
+    return {
+        "p2m": function([*vector, "m"], moments, p2m_text),
+        "m2m": function([*vector, "moments"], variables("N", basis.moments), m2m_text),
+        "m2l": function([*far, "local"], local, m2l_text),
+        "l2l": function([*vector, "local"], variables("K", basis.locals), l2l_text),
+        "l2p": function([*vector, "local", "sums"], sums, l2p_text),
+        "m2p": function([*far, "sums"], sums, m2p_text, basis.order - 1),
+        "quadrupole": function([*far, "sums"], sums, m2p_text, 2),
+        "norms": function(["moments"], [f"P{n}" for n in range(2, basis.order + 1)], norms_text),
+    }
+
+
+def operators(
+    basis: Basis, real: type, rsqrt: Callable, compile: Callable[[Any], Any] = lambda function: function
+) -> Operators:
+    """The operators of a basis.
+
+    Args:
+        real: ``np.float32`` or ``np.float64``: the type of all constants. (Arguments must have it too.)
+        rsqrt: 1/√x in that precision.
+        compile: turns a Python function into one that kernels can call: ``numba.njit``, ``compute.device_function``, or
+            nothing.
+    """
+    return Operators(*(compile(python_function(text, real, rsqrt)) for text in sources(basis).values()))
+
+
+def python_function(text: Text, real: type, rsqrt: Callable, called: str = "operator") -> Callable:
+    """The Python function that a text defines, with its constants in the precision ``real``."""
+    space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()} | {"rsqrt": rsqrt}
+    exec("\n".join(text.lines), space)
+    found: Callable = space[called]
+    return found
+
+
+def operations(basis: Basis) -> dict[str, int]:
+    """Multiply-adds, multiplications and additions of each operator, for the lesson and for cost estimates."""
+    return {key: text.operations for key, text in sources(basis).items()}

@@ -1,0 +1,1 @@
+"""From a tree to forces: which cell acts on which, and the sums."""

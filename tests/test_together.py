@@ -1,0 +1,139 @@
+"""Kernels that are compiled together: what runs is the same, and no process is started in vain or left behind."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from nbody import machine
+from nbody.compute import cache, compile_together, kernel, together
+
+
+def kernels():
+    """Three kernels, made anew as in another process; a call of each adds 1, 2 or 3 to an array."""
+    made = []
+    for number in (1.0, 2.0, 3.0):
+
+        def add(x, number=number):
+            for i in range(len(x)):
+                x[i] += number
+
+        made.append(kernel("cpu")(add))
+    return made
+
+
+@pytest.fixture
+def helpers(tmp_path, monkeypatch):
+    """An empty cache and three cores; the processes that are started."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(machine, "cores", lambda: 3)
+    started, start = [], subprocess.Popen
+
+    def noted(*arguments, **options):
+        started.append(start(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(together.subprocess, "Popen", noted)
+    return started
+
+
+def call(made, x):
+    for each in made:
+        each(x)
+
+
+def loaded(made):
+    return [sum(each.stats.cache_hits.values()) for each in made]
+
+
+def test_missing_kernels_are_compiled_by_several_processes_and_then_loaded(helpers):
+    x, made = np.zeros(3), kernels()
+    compile_together(lambda: call(made, x))
+    assert x.tolist() == [0, 0, 0], "a rehearsal computes nothing"
+    assert len(helpers) == 2 and all(each.poll() is not None for each in helpers)
+    assert len([*(cache.folder() / "kernels").iterdir()]) == 3
+    call(made, x)
+    assert x.tolist() == [6, 6, 6] and sum(loaded(made)) >= 1
+
+
+def test_no_process_is_started_if_at_most_one_kernel_is_missing(helpers):
+    first = kernels()
+    call(first[:2], np.zeros(3))
+    for _ in range(2):
+        made = kernels()
+        compile_together(lambda made=made: call(made, np.zeros(3)))
+        call(made, np.zeros(3))
+        assert not helpers
+    assert loaded(made) == [1, 1, 1]
+
+
+def test_where_nothing_can_be_stored_this_process_compiles(helpers, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    x, made = np.zeros(3), kernels()
+    compile_together(lambda: call(made, x))
+    call(made, x)
+    assert x.tolist() == [6, 6, 6] and not helpers
+
+
+def test_an_interrupt_ends_the_helpers(helpers, monkeypatch):
+    made = kernels()
+
+    def interrupted(types):
+        raise KeyboardInterrupt
+
+    for each in made:
+        monkeypatch.setattr(each, "compile", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        compile_together(lambda: call(made, np.zeros(3)))
+    assert len(helpers) == 2 and all(each.poll() is not None for each in helpers)
+
+
+def test_a_helper_that_dies_leaves_its_kernels_to_the_call(helpers, monkeypatch):
+    monkeypatch.setattr(together.child, "python", lambda *arguments: {"args": ["false"]})
+    x, made = np.zeros(3), kernels()
+    compile_together(lambda: call(made, x))
+    call(made, x)
+    assert x.tolist() == [6, 6, 6]
+
+
+def test_an_error_of_a_rehearsal_is_left_to_the_evaluation(helpers):
+    made = kernels()
+
+    def work():
+        call(made, np.zeros(3))
+        raise ValueError("it will be raised again")
+
+    compile_together(work)
+    assert len(helpers) == 2
+
+
+@pytest.mark.slow
+def test_forces_have_the_same_bits_whichever_process_compiles(helpers, tmp_path, monkeypatch):
+    from nbody.forces.direct.cpu import CpuEngine
+    from nbody.forces.engine import _REHEARSED
+    from nbody.law import Gravity
+    from nbody.particles import Particles
+    from nbody.state import Outputs
+
+    position = np.random.default_rng(1).standard_normal((300, 3))
+    bodies, found = Particles(np.full(300, 1 / 300), position, 0 * position), []
+    for cores in (1, 3):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(cores)))
+        monkeypatch.setattr(machine, "cores", lambda cores=cores: cores)
+        forget_kernels()
+        _REHEARSED.clear()
+        engine = CpuEngine(Gravity(softening="plummer", length=0.1), "float32")
+        state = engine.load(bodies)
+        engine.evaluate(state, Outputs.POTENTIAL)
+        found.append([each.tobytes() for each in state.values("acceleration", "potential")])
+    assert found[0] == found[1] and len(helpers) == 1
+    names = [{each.name for each in (tmp_path / cores / "nbody/kernels").glob("gravitate-*")} for cores in "13"]
+    assert names[0] == names[1] and len(names[0]) == 2
+
+
+def forget_kernels():
+    """As in a new process: kernels are made, and loaded, again."""
+    from nbody.forces.direct import cpu_pairs
+
+    cpu_pairs.gravitate_for.cache_clear()
