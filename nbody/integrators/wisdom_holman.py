@@ -272,20 +272,40 @@ def constants(m, hill):
     return np.cumsum(m), near
 
 
+@njit(error_model="numpy")
+def begin(x, v, X, V, m, h, kicks, per_c2=0.0):
+    """The map's coordinates X, V from positions x and velocities v, (3, N) each; m: G times the masses. ``per_c2`` is
+    1/c² of relativity, 0 without it."""
+    inner, near = constants(m, 0.0)
+    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
+    to_jacobi(x, m, X)
+    to_jacobi(v, m, V)
+    if per_c2 > 0.0:
+        to_momenta(X, V, inner, per_c2)
+    correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a, per_c2)
+    drift(X, V, inner, 0.5 * h, distance, per_c2)
+
+
+@njit(error_model="numpy")
+def present(X, V, m, h, kicks, x, v, per_c2=0.0):
+    """Positions x and velocities v, (3, N), of the map's coordinates, which are half a step ahead."""
+    inner, near = constants(m, 0.0)
+    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
+    end_X, end_V = X.copy(), V.copy()
+    drift(end_X, end_V, inner, -0.5 * h, distance, per_c2)
+    correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a, per_c2)
+    if per_c2 > 0.0:
+        to_velocities(end_X, end_V, inner, per_c2)
+    from_jacobi(end_X, m, inner, x)
+    from_jacobi(end_V, m, inner, v)
+
+
 @cache
 def _begin() -> Callable:
-    def begin(x, v, X, V, m, h, kicks, hill, per_c2):
-        """The map's coordinates X, V from positions x and velocities v, (3, N) each; m: G times the masses. ``per_c2`` is
-        1/c² of relativity, 0 without it."""
-        inner, near = constants(m, 0.0)
-        to_jacobi(x, m, X)
-        to_jacobi(v, m, V)
-        distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
-        to_momenta(X, V, inner, per_c2)
-        correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a, per_c2)
-        drift(X, V, inner, 0.5 * h, distance, per_c2)
+    def begin_one(x, v, X, V, m, h, kicks, hill, per_c2):
+        begin(x, v, X, V, m, h, kicks, per_c2)
 
-    return compute.kernel("cpu")(begin)
+    return compute.kernel("cpu")(begin_one)
 
 
 @cache
@@ -305,12 +325,7 @@ def _advance() -> Callable:
             done += 1
             if first:
                 break
-        end_X, end_V = X.copy(), V.copy()
-        drift(end_X, end_V, inner, -0.5 * h, distance, per_c2)
-        correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a, per_c2)
-        to_velocities(end_X, end_V, inner, per_c2)
-        from_jacobi(end_X, m, inner, x)
-        from_jacobi(end_V, m, inner, v)
+        present(X, V, m, h, kicks, x, v, per_c2)
         return done, first, second
 
     return compute.kernel("cpu")(advance)

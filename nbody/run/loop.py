@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, TypedDict
+from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
 from nbody.forces.engine import devices_of
@@ -25,14 +25,6 @@ MANY = 10
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
 
 
-class Rates(TypedDict):
-    """The rates of :class:`Progress` and :class:`Summary`."""
-
-    steps_per_s: float
-    interactions_per_s: float
-    bodies_per_s: float | None
-
-
 class RunStatus:
     """What a call of a run tells of itself.
 
@@ -51,18 +43,21 @@ class RunStatus:
 
     def progress(self, energies: Energies | None = None, doing: str = "", fraction: float = 0.0) -> Progress:
         """The progress at this moment; ``doing`` and ``fraction`` describe a long step."""
-        stepper, schedule, rates = self._stepper.clock, self._recording.schedule, self._rates
+        stepper, schedule = self._stepper.clock, self._recording.schedule
+        rate, pairs, bodies = self._rates(self._report)
         return Progress(
             step=stepper.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=stepper.time,
             energy_error=(energies or self._recording.energies).error,
             fraction_done=schedule.fraction(stepper.step, stepper.time), doing=doing, fraction=fraction,
-            observed=self._recording.observed, units=self._setup.scenario.units, **rates,
+            observed=self._recording.observed, units=self._setup.scenario.units,
+            steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 
     def summary(self, interrupted: bool) -> Summary:
         """The summary at the end of the call."""
         setup, stepper, energies = self._setup, self._stepper, self._recording.energies
-        scenario, collisions, body_steps = setup.scenario, stepper.collisions, self._report.body_steps
+        scenario, collisions, report = setup.scenario, stepper.collisions, self._report
+        (rate, pairs, bodies), body_steps = self._rates(report), report.body_steps
         done = stepper.clock.step - self._first
         path = self._recording.path
         return Summary(
@@ -77,15 +72,15 @@ class RunStatus:
             time_unit=scenario.units.time if scenario.units else "",
             collisions=collisions.count if collisions else None,
             particles_left=len(collisions.slots) if collisions else None,
-            collision_energy=collisions.energy if collisions else None, **self._rates,
+            collision_energy=collisions.energy if collisions else None,
+            steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 
-    @property
-    def _rates(self) -> Rates:
+    def _rates(self, report: SchemeReport) -> tuple[float, float, float | None]:
         """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
-        rate, report = self._clock.steps_per_s, self._report
+        rate = self._clock.steps_per_s
         bodies = rate * report.bodies_per_step if self._setup.engine.can.is_tree else None
-        return {"steps_per_s": rate, "interactions_per_s": rate * report.pairs_per_step, "bodies_per_s": bodies}
+        return rate, rate * report.pairs_per_step, bodies
 
 
 class ProgressEvent(NamedTuple):

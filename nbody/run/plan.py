@@ -223,10 +223,7 @@ class Plan:
 
 
 def plan(
-    scenario: Scenario,
-    particles: Particles | None = None,
-    notify: Notify = lambda line: None,
-    measure: bool = True,
+    scenario: Scenario, particles: Particles | None = None, notify: Notify = lambda line: None, measure: bool = True
 ) -> Plan:
     """Plan the run of a scenario on this machine.
 

@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from nbody.parallel.launcher import ALONE_VARIABLE
 from nbody.particles import Particles
 from nbody.run.plan import Plan
 from nbody.scenario import Scenario
+from nbody.state import State
+
+if TYPE_CHECKING:
+    from nbody.state.device import DeviceState
 
 
 def require_same_run(ranks: Team, scenario: Scenario, particles: Particles | None) -> None:
@@ -66,9 +70,9 @@ def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[
             )
 
 
-def undivided(ranks: Team, engine: Engine, state: Any) -> str:
+def undivided(ranks: Team, engine: Engine, state: State) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
-    if ranks.size == 1 or engine.can.device != "gpu" or state.partition.transport.ranks > 1:
+    if ranks.size == 1 or engine.can.device != "gpu" or cast("DeviceState", state).partition.transport.ranks > 1:
         return ""
     from nbody.forces.transports.ranks import FEWEST
 

@@ -22,7 +22,7 @@ from nbody.run.observers import Callback, CollisionLog, Function, callback_of
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
-from nbody.run.schedule import schedule_of_call, steps_given, time_given
+from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
 from nbody.run.setup import Setup, asked_for, set_up
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -328,20 +328,12 @@ class Simulation:
             _require_function("run: progress", progress)
         if pace is not None and self.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        if steps is None and until is None and self._open_ended:
-            raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        stepper, recording = self.stepper, self.recording
-        schedule = schedule_of_call(
-            self.plan.schedule, self.scenario, self.integrator, stepper.clock, steps, until, self.resumed
-        )
-        if not recording.looks:
-            schedule = schedule.ends_alone(self.time)
+        schedule, log = self._schedule(steps, until), [] if self._log is None else [self._log]
         with self.team.agreed():
-            recording.go_on(schedule)
-        log = [] if self._log is None else [self._log]
+            self.recording.go_on(schedule)
         for each in log:
             each.ended = False
-        loop = self.loop(self.setup, stepper, recording, log, callback, pace)
+        loop = self.loop(self.setup, self.stepper, self.recording, log, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):
@@ -357,13 +349,21 @@ class Simulation:
         finally:
             self.state.progress.watch = None
             self._running = False
-        recording.finish()
+        self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
-        self._summary = self.team.broadcast(loop.status.summary(interrupted))
+        self._summary = found = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
-        if loop.clock.is_steady and self.team.first and not (loop.stop.requested or self.integrator.facts.own_forces):
-            self.plan.remember_rate(self._summary.steps_per_s, self._summary.interactions_per_s)
+        if loop.clock.is_steady and not (loop.stop.requested or self.integrator.facts.own_forces) and self.team.first:
+            self.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
+
+    def _schedule(self, steps: int | None, until: float | None) -> Schedule:
+        """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
+        if steps is None and until is None and self._open_ended:
+            raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+        planned, scheme = self.plan.schedule, self.integrator
+        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.clock, steps, until, self.resumed)
+        return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""

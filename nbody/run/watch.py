@@ -30,11 +30,7 @@ class Watch:
     """
 
     def __init__(
-        self,
-        stepper: Stepper,
-        stop: StopRequest,
-        show: Callable[[str, float], None],
-        notify: Callable[[str], None],
+        self, stepper: Stepper, stop: StopRequest, show: Callable[[str, float], None], notify: Callable[[str], None]
     ) -> None:
         self._stepper, self._stop, self._show, self._notify = stepper, stop, show, notify
         self._announced = False

@@ -12,13 +12,13 @@ from nbody.integrators.systems.chunks import divided
 from nbody.integrators.systems.ias15_kernel import closest_pair, copy, is_finite
 from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.integrators.wisdom_holman import (
+    begin,
     constants,
-    correct,
     corrector_kicks,
     drift,
     from_jacobi,
     kick,
-    to_jacobi,
+    present,
 )
 
 
@@ -41,7 +41,7 @@ class HostMaps:
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         """Set the maps' coordinates from positions and velocities (S, 3, n) in the maps' order."""
-        self._keep(*begin(x, v, *self._start))
+        self._keep(*coordinates(x, v, *self._start))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; see :func:`maps` for the arrays."""
@@ -59,40 +59,15 @@ class HostMaps:
         state.map_position[...], state.map_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in (X, V))
 
 
-def begin(x: np.ndarray, v: np.ndarray, mass: np.ndarray, dt: float, corrector: int) -> tuple[np.ndarray, np.ndarray]:
+def coordinates(
+    x: np.ndarray, v: np.ndarray, mass: np.ndarray, dt: float, corrector: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n)."""
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
     kicks = corrector_kicks(corrector)
     divided(maps(), len(mass), x, v, X, V, mass, dt, kicks, 0.0, -1, none, none, np.zeros(len(mass)))
     return X, V
-
-
-@njit(error_model="numpy")
-def present(X, V, m, inner, h, kicks, distance, near, at, a, x, v):
-    """Positions x and velocities v, (3, n), of the maps' coordinates, which are half a step ahead."""
-    end_X, end_V = np.empty(X.shape), np.empty(V.shape)
-    copy(X, end_X)
-    copy(V, end_V)
-    drift(end_X, end_V, inner, -0.5 * h, distance)
-    correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a)
-    from_jacobi(end_X, m, inner, x)
-    from_jacobi(end_V, m, inner, v)
-    if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
-        from_jacobi(X, m, inner, x)
-        from_jacobi(V, m, inner, v)
-
-
-@njit(error_model="numpy")
-def begin_one(x, v, X, V, m, h, kicks):
-    """The map's coordinates X, V of one system from its positions and velocities, (3, n) each."""
-    n = m.size
-    inner, near = constants(m, 0.0)
-    distance, at, a = np.empty(n), np.empty((3, n)), np.empty((3, n))
-    to_jacobi(x, m, X)
-    to_jacobi(v, m, V)
-    correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a)
-    drift(X, V, inner, 0.5 * h, distance)
 
 
 @njit(error_model="numpy")
@@ -119,7 +94,10 @@ def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
         if first:
             status = ENCOUNTER
             break
-    present(X, V, m, inner, h, kicks, distance, near, at, a, x, v)
+    present(X, V, m, h, kicks, x, v)
+    if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
+        from_jacobi(X, m, inner, x)
+        from_jacobi(V, m, inner, v)
     return status, made, closest
 
 
@@ -133,7 +111,7 @@ def maps() -> Callable:
         so far, what has ended the system, and the shortest distance (in the middle of steps)."""
         for s in range(first, last):
             if steps < 0:
-                begin_one(x[s], v[s], X[s], V[s], m[s], h, kicks)
+                begin(x[s], v[s], X[s], V[s], m[s], h, kicks)
             else:
                 more = steps if status[s] == DONE else 0
                 ended, made[s], closest[s] = advance_one(

@@ -248,9 +248,9 @@ class DeviceMaps:
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         """Set the maps' coordinates, computed on the host, from positions and velocities (S, 3, n)."""
-        from nbody.integrators.systems.cpu_map import begin
+        from nbody.integrators.systems.cpu_map import coordinates
 
-        for column, found in zip(self._columns(), begin(x, v, *self._start), strict=True):
+        for column, found in zip(self._columns(), coordinates(x, v, *self._start), strict=True):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:

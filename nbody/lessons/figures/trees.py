@@ -20,15 +20,17 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 
 def plane() -> tuple[np.ndarray, Any, np.ndarray]:
     """Bodies in a plane in the order of their keys (N, 2), the cells, and the squares of these: corner and side (K, 3)."""
+    from nbody.forces.tree.kernels_cpu import one_thread_for_few
     from nbody.forces.tree.octree.cells_cpu import cells_of
     from nbody.forces.tree.octree.order_cpu import root_box, sorted_bodies
 
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
     position = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-    box, _ = root_box(position)
-    keys, order = sorted_bodies(position, box)
-    cells = cells_of(keys, LEAF, 2)
+    with one_thread_for_few(BODIES):
+        box, _ = root_box(position)
+        keys, order = sorted_bodies(position, box)
+        cells = cells_of(keys, LEAF, 2)
     squares = np.empty((len(cells.count), 3))
     squares[0] = box.low[0], box.low[1], box.side
     for cell in range(1, len(cells.count)):

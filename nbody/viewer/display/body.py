@@ -8,10 +8,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, PAD, SMALL, TEXT, Line, blank, font, height_of, width_of
-from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
-
-Array = np.ndarray
 
 MOST = 100_000  # the most bodies for which the potential is summed: so many take 5 ms (an AMD EPYC)
 NARROW = 210  # the least width of the panel: a fixed one, else the edge moves when the numbers change

@@ -10,10 +10,8 @@ from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles
 from nbody.scenario.units import Units
-from nbody.viewer.sources.frames import ShownFrame
+from nbody.viewer.sources.frames import Array, ShownFrame
 from nbody.viewer.sources.source import Source
-
-Array = np.ndarray
 
 LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
 

@@ -17,12 +17,11 @@ from nbody.compute import cuda, kernel, mark, out_of_memory
 from nbody.compute.opengl_buffers import SharedBuffers
 from nbody.errors import DeviceError, printable, shortened
 from nbody.state.device import DeviceState
-from nbody.viewer.sources.frames import ShownFrame
+from nbody.viewer.sources.frames import Array, ShownFrame
 
 if TYPE_CHECKING:
     from vispy.gloo import VertexBuffer
 
-Array = np.ndarray
 
 SLOTS = 4  # one is shown, one was shown before, one is ready to be shown, one is filled
 

@@ -13,7 +13,7 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.picture.aim import Aim, Follow
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.screenshot import save_picture, save_text
@@ -61,8 +61,6 @@ class Window(app.Canvas):
         self._notice_until = 0.0
         self.failure: BaseException | None = None
         self.stop = StopRequest()
-        self._follow: Follow | None = None
-        self._aimed_at: tuple | None = None  # camera and point at the last drawing
         self._tick_at = perf_counter()
         self._timer = app.Timer(TICK, connect=self.on_timer, start=True)
 
@@ -85,7 +83,7 @@ class Window(app.Canvas):
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
             self._stop(error)
-        self._aim()
+        self.panels.followed = self.controls.aim(self.source, self.renderer.moment)
         self.renderer.draw(self.controls.camera, size, scale)
         moment, show_hud = self.renderer.moment, self.controls.show_hud
         self.panels.fit(size, scale)
@@ -99,24 +97,6 @@ class Window(app.Canvas):
             self._save(f"{self.transport.frame:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud:
             self.panels.draw_controls(self.notice)
-
-    def _aim(self) -> None:
-        """Move the camera with what it follows. It may be moved relative to it, until the view is reset."""
-        controls = self.controls
-        if not controls.follow or self.renderer is None:
-            self._follow = self._aimed_at = None
-            self.panels.followed = ""
-            return
-        target = str(self.source.catalogue.id[controls.chosen]) if controls.follow == BODY else controls.follow
-        if self._follow is None or self._follow.target != target:
-            self._follow, self._aimed_at = Follow(self.source, target), None
-            self.panels.followed = self._follow.label
-        before = controls.camera.centre
-        self._follow.aim(controls.camera, self.renderer.moment)
-        point = controls.camera.centre
-        if self._aimed_at is not None and self._aimed_at[0] is controls.camera:
-            controls.camera.centre = before + (point - self._aimed_at[1])
-        self._aimed_at = controls.camera, point
 
     # --- Time ---
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import Table
-from nbody.viewer.picture.aim import CENTRES
-from nbody.viewer.picture.camera import Camera, Size
+from nbody.viewer.picture.aim import CENTRES, Follow
+from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import LIVE, RECORDED, Transport
 
 Pixel = tuple[float, float]
@@ -46,6 +48,8 @@ class Controls:
         self.follow, self.notice = "", ""
         self.requests: list[str] = []
         self._home = camera.copy()
+        self._followed: Follow | None = None
+        self._aimed_at: tuple[Camera, Array] | None = None  # camera and followed point at the last drawing
         self._dragged = ""  # what the pressed mouse button moves: "timeline", "centre" or "angle"
         self._moved = 0.0
 
@@ -88,6 +92,23 @@ class Controls:
         """Follow the chosen body if there is one, then the centre of mass, then the densest point, then nothing."""
         order = ([BODY] if self.chosen is not None else []) + [*CENTRES, ""]
         self.follow = order[(order.index(self.follow) + 1) % len(order)] if self.follow else order[0]
+
+    def aim(self, source: Source, moment: ShownMoment) -> str:
+        """Move the camera with what it follows; returns that in words. The mouse may move the camera relative to it, until
+        the view is reset."""
+        if not self.follow:
+            self._followed = self._aimed_at = None
+            return ""
+        target = str(source.catalogue.id[self.chosen]) if self.follow == BODY else self.follow
+        if self._followed is None or self._followed.target != target:
+            self._followed, self._aimed_at = Follow(source, target), None
+        before = self.camera.centre
+        self._followed.aim(self.camera, moment)
+        point = self.camera.centre
+        if self._aimed_at is not None and self._aimed_at[0] is self.camera:
+            self.camera.centre = before + (point - self._aimed_at[1])
+        self._aimed_at = self.camera, point
+        return self._followed.label
 
     def change_look(self, name: str) -> None:
         """Choose the next value of a field of the look."""
