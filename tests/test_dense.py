@@ -49,7 +49,7 @@ def test_looking_at_a_time_changes_nothing(name):
         assert later.step == looked.steps_made
 
 
-@pytest.mark.parametrize("name", ["ias15", {"scheme": "hermite4", "eta": 0.02}], ids=str)
+@pytest.mark.parametrize("name", ["ias15", "leapfrog_adaptive", {"scheme": "hermite4", "eta": 0.02}], ids=str)
 def test_within_the_last_step_an_adaptive_scheme_shows_what_a_frame_there_shows(name):
     run, other = simulated(name), simulated(name)
     run.step(5)

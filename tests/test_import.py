@@ -14,3 +14,18 @@ def test_a_machine_without_a_driver_is_known_without_the_compiler_for_gpus():
     run = child("-c", code, check=True)
     reason, imported = run.stdout.splitlines()
     assert (reason == "CUDA driver library cannot be found") == (imported == "False")
+
+
+DRIVER_WITHOUT_A_GPU = """
+import sys
+from types import SimpleNamespace
+from nbody.compute import driver
+library = SimpleNamespace(cuInit=lambda flags: 100, cuGetErrorName=lambda status, name: None)
+driver._load_driver = lambda: (library, "")
+print(driver.why_unavailable(), "numba.cuda" in sys.modules)
+"""
+
+
+def test_a_driver_without_a_gpu_is_known_without_the_compiler_for_gpus():
+    run = child("-c", DRIVER_WITHOUT_A_GPU, check=True)
+    assert run.stdout.split("reports ")[1] == "an unknown error False\n"
