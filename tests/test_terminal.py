@@ -211,8 +211,9 @@ def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(
     state = SimpleNamespace(progress=progress, frames=frames)
     motion = SimpleNamespace(state=state, work=lambda outputs: 1000, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
-    integrator = SimpleNamespace(work=lambda *a: 1000, leaves=None)
-    seen = watch.Watch(integrator, motion, stop, lambda *a: None, said.append)
+    scheme = SimpleNamespace(work=lambda *a: 1000, facts=SimpleNamespace(leaves=None))
+    stepper = SimpleNamespace(scheme=scheme, motion=motion, state=state)
+    seen = watch.Watch(stepper, stop, lambda *a: None, said.append)
 
     def reports(*moments):
         for clock[0], computed in moments:

@@ -138,7 +138,7 @@ class Engine(ABC):
     @classmethod
     def supports(cls, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can. (Whether this machine has the device
-        and enough memory is another question: :mod:`nbody.forces.resources`, :mod:`nbody.forces.resources`.)"""
+        and enough memory is another question: :mod:`nbody.forces.resources`.)"""
         return cls.can.refusal(problem)
 
     @classmethod
@@ -195,6 +195,7 @@ class Engine(ABC):
         if rehearsed in _REHEARSED or self._team.size > 1:
             return
         _REHEARSED.add(rehearsed)
+        state.moves.flush()  # a rehearsal would lose them
         progress = state.progress
         watch, requested, computed = progress.watch, progress.requested, progress.computed
         progress.watch = None

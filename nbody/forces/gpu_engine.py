@@ -107,11 +107,6 @@ class GpuEngine(Engine):
         ):
             state.partition.transport = Ranks(self._team)
 
-    def _compile(self, state: State, outputs: Outputs) -> None:
-        assert isinstance(state, DeviceState)
-        state.moves.flush()  # a rehearsal would lose them
-        super()._compile(state, outputs)
-
     def _shape(self, outputs: Outputs = Outputs.ACCELERATION) -> Shape:
         """What a kernel for this engine's gravity and precision is compiled for."""
         mixed = self.precision == "mixed"

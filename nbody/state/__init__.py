@@ -54,6 +54,9 @@ class StateMoves(ABC):
         self._drift_taylor(self._dtype.type(dt), self._dtype.type(0.5 * dt * dt))
         self._clock.drift(dt)
 
+    def flush(self) -> None:  # noqa: B027  (moves on the host are made at once)
+        """Make the moves that are collected."""
+
     @abstractmethod
     def _kick(self, dt) -> None: ...
 
