@@ -18,6 +18,7 @@ from nbody import machine, opengl
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import DeviceError, InputError, printable, shortened
 from nbody.exchange import FORMATS
+from nbody.fields import FIELDS
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
@@ -35,6 +36,9 @@ from nbody.units import size
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 """States of a finding: works; an optional part is missing; the program can't run without it."""
+
+TIMEOUT = 60.0
+"""Seconds that another process gets for an answer."""
 
 SLURM_TIMEOUT = 5.0
 """Seconds that ``srun`` gets for an answer: it asks the cluster for its configuration first."""
@@ -73,8 +77,17 @@ def missing(topic: str, text: str, remedy: str = "", **facts: Any) -> Finding:
 def examine() -> Iterator[Finding]:
     """Make every check in turn. A failure does not raise an error; it becomes a finding."""
     for check in CHECKS:
-        found = check()
-        yield from [found] if isinstance(found, Finding) else found
+        try:
+            found = check()
+            yield from [found] if isinstance(found, Finding) else found
+        except Exception as error:
+            topic = check.__name__.strip("_").replace("_", " ")
+            yield Finding(
+                topic,
+                BROKEN,
+                f"this check failed: {type(error).__name__}: {shortened(printable(str(error)), 200)}",
+                "report this line",
+            )
 
 
 def examine_ranks() -> Iterator[Finding]:
@@ -206,7 +219,7 @@ def _works() -> Finding:
 
 def _plugins() -> Iterator[Finding]:
     """The components that other packages add, and whether they can be imported."""
-    for registry in (ENGINES, GENERATORS, INTEGRATORS, OF_SYSTEMS, LAWS, FORMATS, OBSERVABLES):
+    for registry in (ENGINES, GENERATORS, INTEGRATORS, OF_SYSTEMS, LAWS, FIELDS, FORMATS, OBSERVABLES):
         for name, entry in registry.plugins.items():
             topic, text = f"plug-in {name}", f"{registry.kind} '{name}' {entry.summary}"
             facts = {"kind": registry.kind, "name": name, "package": entry.package, "target": entry.target}
@@ -351,7 +364,8 @@ def _slurm() -> Iterator[Finding]:
 def _not_launched(args: list[str], env: Any, **more: Any) -> subprocess.CompletedProcess:
     """Run a process without what it would inherit from a launcher."""
     kept = {name: value for name, value in env.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
-    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", check=False, **more)
+    options = {"timeout": TIMEOUT} | more
+    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", check=False, **options)
 
 
 def _last_line(child: subprocess.CompletedProcess, otherwise: str) -> str:

@@ -210,6 +210,16 @@ def test_a_library_that_does_not_load_names_its_package():
     assert opengl.missing_packages(libraries) == ["libnosuch7"]
 
 
+def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
+    def unreadable():
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(doctor, "CHECKS", (unreadable, lambda: doctor.good("last", "made")))
+    first, last = doctor.examine()
+    assert first.state == doctor.BROKEN and "the disk is gone" in first.text
+    assert last.text == "made"
+
+
 def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     from nbody import compute
 

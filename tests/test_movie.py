@@ -481,6 +481,7 @@ def test_invalid_movie_options_are_refused_before_anything_is_drawn(run_file, tm
         ((run_file, out, "--from", 8), "--from 8: "),
         ((run_file, out, "--to", -9), "frames 0 to 7"),
         ((run_file, out, "--seconds", 0), "--seconds 0: must be greater than 0"),
+        ((run_file, out, "--seconds", "1e308"), "more than 1000000; make it shorter"),
         ((run_file, out, "--spin", "nan"), "must be a finite number"),
         ((run_file, out, "--seconds", 1, "--speed", 1), "cannot be combined"),
         ((run_file, out, "--track", "sun"), "--track sun: "),

@@ -90,9 +90,11 @@ def moments(
                 "--seconds and a moving camera (--spin, --path)"
             )
         return np.arange(first, last + 1.0) if first < last else np.arange(first, last - 1.0, -1.0)
+    if seconds * fps > MOST:
+        raise InputError(
+            f"this movie would have {seconds * fps:g} pictures, more than {MOST}; make it shorter (--seconds)"
+        )
     count = max(1, round(seconds * fps))
-    if count > MOST:
-        raise InputError(f"this movie would have {count} pictures, more than {MOST}; make it shorter (--seconds)")
     frames = np.arange(min(first, last), max(first, last) + 1)
     times = time[frames]
     if times[-1] > times[0]:
