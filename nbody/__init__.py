@@ -19,7 +19,7 @@
     a = nbody.accelerations(position, mass, accuracy=1e-3)  # by a tree, where that is faster
     tree = nbody.Tree(position, mass, accuracy=1e-4)  # to ask again: tree.accelerations(at=points)
 
-Every generator is a function here: ``nbody.plummer``, ``nbody.disk`` … Each name is imported when it is first used, so that
+Every generator is a function here: ``nbody.plummer``, ``nbody.king`` … Each name is imported when it is first used, so that
 ``import nbody`` is fast.
 """
 

@@ -137,6 +137,10 @@ class Particles:
                     f"{where}{name} has {len(getattr(self, name))} rows but mass has {n}; "
                     "every array needs one row per particle"
                 )
+            if name in ("id", "species") and getattr(self, name).ndim != 1:
+                raise InputError(
+                    f"{where}{name} must have one number per particle, ({n},); got {getattr(self, name).shape}"
+                )
         if self.dimensions not in (2, 3) or self.velocity.shape != self.position.shape:
             raise InputError(
                 f"{where}position {self.position.shape} and velocity {self.velocity.shape} "

@@ -102,3 +102,12 @@ def test_a_time_outside_a_recording_is_refused(tmp_path):
         for time in (-0.1, 0.11, float("nan")):
             with pytest.raises(InputError, match=r"at: the recording has frames from t = 0 to 0\.1, got"):
                 run.at(time)
+
+
+def test_the_hybrid_shows_a_time_within_its_last_step_during_an_encounter():
+    bodies = nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1.0}, {"m": 1e-3, "a": 1.02}], dimensions=3)
+    simulation = nbody.Simulation(bodies, dt=0.05, integrator="hybrid", precision="float64")
+    simulation.step(3)
+    before = simulation.particles.position
+    found = simulation.at(simulation.time - 0.02)
+    assert 0 < np.abs(found.position - before)[1:].max() < 0.05

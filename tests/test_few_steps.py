@@ -185,3 +185,12 @@ def test_the_number_of_steps_is_not_called_step():
             use(simulation.step)
     with pytest.raises(InputError, match="zero or more"):
         simulation.step(-1)
+
+
+def test_adaptive_hermite_without_a_force_that_limits_its_step_stops_with_the_reason():
+    """Two bodies that fall into each other's cutoff, where force and jerk vanish: Aarseth's step becomes zero."""
+    bodies = Particles([1.0, 1.0], [[-0.5, 0, 0], [0.5, 0, 0]], [[0, 0.3, 0], [0, -0.3, 0]])
+    scheme = {"scheme": "hermite4", "eta": 0.02}
+    simulation = Simulation(bodies, softening="cutoff:0.2", integrator=scheme, precision="float64")
+    with pytest.raises(RunFailed, match="step"):
+        simulation.integrate(20.0)

@@ -5,8 +5,10 @@ import subprocess
 import numpy as np
 import pytest
 
+import nbody
 from nbody import machine
 from nbody.compute import cache, compile_together, kernel, together
+from nbody.state import Outputs
 
 
 def kernels():
@@ -111,10 +113,8 @@ def test_an_error_of_a_rehearsal_is_left_to_the_evaluation(helpers):
 @pytest.mark.slow
 def test_forces_have_the_same_bits_whichever_process_compiles(helpers, tmp_path, monkeypatch):
     from nbody.forces.direct.cpu import CpuEngine
-    from nbody.forces.engine import _REHEARSED
     from nbody.law import Gravity
     from nbody.particles import Particles
-    from nbody.state import Outputs
 
     position = np.random.default_rng(1).standard_normal((300, 3))
     bodies, found = Particles(np.full(300, 1 / 300), position, 0 * position), []
@@ -122,8 +122,8 @@ def test_forces_have_the_same_bits_whichever_process_compiles(helpers, tmp_path,
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(cores)))
         monkeypatch.setattr(machine, "cores", lambda cores=cores: cores)
         forget_kernels()
-        _REHEARSED.clear()
         engine = CpuEngine(Gravity(softening="plummer", length=0.1), "float32")
+        compile_together(lambda engine=engine: engine.evaluate(engine.load(bodies), Outputs.POTENTIAL))
         state = engine.load(bodies)
         engine.evaluate(state, Outputs.POTENTIAL)
         found.append([each.tobytes() for each in state.values("acceleration", "potential")])
@@ -137,3 +137,19 @@ def forget_kernels():
     from nbody.forces.direct import cpu_pairs
 
     cpu_pairs.gravitate_for.cache_clear()
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cpu-tree"])
+@pytest.mark.parametrize("massless", [0, 150])
+def test_compiling_an_evaluation_leaves_the_current_accelerations_as_they_are(monkeypatch, engine, massless):
+    """The potential is asked for when they are current: in a field, and with bodies without mass among the others."""
+    monkeypatch.setattr("nbody.forces.engine._REHEARSED", set())
+    particles = nbody.plummer(300, seed=1)
+    particles.mass[: 2 * massless : 2] = 0.0
+    field = {"field": "nfw", "mass": 3.0, "a": 1.0}
+    simulation = nbody.Simulation(particles, dt=0.01, softening=0.1, engine=engine, fields=[field])
+    evaluate, state = simulation.engine.evaluate, simulation.state
+    evaluate(state, Outputs.ACCELERATION)
+    before = state.acceleration.copy()
+    evaluate(state, Outputs.POTENTIAL)
+    assert np.array_equal(state.acceleration, before) and before.any()

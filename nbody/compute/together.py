@@ -23,6 +23,10 @@ MOST = 16
 """Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
 
 
+TIMEOUT = 120.0
+"""Seconds that a helper gets for its last kernel, when this process has none left."""
+
+
 class Call(NamedTuple):
     """A kernel, and the types of its arguments."""
 
@@ -99,7 +103,7 @@ def _compile(missing: dict[str, Call], processes: int) -> None:
                 _, (kernel, types) = queue.popleft()
                 kernel.compile(types)
         for thread in threads:
-            thread.join()
+            thread.join(TIMEOUT)
     finally:  # also after Ctrl-C
         for helper in helpers:
             helper.kill()

@@ -206,7 +206,8 @@ class Engine(ABC):
             progress.watch, progress.requested, progress.computed = watch, requested, computed
 
     def _rehearse(self, state: State, outputs: Outputs) -> None:  # noqa: B027
-        """Call the kernels of :meth:`_compute` where it does not depend on what they compute: they are noted, not run."""
+        """Call the kernels of :meth:`_compute` where it does not depend on what they compute: they are noted, not run. What
+        else is done must leave the results of the state as they are."""
 
     def _empty_state(self, particles: Particles) -> State:
         """A state of the particles without buffers."""

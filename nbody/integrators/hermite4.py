@@ -119,7 +119,7 @@ class Hermite4(Integrator):
 
         state: Any = motion.state
         engine, clock = motion.engine, state.clock
-        made, clock.time, self._next, last, failed = steps_for(engine.gravity.softening, state.dimensions)(
+        made, clock.time, self._next, last, (length, failed) = steps_for(engine.gravity.softening, state.dimensions)(
             state.position, state.velocity, state.step_acceleration, state.step_jerk, state.mass,
             (engine.gravity.G, engine.gravity.length2), (clock.time, float(self._next)), (steps, float(until)),
             (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0), self._before,
@@ -131,7 +131,7 @@ class Hermite4(Integrator):
             state.invalidate()
         state.progress.report(made * engine.work(state, Outputs.JERK))
         if failed:
-            raise too_short(motion, failed, REMEDY)
+            raise too_short(motion, length, REMEDY)
 
     def _step(self, motion: Motion, h: float) -> None:
         state: Any = motion.state

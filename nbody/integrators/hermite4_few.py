@@ -30,7 +30,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
 
         Returns:
             The number of steps made, the time, the length of the next step, the beginning and the length of the last one,
-            and the length of a step that can't be made or 0.
+            and the length of a step that can't be made, with True if there is one.
         """
         (time, following), (steps, until), (origin, first, longest) = moment, limits, fixed
         G, length2 = law
@@ -40,7 +40,7 @@ def steps_for(softening: str, dimensions: int) -> Callable:
             begin, end = time, time + following
             h = until - time if end > until else following
             if not abs(h) < np.inf or time + h == time:
-                return done, time, following, last, h
+                return done, time, following, last, (h, True)
             real = x.dtype.type
             h1, h2, h3 = real(h), real(h * h / 2), real(math.pow(h, 3.0) / 6)
             half, twelfth = real(h / 2), real(h * h / 12)
@@ -75,6 +75,6 @@ def steps_for(softening: str, dimensions: int) -> Callable:
                 if ratio < smallest:  # it is a NaN without a force
                     smallest = ratio
             following = min(longest, np.sqrt(eta * smallest))
-        return done, time, following, last, 0.0
+        return done, time, following, last, (0.0, False)
 
     return compute.kernel("cpu")(make_steps)

@@ -62,7 +62,7 @@ class Hybrid(FewBodies):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._next = np.array([self.dt])
+        self._next = np.array([abs(self.dt)])  # a step back is negative (Stepper.at)
         self._watcher: Watcher | None = None
 
     def start(self, motion: Motion) -> None:

@@ -56,7 +56,7 @@ PLACED = dict.fromkeys(
 
 
 class FromFile(Group):
-    """Bodies from a file: .npz, .csv, or a ``frame`` (the last one by default) of an earlier run's .h5."""
+    """Bodies from a file of a format that nbody reads, or a ``frame`` (the last one by default) of an earlier run's .h5."""
 
     elsewhere = PLACED
 

@@ -84,10 +84,6 @@ class CpuEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         return state.count * int(state.workspace.acting)
 
-    def _rehearse(self, state: State, outputs: Outputs) -> None:
-        if not self._is_few(state):
-            self._compute(state, outputs)
-
     def _compute(self, state: State, outputs: Outputs) -> None:
         if Outputs.JERK not in outputs:
             self._run(state, potential=False)

@@ -15,7 +15,8 @@ class WithFields(Layer):
 
     def _rehearse(self, state: State, outputs: Outputs) -> None:
         super()._rehearse(state, outputs)
-        self._fields.add(state, outputs)
+        if self.can.device == "gpu":  # on the host they would be added
+            self._fields.add(state, outputs)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         super()._compute(state, outputs)

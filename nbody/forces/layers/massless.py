@@ -39,7 +39,7 @@ class WithoutMassless(Layer):
         return super().identity(state and _computed(state))
 
     def _rehearse(self, state: State, outputs: Outputs) -> None:
-        self._sorted(state, outputs, super()._rehearse)
+        super()._rehearse(_computed(state), outputs)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         self._sorted(state, outputs, super()._compute)
