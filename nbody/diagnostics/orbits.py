@@ -1,0 +1,229 @@
+"""Kepler's orbits of bodies: from positions and velocities to orbital elements (Murray & Dermott 1999, chapter 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.particles import Particles
+
+Array = np.ndarray
+
+FOCI = ("inner", "centre")
+"""Foci that are no body: the centre of mass of the bodies before, and that of all bodies."""
+
+_CIRCLE = 8 * np.finfo(float).eps
+"""An eccentricity below this is rounding: the orbit has no pericentre, and the anomaly is counted from the node."""
+
+_SMALL = 0.03
+"""Below this |z| the functions of :func:`_s` and :func:`_g` are sums of a few terms, to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Orbits:
+    """Orbital elements, arrays of one shape: (K,) for K bodies, (T, K) at T times. Angles are in degrees, from 0 to 360; the
+    anomalies of parabolas and hyperbolas are negative before the pericentre.
+
+    An orbit in the (x, y) plane has its node at the x axis, a circle its pericentre at the node.
+
+    Attributes:
+        id: (K,) the bodies.
+        time: the time, a number or (T, 1).
+        mu: G (m₁ + m₂).
+        q: the distance of the pericentre; ``a`` = q / (1 - e): the semi-major axis, negative for a hyperbola, infinite for
+            a parabola.
+        e: the eccentricity.
+        inc: the inclination to the (x, y) plane, 0 to 180.
+        Omega: the longitude of the ascending node, from the x axis.
+        omega: the argument of the pericentre, from the node.
+        f: the true anomaly.
+        since: the time since the passage of the pericentre nearest in time.
+    """
+
+    id: Array
+    time: Array | float
+    mu: Array
+    q: Array
+    e: Array
+    a: Array
+    inc: Array
+    Omega: Array
+    omega: Array
+    f: Array
+    since: Array
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    @cached_property
+    def n(self) -> Array:
+        """The mean motion √(μ/|a|³) in degrees per unit of time; √(μ/2q³) for a parabola."""
+        with np.errstate(divide="ignore"):
+            cube = np.where(np.isinf(self.a), 2 * self.q**3, np.abs(self.a) ** 3)
+        return np.degrees(np.sqrt(self.mu / cube))
+
+    @property
+    def P(self) -> Array:
+        """The period; infinite for parabolas and hyperbolas."""
+        return np.where(self.e < 1, 360 / self.n, np.inf)
+
+    @property
+    def T(self) -> Array:
+        """The time of the passage of the pericentre nearest in time."""
+        return self.time - self.since
+
+    @property
+    def M(self) -> Array:
+        """The mean anomaly n (t - T)."""
+        return self._wrapped(self.n * self.since)
+
+    @property
+    def E(self) -> Array:
+        """The eccentric anomaly; for hyperbolas F of tanh(F/2) = √((e-1)/(e+1)) tan(f/2), for parabolas tan(f/2), both in
+        degrees as the others."""
+        half = np.radians(self.f) / 2
+        with np.errstate(invalid="ignore"):
+            ellipse = 2 * np.arctan2(np.sqrt(1 - self.e) * np.sin(half), np.sqrt(1 + self.e) * np.cos(half))
+            hyperbola = 2 * np.arctanh(np.sqrt((self.e - 1) / (self.e + 1)) * np.tan(half))
+        open_orbit = np.where(np.isinf(self.a), np.tan(half), hyperbola)
+        return self._wrapped(np.degrees(np.where(self.e < 1, ellipse, open_orbit)))
+
+    @property
+    def pomega(self) -> Array:
+        """The longitude of the pericentre: Ω + ω, and Ω - ω for an inclination above 90."""
+        return (self.Omega + self._sense * self.omega) % 360
+
+    @property
+    def theta(self) -> Array:
+        """The true longitude: ϖ + f, and ϖ - f for an inclination above 90."""
+        return (self.pomega + self._sense * self.f) % 360
+
+    @property
+    def l(self) -> Array:  # noqa: E743  (the field's letter)
+        """The mean longitude: ϖ + M, and ϖ - M for an inclination above 90."""
+        return (self.pomega + self._sense * self.M) % 360
+
+    @property
+    def _sense(self) -> Array:
+        return np.where(self.inc > 90, -1.0, 1.0)
+
+    def _wrapped(self, angle: Array) -> Array:
+        return np.where(self.e < 1, angle % 360, angle)
+
+
+def orbits(
+    particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Array | list[int] | None = None
+) -> Orbits:
+    """The Kepler orbits on which bodies move at this moment, if nothing but their focus acted.
+
+    Args:
+        particles: the bodies.
+        G: the gravitational constant in their units.
+        about: the focus: ``"inner"``, the centre of mass of the bodies before (Jacobi's coordinates, as the generator
+            ``planets`` takes elements); ``"centre"``, the centre of mass of all; or the id of a body.
+        bodies: the ids of the bodies; by default all that have an orbit about the focus.
+
+    Raises:
+        InputError: an unknown focus or body, a body about itself, or one that has no mass about it.
+    """
+    row = {int(each): k for k, each in enumerate(particles.id)}
+    if isinstance(about, str) and about not in FOCI:
+        raise InputError(f"orbits: about: there is no focus {about!a}; give 'inner', 'centre' or the id of a body")
+    for each in [*([] if bodies is None else bodies), *([] if isinstance(about, str) else [about])]:
+        if each not in row:
+            raise InputError(f"orbits: there is no body with the id {each}; ids go from {min(row)} to {max(row)}")
+    focus = row[int(about)] if not isinstance(about, str) else None
+    first = 0 if about == "inner" else focus
+    rows = [k for k in range(particles.count) if k != first] if bodies is None else [row[int(each)] for each in bodies]
+    if first in rows:
+        raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
+    x, v = (np.pad(each, ((0, 0), (0, 3 - particles.dimensions))) for each in (particles.position, particles.velocity))
+    mass = particles.mass
+    if focus is not None:
+        central, mass_at_focus = [each[focus] for each in (x, v)], mass[focus] + mass[rows]
+    elif about == "centre":
+        central, mass_at_focus = [mass @ each / mass.sum() for each in (x, v)], np.full(len(rows), mass.sum())
+    else:
+        inner = np.cumsum(mass)
+        below = np.array(rows, int) - 1
+        with np.errstate(invalid="ignore"):
+            central = [(np.cumsum(mass[:, None] * each, axis=0) / inner[:, None])[below] for each in (x, v)]
+        mass_at_focus = inner[rows]
+    if not (mass_at_focus > 0).all():
+        bad = particles.id[rows[int(np.argmin(mass_at_focus > 0))]]
+        raise InputError(f"orbits: body {bad} has no mass about it; choose another focus with about=")
+    return elements(x[rows] - central[0], v[rows] - central[1], G * mass_at_focus, particles.id[rows], particles.time)
+
+
+def at_times(moments: Sequence[Orbits]) -> Orbits:
+    """The orbits of the same bodies at T times as one, with arrays (T, K)."""
+    columns = {each.name: np.array([getattr(now, each.name) for now in moments]) for each in fields(Orbits)}
+    return Orbits(**columns | {"id": moments[0].id, "time": columns["time"][:, None]})
+
+
+def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Orbits:
+    """The elements of relative positions ``x`` and velocities ``v``, (…, 3) each, about a focus with μ = G (m₁ + m₂)."""
+    mu = np.broadcast_to(np.asarray(mu, float), x.shape[:-1])
+    r, v2, xv = np.sqrt(_dot(x, x)), _dot(v, v), _dot(x, v)
+    h_vector = np.cross(x, v)
+    h = np.sqrt(_dot(h_vector, h_vector))
+    p = h * h / mu
+    along, across = p / r - 1, h * xv / (mu * r)  # e cos f and e sin f
+    e = np.hypot(along, across)
+    alpha = 2 / r - v2 / mu
+    parabola = np.abs(alpha) * p <= _CIRCLE
+    alpha = np.where(parabola, 0.0, alpha)
+    # Near e = 1 the energy knows 1 - e better than the difference above does.
+    q = p / (1 + e)
+    e = np.where(parabola, 1.0, np.where(np.abs(1 - e) < 0.5, 1 - q * alpha, e))
+    q = p / (1 + e)
+    hx, hy, hz = np.moveaxis(h_vector, -1, 0)
+    flat = np.hypot(hx, hy)
+    Omega = np.where(flat > 0, np.arctan2(hx, -hy), 0.0)
+    node = np.stack([np.cos(Omega), np.sin(Omega), np.zeros_like(Omega)], axis=-1)
+    ahead = np.cross(h_vector, node)  # h times the unit vector 90 degrees from the node
+    latitude = np.arctan2(_dot(x, ahead) / h, _dot(x, node))
+    f = np.where(e < _CIRCLE, latitude, np.arctan2(across, along))
+    since = _since_pericentre(f, q, e, alpha, mu)
+    with np.errstate(divide="ignore"):
+        a = 1 / alpha
+    degrees = np.degrees
+    return Orbits(
+        np.arange(x.shape[-2]) if id is None else id, time, mu, q, e, a, degrees(np.arctan2(flat, hz)),
+        degrees(Omega) % 360, degrees(latitude - f) % 360, np.where(e < 1, degrees(f) % 360, degrees(f)), since,
+    )  # fmt: skip
+
+
+def _since_pericentre(f: Array, q: Array, e: Array, alpha: Array, mu: Array) -> Array:
+    """The time since the pericentre, for every conic: √μ t = q χ + e χ³ S(α χ²), with the universal anomaly χ, α = 1/a and
+    tan(√α χ/2) = √(α q/(1+e)) tan(f/2) (Battin 1999, chapter 4)."""
+    u = np.sqrt(q / (1 + e)) * np.tan(f / 2)
+    chi = 2 * u * _g(alpha * u * u)
+    return (q * chi + e * chi**3 * _s(alpha * chi * chi)) / np.sqrt(mu)
+
+
+def _g(z: Array) -> Array:
+    """atan(√z)/√z, and atanh(√-z)/√-z for z < 0."""
+    small = np.where(np.abs(z) < _SMALL, z, 0.0)
+    series = sum((-small) ** k / (2 * k + 1) for k in range(12))
+    root = np.sqrt(np.maximum(np.abs(z), _SMALL))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        closed = np.where(z > 0, np.arctan(root), np.arctanh(root)) / root
+    return np.where(np.abs(z) < _SMALL, series, closed)
+
+
+def _s(z: Array) -> Array:
+    """(√z - sin √z)/√z³, and (sinh √-z - √-z)/√-z³ for z < 0."""
+    factorials = (6.0, 120.0, 5040.0, 362880.0, 39916800.0, 6227020800.0)
+    small = np.where(np.abs(z) < _SMALL, z, 0.0)
+    series = sum((-small) ** k / each for k, each in enumerate(factorials))
+    root = np.sqrt(np.maximum(np.abs(z), _SMALL))
+    with np.errstate(over="ignore"):
+        closed = np.where(z > 0, root - np.sin(root), np.sinh(root) - root) / root**3
+    return np.where(np.abs(z) < _SMALL, series, closed)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return (a * b).sum(axis=-1)
