@@ -13,6 +13,7 @@
     run = nbody.simulate(scenario)
 
     nbody.show("output/plummer.h5")  # in a notebook
+    nbody.orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1, "e": 0.1}])).e  # elements of the planets
 
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
     phi = nbody.potential(position, mass, at=points)  # at points that are no bodies
@@ -30,6 +31,7 @@ from nbody.lazy import names_of
 
 if TYPE_CHECKING:
     from nbody.analysis.figure import plot as plot
+    from nbody.diagnostics.orbits import orbits as orbits
     from nbody.forces.api import accelerations as accelerations
     from nbody.forces.api import potential as potential
     from nbody.forces.reusable_tree import Tree as Tree
@@ -44,6 +46,7 @@ __all__, _imported = names_of(
     __name__,
     {
         "analysis.figure": "plot",
+        "diagnostics.orbits": "orbits",
         "forces.api": "accelerations potential",
         "forces.reusable_tree": "Tree",
         "particles": "Particles",

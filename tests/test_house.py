@@ -129,7 +129,7 @@ LINES = {
     "analysis": 840,
     "bench": 2871,
     "cli": 2711,
-    "diagnostics": 883,
+    "diagnostics": 1113,
     "fields": 705,
     "compute": 2402,
     "forces": 11494,

@@ -22,7 +22,7 @@ _SMALL = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class Orbits:
+class Elements:
     """Orbital elements, arrays of one shape: (K,) for K bodies, (T, K) at T times. Angles are in degrees, from 0 to 360; the
     anomalies of parabolas and hyperbolas are negative before the pericentre.
 
@@ -115,7 +115,7 @@ class Orbits:
 
 def orbits(
     particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Array | list[int] | None = None
-) -> Orbits:
+) -> Elements:
     """The Kepler orbits on which bodies move at this moment, if nothing but their focus acted.
 
     Args:
@@ -157,13 +157,13 @@ def orbits(
     return elements(x[rows] - central[0], v[rows] - central[1], G * mass_at_focus, particles.id[rows], particles.time)
 
 
-def at_times(moments: Sequence[Orbits]) -> Orbits:
+def at_times(moments: Sequence[Elements]) -> Elements:
     """The orbits of the same bodies at T times as one, with arrays (T, K)."""
-    columns = {each.name: np.array([getattr(now, each.name) for now in moments]) for each in fields(Orbits)}
-    return Orbits(**columns | {"id": moments[0].id, "time": columns["time"][:, None]})
+    columns = {each.name: np.array([getattr(now, each.name) for now in moments]) for each in fields(Elements)}
+    return Elements(**columns | {"id": moments[0].id, "time": columns["time"][:, None]})
 
 
-def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Orbits:
+def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Elements:
     """The elements of relative positions ``x`` and velocities ``v``, (…, 3) each, about a focus with μ = G (m₁ + m₂)."""
     mu = np.broadcast_to(np.asarray(mu, float), x.shape[:-1])
     r, v2, xv = np.sqrt(_dot(x, x)), _dot(v, v), _dot(x, v)
@@ -190,7 +190,7 @@ def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, tim
     with np.errstate(divide="ignore"):
         a = 1 / alpha
     degrees = np.degrees
-    return Orbits(
+    return Elements(
         np.arange(x.shape[-2]) if id is None else id, time, mu, q, e, a, degrees(np.arctan2(flat, hz)),
         degrees(Omega) % 360, degrees(latitude - f) % 360, np.where(e < 1, degrees(f) % 360, degrees(f)), since,
     )  # fmt: skip
