@@ -135,7 +135,7 @@ class BodyPart:
         return particles.check(self.scenario.where(self.at))
 
     def _check_memory(self, count: int) -> None:
-        """Raise an InputError if so many particles do not fit into memory. Call this before allocating them."""
+        """Raise an InputError if ``count`` particles do not fit into memory. Call this before allocating them."""
         needed = WORKING_COPIES * count * 8 * (2 + 2 * self.scenario.gravity.dimensions)
         if needed > ALWAYS_FREE and needed > (free := memory_available()):
             raise InputError(
