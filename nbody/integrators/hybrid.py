@@ -33,7 +33,7 @@ from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.integrators.kepler import kepler_step
 from nbody.integrators.pair_forces import share_of_kick
 from nbody.integrators.radau import uncompiled
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 SPEEDS = 0.4

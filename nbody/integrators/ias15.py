@@ -23,7 +23,7 @@ from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import too_short
 from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN, FewBodies, components, per_c2, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from nbody.integrators.encounter import nearest_pair
 from nbody.integrators.few_bodies import OwnForces
 from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
 from nbody.registry import imported
-from nbody.scenario.fields import Group, NotNegative, Positive
+from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
 
 SMALLEST = 40

@@ -17,7 +17,7 @@ from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.chunks import divided
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 
 class IAS15Systems(ManySystems):

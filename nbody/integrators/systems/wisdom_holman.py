@@ -14,7 +14,7 @@ from nbody.integrators.integrator import Motion
 from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.integrators.wisdom_holman import WisdomHolman, permutations
 from nbody.registry import imported
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 MAPS = {
     "cpu": "nbody.integrators.systems.cpu_map:HostMaps", "gpu": "nbody.integrators.systems.gpu_map:DeviceMaps",
