@@ -20,7 +20,7 @@ import numpy as np
 from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.few_bodies import in_one_call
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 
 REMEDY = "the largest step (integrator.dt), or a softening"

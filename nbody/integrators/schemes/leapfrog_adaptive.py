@@ -28,7 +28,7 @@ from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.few_bodies import components, in_one_call, shortest_time
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.schemes.leapfrog_block_cpu import TICKS, HostLengths
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
 
 

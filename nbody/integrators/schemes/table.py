@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
 from nbody.integrators.solvers.few_bodies import in_one_call
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from nbody.integrators.solvers.few_bodies import END, NEXT, FewBodies, component
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import share_of_kick
 from nbody.integrators.solvers.radau import uncompiled
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 SPEEDS = 0.4

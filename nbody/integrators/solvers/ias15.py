@@ -33,7 +33,7 @@ from nbody.integrators.solvers.few_bodies import (
     per_c2,
     shortest_time,
 )
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 if TYPE_CHECKING:

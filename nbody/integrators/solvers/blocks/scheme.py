@@ -26,7 +26,7 @@ from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import LOOK
 from nbody.integrators.solvers.few_bodies import OwnForces
 from nbody.registry import imported
-from nbody.scenario.fields import Group, NotNegative, Positive
+from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
 
 SMALLEST = 40

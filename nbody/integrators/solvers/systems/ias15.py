@@ -17,7 +17,7 @@ from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNO
 from nbody.integrators.solvers.ias15 import IAS15
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 
 class IAS15Systems(ManySystems):

@@ -14,7 +14,7 @@ from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
 from nbody.registry import imported
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 SYSTEMS = "nbody.integrators.solvers.systems."
 MAPS = {"cpu": f"{SYSTEMS}cpu_map:HostMaps", "gpu": f"{SYSTEMS}gpu_map:DeviceMaps"}
