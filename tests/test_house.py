@@ -135,7 +135,7 @@ LINES = {
     "forces": 11560,
     "exchange": 886,
     "initial": 2603,
-    "integrators": 7097,
+    "integrators": 7121,
     "law": 369,
     "lessons": 2263,
     "linalg": 2934,

@@ -21,8 +21,8 @@ from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.bodies import Placed
-from nbody.scenario.fields import arithmetic
 from nbody.scenario.model import component
+from nbody.scenario.values import arithmetic
 
 GENERATORS = Registry(
     "generator",

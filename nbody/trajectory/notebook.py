@@ -74,7 +74,7 @@ def thumbnail(run: RecordedFrames, frame: int = -1, pixels: int = 240) -> bytes:
 
 def _times(run: RecordedFrames) -> str:
     """The first and the last time, with their unit."""
-    from nbody.scenario.units import shown_time  # pydantic takes 0.1 s
+    from nbody.scenario.quantities import shown_time  # pydantic takes 0.1 s
 
     factor, unit = shown_time(run.units.symbol("time"))
     return f"{factor * run.time[0]:g} to {factor * run.time[-1]:g} {printable(unit)}".rstrip()

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from nbody.forces.tree.expansions.operators import HIGHEST_ORDER
 from nbody.law import LAWS, Gravity, Law
-from nbody.scenario.fields import Group, Positive, Whole
+from nbody.scenario.values import Group, Positive, Whole
 
 DEFAULT_ACCURACY = 1e-3
 
