@@ -134,7 +134,7 @@ LINES = {
     "compute": 2402,
     "forces": 11560,
     "exchange": 886,
-    "initial": 2603,
+    "initial": 2629,
     "integrators": 7121,
     "law": 369,
     "lessons": 2263,
@@ -143,13 +143,13 @@ LINES = {
     "run": 4595,
     "scenario": 2074,
     "state": 1459,
-    "trajectory": 3367,
+    "trajectory": 3262,
     "verify": 272,
     "viewer": 6089,
     "child": 15,
     "doctor": 400,
     "errors": 73,
-    "figures": 66,
+    "figures": 82,
     "given": 83,
     "lazy": 24,
     "machine": 219,
@@ -157,7 +157,7 @@ LINES = {
     "particles": 169,
     "registry": 122,
     "units": 34,
-    "whole_file": 76,
+    "whole_file": 173,
 }
 """The most lines of Python, GLSL and C in a room that keeps the rules below; a change of this number is a decision."""
 
