@@ -132,7 +132,7 @@ LINES = {
     "diagnostics": 1113,
     "fields": 715,
     "compute": 2402,
-    "forces": 11560,
+    "forces": 11559,
     "exchange": 886,
     "initial": 2629,
     "integrators": 7121,

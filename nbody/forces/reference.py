@@ -53,7 +53,7 @@ def direct_sum(
         block = slice(first, first + rows)
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
-        f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i))
+        f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i, gravity))
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
@@ -85,7 +85,7 @@ def direct_jerk(
     jerk = np.empty((len(targets), position.shape[1]))
     for k, i in enumerate(targets):
         d, v = position - position[i], velocity - velocity[i]
-        r2, length2 = (d * d).sum(axis=1), _of_pairs(softening2, i)
+        r2, length2 = (d * d).sum(axis=1), _of_pairs(softening2, i, gravity)
         f, u = pair_factors(r2, gravity, length2)
         f[i] = 0.0
         u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
@@ -93,7 +93,6 @@ def direct_jerk(
             stretch = 3 * (d * v).sum(axis=1) * u * u
             jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
             continue
-        length2 = gravity.length2 if length2 is None else length2
         if gravity.softening == "spline":
             change = _spline_slope(f, r2, 2.8 * np.sqrt(length2))
         else:
@@ -104,18 +103,18 @@ def direct_jerk(
     return jerk
 
 
-def _of_pairs(softening2: np.ndarray | None, i: Any) -> np.ndarray | None:
-    """max(ε_i, ε_j)² of the bodies i with all bodies j."""
-    return None if softening2 is None else np.maximum(softening2[i, None], softening2)
+def _of_pairs(softening2: np.ndarray | None, i: Any, gravity: Gravity) -> np.ndarray:
+    """ε² of the pairs of the bodies i with all bodies j: one number, or max(ε_i, ε_j)²."""
+    if softening2 is not None:
+        return np.maximum(softening2[i, None], softening2)
+    if gravity.per_species:
+        raise ValueError("the lengths of the bodies are needed: Gravity.squares")
+    return np.array(gravity.length2)
 
 
-def pair_factors(r2: np.ndarray, gravity: Gravity, length2: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def pair_factors(r2: np.ndarray, gravity: Gravity, length2: Any) -> tuple[np.ndarray, np.ndarray]:
     """f and u of every pair at distance √r2: the force is m_j f (x_j - x_i), the potential -m_j u. ``length2``: the
-    softening length squared of each pair, instead of that of ``gravity``."""
-    if length2 is None:
-        if gravity.per_species:
-            raise ValueError("the lengths of the bodies are needed: Gravity.squares")
-        length2 = np.array(gravity.length2)
+    softening length squared of each pair, or of all."""
     with np.errstate(divide="ignore", invalid="ignore"):  # r = 0: the pair of a particle with itself
         if gravity.softening == "plummer":
             u = 1.0 / np.sqrt(r2 + length2)
