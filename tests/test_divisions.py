@@ -15,8 +15,8 @@ from nbody.compute import SIMULATED
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
-from nbody.integrators.blocks import gpu_workers
 from nbody.integrators.integrator import unsupported
+from nbody.integrators.solvers.blocks import gpu_workers
 from nbody.law import Gravity
 from nbody.scenario import Scenario
 

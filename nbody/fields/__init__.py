@@ -10,8 +10,8 @@ from nbody.fields.added import AddedFields
 from nbody.fields.field import Field, VelocityField
 from nbody.registry import Entry, Registry
 from nbody.scenario import Scenario
-from nbody.scenario.fields import arithmetic
 from nbody.scenario.model import component
+from nbody.scenario.values import arithmetic
 
 FIELDS = Registry(
     "field",

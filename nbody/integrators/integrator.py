@@ -14,7 +14,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Column, Frame, Outputs, State
 
 

@@ -25,7 +25,7 @@ from nbody.run.schedule import (
 )
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
-from nbody.scenario.units import shown_time
+from nbody.scenario.quantities import shown_time
 
 Function = Callable[[Particles], Any]
 

@@ -7,7 +7,7 @@ from nbody.errors import InputError
 from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
-from nbody.scenario.units import DIMENSIONS, is_quantity
+from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import StateClock
 
 FRAMES = 100

@@ -17,7 +17,7 @@ from nbody import compute
 from nbody.forces.engine import Engine, ForceError, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 

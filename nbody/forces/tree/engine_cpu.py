@@ -18,7 +18,7 @@ from nbody.forces.tree.tree_cpu import HostTree, norms
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Column, Outputs, State
 from nbody.state.host import HostMoves, HostState
 

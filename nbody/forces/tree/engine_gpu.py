@@ -30,7 +30,7 @@ from nbody.forces.tree.walk.walk_gpu import GROUP, RESIDENT, THREADS, WalkPlan, 
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs, State
 from nbody.state.device import DeviceState
 

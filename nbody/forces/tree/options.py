@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from nbody.forces.tree.expansions.operators import HIGHEST_ORDER
-from nbody.scenario.fields import Group, Positive, Whole
+from nbody.scenario.values import Group, Positive, Whole
 
 DEFAULT_ACCURACY = 1e-3
 

@@ -25,8 +25,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.spatial import cKDTree
 
-from nbody.integrators.blocks.cpu_kernels import forces_for, in_ticks, kepler_motion, perturbation_now, prediction_for
-from nbody.integrators.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
+from nbody.integrators.solvers.blocks.cpu_kernels import (
+    forces_for,
+    in_ticks,
+    kepler_motion,
+    perturbation_now,
+    prediction_for,
+)
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
 from nbody.law import Gravity
 
 PARKED = 1 << 60
