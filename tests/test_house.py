@@ -140,7 +140,7 @@ LINES = {
     "lessons": 2263,
     "linalg": 2934,
     "parallel": 922,
-    "run": 4595,
+    "run": 4609,
     "scenario": 2074,
     "state": 1459,
     "trajectory": 3262,
