@@ -142,7 +142,7 @@ LINES = {
     "parallel": 922,
     "run": 4609,
     "scenario": 2074,
-    "state": 1515,
+    "state": 1514,
     "trajectory": 3262,
     "verify": 272,
     "viewer": 6089,

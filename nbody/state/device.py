@@ -54,7 +54,6 @@ class DeviceState(State[DeviceArray]):
     body: DeviceArray
     velocity: DeviceArray
     acceleration: DeviceArray
-    softening2: DeviceArray
     clock: DeviceClock
     moves: DeviceMoves
     frames: ReplayedFrames
