@@ -55,8 +55,8 @@ def test_json_and_the_exit_code_tell_of_a_failure(capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] is False and found["failed"] == 1
     assert found["checks"][0] == {
-        "case": "wrong", "engine": "cpu", "what": "two and two", "expected": 4.0, "got": 5.0, "tolerance": 0.1, "source": "arithmetic",
-        "passed": False,
+        "case": "wrong", "engine": "cpu", "what": "two and two", "expected": 4.0, "got": 5.0, "tolerance": 0.1,
+        "source": "arithmetic", "passed": False,
     }  # fmt: skip
 
 
