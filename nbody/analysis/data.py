@@ -10,7 +10,7 @@ import numpy as np
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
 from nbody.errors import InputError, counted, printable
 from nbody.particles import Particles
-from nbody.scenario.units import shown_time
+from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
 from nbody.trajectory import Trajectory
 

@@ -24,7 +24,7 @@ from nbody.forces.transports.ranks import FEWEST, Ranks
 from nbody.law import Gravity, pair_law
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
 from nbody.state.staging import device_bytes

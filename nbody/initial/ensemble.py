@@ -11,7 +11,7 @@ from nbody.given import shown
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
-from nbody.scenario.fields import arithmetic
+from nbody.scenario.values import arithmetic
 
 
 def member(scenario: Scenario, number: int) -> Scenario:

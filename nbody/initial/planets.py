@@ -13,7 +13,7 @@ from nbody.initial.generator import FixedGenerator, Generator, centred
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import (
+from nbody.scenario.values import (
     Finite,
     Group,
     KeyProblem,

@@ -21,8 +21,8 @@ import numpy as np
 from pydantic import model_validator
 
 from nbody.given import shown
-from nbody.scenario.fields import Count, Group, KeyProblem
 from nbody.scenario.source import Keys
+from nbody.scenario.values import Count, Group, KeyProblem
 
 MOST_SYSTEMS = 2**20
 

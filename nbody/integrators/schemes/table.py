@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
-from nbody.scenario.fields import Group
+from nbody.integrators.solvers.few_bodies import in_one_call
+from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 
 if TYPE_CHECKING:
-    from nbody.integrators.table_few import FewSteps
+    from nbody.integrators.schemes.table_few import FewSteps
 
 FORCE = Move("force")
 """Compute the accelerations of the present positions; costs nothing if they are current."""
@@ -96,7 +96,7 @@ class MoveTable(FixedStep):
         if self._state is not motion.state:
             self._state, self._compiled = motion.state, None
             if in_one_call(motion, in_fields=True):
-                from nbody.integrators.table_few import FewSteps  # imports Numba
+                from nbody.integrators.schemes.table_few import FewSteps  # imports Numba
 
                 self._compiled = FewSteps(motion, self.facts, self.dt)
         return self._compiled

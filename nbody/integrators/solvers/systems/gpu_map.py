@@ -20,9 +20,9 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
-from nbody.integrators.kepler import kepler_functions
-from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
-from nbody.integrators.wisdom_holman import STAGE, corrector_kicks
+from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
+from nbody.integrators.solvers.wisdom_holman import STAGE, corrector_kicks
 
 THREADS = 8 if SIMULATED else 128
 RESIDENT = 4
@@ -30,7 +30,7 @@ RESIDENT = 4
 
 SMALL, CONVERGED = 0.5, 3e-8
 """How far Stumpff's series is used, and the change of the root at which Newton's iteration ends
-(:func:`nbody.integrators.kepler.kepler_functions`): as large as the accuracy allows, for speed."""
+(:func:`nbody.integrators.solvers.kepler.kepler_functions`): as large as the accuracy allows, for speed."""
 
 FAR = 1e30
 """The place of lanes without a planet: far from all planets."""
@@ -248,7 +248,7 @@ class DeviceMaps:
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         """Set the maps' coordinates, computed on the host, from positions and velocities (S, 3, n)."""
-        from nbody.integrators.systems.cpu_map import coordinates
+        from nbody.integrators.solvers.systems.cpu_map import coordinates
 
         for column, found in zip(self._columns(), coordinates(x, v, *self._start), strict=True):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
@@ -279,7 +279,7 @@ class DeviceMaps:
 
 def moves_to_present(dt: float, corrector: int) -> np.ndarray:
     """The moves from the map's coordinates, half a step ahead, to the present: half a step back, and the inverse of the
-    corrector (:func:`nbody.integrators.wisdom_holman.correct`). (M, 2), each a kick and the drift after it."""
+    corrector (:func:`nbody.integrators.solvers.wisdom_holman.correct`). (M, 2), each a kick and the drift after it."""
     kicks = corrector_kicks(corrector)
     found = [[0.0, -0.5 * dt]]
     for k in range(-len(kicks), len(kicks) + 1):

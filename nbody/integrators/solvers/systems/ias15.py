@@ -12,16 +12,16 @@ import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
-from nbody.integrators.ias15 import IAS15
 from nbody.integrators.integrator import Motion
-from nbody.integrators.systems.chunks import divided
-from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
-from nbody.scenario.fields import Group
+from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
+from nbody.integrators.solvers.ias15 import IAS15
+from nbody.integrators.solvers.systems.chunks import divided
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.scenario.values import Group
 
 
 class IAS15Systems(ManySystems):
-    """Many systems by :class:`~nbody.integrators.ias15.IAS15`, whose bits each system gets."""
+    """Many systems by :class:`~nbody.integrators.solvers.ias15.IAS15`, whose bits each system gets."""
 
     Options = IAS15.Options  # type: ignore[assignment]
     facts = facts_of_systems(IAS15.facts)
@@ -62,7 +62,7 @@ class IAS15Systems(ManySystems):
 
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
-        from nbody.integrators.systems.ias15_kernel import steps_of_all
+        from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
         state: Any = motion.state
         gravity, n = motion.engine.gravity, state.count // self._systems
@@ -92,7 +92,7 @@ class IAS15Systems(ManySystems):
         state.invalidate()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The numbers per system, and the arrays of :class:`~nbody.integrators.ias15.IAS15`."""
+        """The numbers per system, and the arrays of :class:`~nbody.integrators.solvers.ias15.IAS15`."""
         return super().arrays() | {"begin": self._begin, "last": self._last}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -104,7 +104,7 @@ class IAS15Systems(ManySystems):
 
 
 def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:
-    """The shortest time scale of the pairs of each system, as :func:`~nbody.integrators.few_bodies.shortest_time`; (S,)."""
+    """The shortest time scale of the pairs of each system, as :func:`.few_bodies.shortest_time`; (S,)."""
     shortest = np.full(len(m), math.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         for i in range(1, m.shape[1]):

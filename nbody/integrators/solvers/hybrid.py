@@ -28,12 +28,12 @@ from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.few_bodies import END, NEXT, FewBodies, components, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.kepler import kepler_step
-from nbody.integrators.pair_forces import share_of_kick
-from nbody.integrators.radau import uncompiled
-from nbody.scenario.fields import Group, Positive
+from nbody.integrators.solvers.few_bodies import END, NEXT, FewBodies, components, require_star
+from nbody.integrators.solvers.kepler import kepler_step
+from nbody.integrators.solvers.pair_forces import share_of_kick
+from nbody.integrators.solvers.radau import uncompiled
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 SPEEDS = 0.4

@@ -11,20 +11,19 @@ from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Motion
-from nbody.integrators.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
-from nbody.integrators.wisdom_holman import WisdomHolman, permutations
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
 from nbody.registry import imported
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
-MAPS = {
-    "cpu": "nbody.integrators.systems.cpu_map:HostMaps", "gpu": "nbody.integrators.systems.gpu_map:DeviceMaps",
-}  # fmt: skip
+SYSTEMS = "nbody.integrators.solvers.systems."
+MAPS = {"cpu": f"{SYSTEMS}cpu_map:HostMaps", "gpu": f"{SYSTEMS}gpu_map:DeviceMaps"}
 MOST_PLANETS = 32
 """Planets per system on a GPU, where each has a lane of a warp."""
 
 
 class WisdomHolmanSystems(ManySystems):
-    """Many systems by :class:`~nbody.integrators.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
+    """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
     facts = facts_of_systems(WisdomHolman.facts)

@@ -9,8 +9,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
-from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, predictor, step_length
-from nbody.integrators.blocks.gpu_layout import (
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, corrector, predictor, step_length
+from nbody.integrators.solvers.blocks.gpu_layout import (
     BLOCKS_DONE,
     BUDGET,
     END,
@@ -30,9 +30,9 @@ from nbody.integrators.blocks.gpu_layout import (
     real_of,
     tiling,
 )
-from nbody.integrators.blocks.gpu_sums import totals
-from nbody.integrators.blocks.memory import rows_per_body
-from nbody.integrators.blocks.pairs import PARKED
+from nbody.integrators.solvers.blocks.gpu_sums import totals
+from nbody.integrators.solvers.blocks.memory import rows_per_body
+from nbody.integrators.solvers.blocks.pairs import PARKED
 
 
 class Prediction(NamedTuple):

@@ -24,10 +24,10 @@ from numba import njit
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.few_bodies import FewBodies, components, per_c2, require_star
 from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.kepler import kepler_step
-from nbody.scenario.fields import Group, NotNegative
+from nbody.integrators.solvers.few_bodies import FewBodies, components, per_c2, require_star
+from nbody.integrators.solvers.kepler import kepler_step
+from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
 
 STAGE = math.sqrt(7 / 40)

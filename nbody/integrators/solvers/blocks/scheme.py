@@ -18,15 +18,15 @@ from pydantic import Field, StrictBool
 from nbody.errors import RunFailed
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.blocks.formulas import ETA, FOREVER, TICKS, first_steps
-from nbody.integrators.blocks.memory import working_arrays
-from nbody.integrators.blocks.pairs import LOOK
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.few_bodies import OwnForces
 from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
+from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
+from nbody.integrators.solvers.blocks.memory import working_arrays
+from nbody.integrators.solvers.blocks.pairs import LOOK
+from nbody.integrators.solvers.few_bodies import OwnForces
 from nbody.registry import imported
-from nbody.scenario.fields import Group, NotNegative, Positive
+from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
 
 SMALLEST = 40
@@ -47,7 +47,8 @@ def _facts(order: int, source: str) -> SchemeFacts:
     )  # fmt: skip
 
 
-BLOCKS = {"cpu": "nbody.integrators.blocks.cpu:HostBlocks", "gpu": "nbody.integrators.blocks.gpu:DeviceBlocks"}
+LOOPS = "nbody.integrators.solvers.blocks."
+BLOCKS = {"cpu": f"{LOOPS}cpu:HostBlocks", "gpu": f"{LOOPS}gpu:DeviceBlocks"}
 
 
 class BlockHermite(OwnForces):

@@ -21,13 +21,23 @@ from pydantic import Field
 
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import too_short
-from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN, FewBodies, components, per_c2, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.scenario.fields import Group, Positive
+from nbody.integrators.solvers.few_bodies import (
+    BEGIN,
+    END,
+    LENGTH,
+    NEXT,
+    UNKNOWN,
+    FewBodies,
+    components,
+    per_c2,
+    shortest_time,
+)
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
 if TYPE_CHECKING:
-    from nbody.integrators.watched_steps import WatchedSteps
+    from nbody.integrators.solvers.watched_steps import WatchedSteps
 
 
 class IAS15(FewBodies):
@@ -69,8 +79,8 @@ class IAS15(FewBodies):
 
     def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
         """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
-        from nbody.integrators.pair_forces import RELATIVITY
-        from nbody.integrators.radau import steps_for
+        from nbody.integrators.solvers.pair_forces import RELATIVITY
+        from nbody.integrators.solvers.radau import steps_for
 
         state: Any = motion.state
         gravity, n = motion.engine.gravity, state.count
@@ -101,7 +111,7 @@ class IAS15(FewBodies):
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
-        from nbody.integrators.watched_steps import WatchedSteps
+        from nbody.integrators.solvers.watched_steps import WatchedSteps
 
         self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
         try:

@@ -24,8 +24,9 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.errors import DeviceError
 from nbody.forces.engine import devices_of
-from nbody.integrators.blocks.formulas import TICKS
-from nbody.integrators.blocks.gpu_layout import (
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.gpu_layout import (
     BLOCKS_DONE,
     BUDGET,
     CLOCK,
@@ -40,11 +41,17 @@ from nbody.integrators.blocks.gpu_layout import (
     THREADS,
     UNIT,
 )  # fmt: skip
-from nbody.integrators.blocks.gpu_steps import begin, resolve
-from nbody.integrators.blocks.gpu_workers import BLOCKS_PER_GRAPH, BlockKernels, Columns, Workers, blocks_for, room_for
-from nbody.integrators.blocks.memory import PARTS_FROM, parts_for
-from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
-from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
+from nbody.integrators.solvers.blocks.gpu_workers import (
+    BLOCKS_PER_GRAPH,
+    BlockKernels,
+    Columns,
+    Workers,
+    blocks_for,
+    room_for,
+)
+from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
+from nbody.integrators.solvers.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from nbody.integrators.encounter import LONGEST, too_short
-from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.scenario.fields import Group, Positive
+from nbody.integrators.solvers.few_bodies import in_one_call
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 
 REMEDY = "the largest step (integrator.dt), or a softening"
@@ -44,9 +44,9 @@ class Hermite4(Integrator):
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
-        self._eta: float | None = self._options.eta  # type: ignore[attr-defined]
+        self._eta: float | None = options.eta if isinstance(options, self.Options) else None
         self.facts = self.facts._replace(adaptive=self._eta is not None)
+        super().__init__(dt, options)
         self._next = self.dt
         self._begin, self._length = 0.0, 0.0  # of the last step, if adaptive; the length is 0 before the first one
         self._before = np.zeros((4, 0, 0))  # position, velocity, acceleration and jerk at its beginning
@@ -115,7 +115,7 @@ class Hermite4(Integrator):
             self._length, self._before = length if length < LONGEST else math.inf, arrays["before"].copy()
 
     def _advance_few(self, motion: Motion, steps: int, until: float) -> None:
-        from nbody.integrators.hermite4_few import steps_for  # imports Numba
+        from nbody.integrators.schemes.hermite4_few import steps_for  # imports Numba
 
         state: Any = motion.state
         engine, clock = motion.engine, state.clock

@@ -17,9 +17,9 @@ from numba.extending import overload
 
 from nbody import compute, law
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
-from nbody.integrators.blocks import formulas
-from nbody.integrators.blocks.formulas import APPROACH, FOREVER, corrector, pair_weights, predictor, step_length
-from nbody.integrators.kepler import kepler_step
+from nbody.integrators.solvers.blocks import formulas
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, corrector, pair_weights, predictor, step_length
+from nbody.integrators.solvers.kepler import kepler_step
 from nbody.law import pair_law, pair_slopes
 
 ALONE = 1 << 18

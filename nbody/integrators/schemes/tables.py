@@ -5,7 +5,7 @@ table here and a line to ``INTEGRATORS``.
 """
 
 from nbody.integrators.integrator import Move
-from nbody.integrators.table import FORCE, MoveTable, leapfrogs, leapfrogs_from_drifts, table
+from nbody.integrators.schemes.table import FORCE, MoveTable, leapfrogs, leapfrogs_from_drifts, table
 
 
 class Taylor(MoveTable):

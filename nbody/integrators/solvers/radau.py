@@ -19,8 +19,8 @@ from numba import njit
 
 from nbody import compute
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.few_bodies import BEGIN, END, LENGTH, NEXT
-from nbody.integrators.pair_forces import RELATIVITY, accelerate, variant_of
+from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT
+from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerate, variant_of
 
 NODES = (
     "0", "0.0562625605369221464656521910318", "0.180240691736892364987579942780", "0.352624717113169637373907769648",
@@ -189,7 +189,7 @@ def take_in_between(j, a, a0, b):
 
 @njit(error_model="numpy")
 def next_step(a0, b, bodies, h, eta):
-    """The next step from the polynomial at the end of a step of length h; see :mod:`nbody.integrators.ias15`."""
+    """The next step from the polynomial at the end of a step of length h; see :mod:`nbody.integrators.solvers.ias15`."""
     shortest = np.inf
     for i in range(bodies):
         y, y1, y2, y3 = 0.0, 0.0, 0.0, 0.0
@@ -261,11 +261,11 @@ def uncompiled(name: str) -> Callable:
             b, e: (7, 3N) the polynomial of the last step, and the guess for it.
             lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
             begin: (3, 3, N) positions, velocities and accelerations at the beginning of the last step.
-            clock: (4,) see :mod:`nbody.integrators.few_bodies`.
+            clock: (4,) see :mod:`nbody.integrators.solvers.few_bodies`.
             last: no step ends later; a step ends at this time.
             longest: the longest step.
             eta: the step in units of the shortest time scale.
-            more: further numbers of the variant if it has any, see :func:`~nbody.integrators.pair_forces.accelerate`.
+            more: further numbers of the variant if it has any, see :func:`.pair_forces.accelerate`.
 
         Returns:
             The number of steps, and False if the next step cannot be made.

@@ -16,10 +16,10 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, Graph, cuda
 from nbody.errors import DeviceError
-from nbody.integrators.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
-from nbody.integrators.blocks.gpu_steps import Prediction, finish_kernel, prediction_kernels
-from nbody.integrators.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
-from nbody.integrators.blocks.memory import NODE, bytes_to_help, rows_per_body
+from nbody.integrators.solvers.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
+from nbody.integrators.solvers.blocks.gpu_steps import Prediction, finish_kernel, prediction_kernels
+from nbody.integrators.solvers.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
+from nbody.integrators.solvers.blocks.memory import NODE, bytes_to_help, rows_per_body
 from nbody.parallel.segments import cover
 
 

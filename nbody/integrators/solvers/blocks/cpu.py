@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from nbody.forces.engine import team_of
-from nbody.integrators.blocks.cpu_kernels import (
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.cpu_kernels import (
     DERIVATIVES,
     BlockArrays,
     blocks_for,
@@ -15,9 +16,8 @@ from nbody.integrators.blocks.cpu_kernels import (
     prediction_for,
     start_for,
 )
-from nbody.integrators.blocks.formulas import TICKS
-from nbody.integrators.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
-from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
 from nbody.parallel import segments
 from nbody.parallel.segments import worth_dividing
 

@@ -8,10 +8,10 @@ from numba import njit
 from numba.extending import overload
 
 from nbody import compute
-from nbody.integrators.few_bodies import BEGIN, END, LENGTH
-from nbody.integrators.pair_forces import variant_of
-from nbody.integrators.radau import steps_for
-from nbody.integrators.systems.scheme import COLLISION, DONE, NOT_FINITE
+from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH
+from nbody.integrators.solvers.pair_forces import variant_of
+from nbody.integrators.solvers.radau import steps_for
+from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
 
 
 @njit(error_model="numpy")
@@ -55,8 +55,8 @@ def ended(x, v, good, near):
 
 def one_system(variant, x, v, arguments, begin, clock, limits, more, made, closest):
     """In a kernel: steps of one system, until ``made`` is ``steps`` or a step passes ``until``, each by
-    :func:`nbody.integrators.radau.steps_for`, whose arguments these are; ``limits``: until and steps; ``variant`` is a
-    constant text. Returns what has ended the system, the steps made, and the shortest distance."""
+    :func:`.radau.steps_for`, whose arguments these are; ``limits``: until and steps; ``variant`` is a constant text. Returns
+    what has ended the system, the steps made, and the shortest distance."""
     raise NotImplementedError("for kernels only")
 
 
@@ -93,7 +93,7 @@ def steps_of_all(law_name: str) -> Callable:
     ):  # fmt: skip
         """Make up to ``steps`` steps of each of the systems ``first`` … ``last`` - 1, until one passes the time ``until``.
 
-        The arrays are those of one system (:func:`nbody.integrators.radau.steps_for`) with a first axis for the systems;
+        The arrays are those of one system (:func:`.radau.steps_for`) with a first axis for the systems;
         made, status, closest: (S,), the number of steps so far, what has ended it, and the shortest distance."""
         for s in range(first, last):
             if status[s] == DONE:

@@ -4,9 +4,9 @@ import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.few_bodies import OwnForces, float64_alone
 from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport, WorkingBytes
-from nbody.scenario.fields import Group
+from nbody.integrators.solvers.few_bodies import OwnForces, float64_alone
+from nbody.scenario.values import Group
 from nbody.state import bytes_of
 from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
 

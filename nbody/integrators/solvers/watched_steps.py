@@ -11,13 +11,13 @@ import numpy as np
 from numba.extending import overload
 
 from nbody import compute
-from nbody.integrators import radau
 from nbody.integrators.collisions import contact
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
-from nbody.integrators.few_bodies import BEGIN, END
-from nbody.integrators.pair_forces import variant_of
-from nbody.integrators.radau import steps_for
+from nbody.integrators.solvers import radau
+from nbody.integrators.solvers.few_bodies import BEGIN, END
+from nbody.integrators.solvers.pair_forces import variant_of
+from nbody.integrators.solvers.radau import steps_for
 
 MORE = 3
 """The number of arguments of a kernel after ``steps``: the longest step, eta, and the further numbers."""
@@ -68,7 +68,7 @@ def _watching(name: str) -> Callable:
 
 
 class WatchedSteps:
-    """Makes steps as the kernels of :func:`~nbody.integrators.radau.steps_for` do, and stops at the first contact.
+    """Makes steps as the kernels of :func:`~nbody.integrators.solvers.radau.steps_for` do, and stops at the first contact.
 
     Args:
         radius: (N,).

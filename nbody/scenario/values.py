@@ -22,8 +22,8 @@ from pydantic import (
 
 from nbody.errors import InputError, did_you_mean
 from nbody.given import KeyProblem, number, shown, whole
+from nbody.scenario.quantities import DIMENSIONS, Scale, is_quantity
 from nbody.scenario.source import Keys, ScenarioText
-from nbody.scenario.units import DIMENSIONS, Scale, is_quantity
 
 
 def _number(value: object) -> float:

@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.integrators.systems.chunks import divided
-from nbody.integrators.systems.ias15_kernel import closest_pair, copy, is_finite
-from nbody.integrators.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
-from nbody.integrators.wisdom_holman import (
+from nbody.integrators.solvers.systems.chunks import divided
+from nbody.integrators.solvers.systems.ias15_kernel import closest_pair, copy, is_finite
+from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
+from nbody.integrators.solvers.wisdom_holman import (
     begin,
     constants,
     corrector_kicks,
@@ -29,7 +29,7 @@ class HostMaps:
         state: the bodies; its columns ``map_position`` and ``map_velocity`` are the maps' coordinates.
         mass: (S, n) G times the masses, in the order of the maps.
         order: (S, n) the bodies in that order.
-        corrector, encounter: see :class:`~nbody.integrators.wisdom_holman.WisdomHolman`.
+        corrector, encounter: see :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
     """
 
     def __init__(

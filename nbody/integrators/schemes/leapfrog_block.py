@@ -17,8 +17,8 @@ from pydantic import Field
 
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
-from nbody.integrators.leapfrog_block_cpu import TICKS, HostLengths
-from nbody.scenario.fields import Group, Positive
+from nbody.integrators.schemes.leapfrog_block_cpu import TICKS, HostLengths
+from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
 
 
@@ -68,7 +68,7 @@ class LeapfrogBlock(FixedStep):
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
             eta: float = self._options.eta  # type: ignore[attr-defined]
             if motion.engine.can.device == "gpu":
-                from nbody.integrators.leapfrog_block_gpu import DeviceLengths
+                from nbody.integrators.schemes.leapfrog_block_gpu import DeviceLengths
 
                 self._lengths = DeviceLengths(motion, self.dt, eta)
             else:

@@ -9,7 +9,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.integrators.integrator import Motion
-from nbody.integrators.leapfrog_block_cpu import DEEPEST, TICKS
+from nbody.integrators.schemes.leapfrog_block_cpu import DEEPEST, TICKS
 
 THREADS = 64 if compute.SIMULATED else 256
 

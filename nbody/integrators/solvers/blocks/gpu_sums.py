@@ -9,8 +9,8 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.unroll import unrolled
-from nbody.integrators.blocks.formulas import pair_weights
-from nbody.integrators.blocks.gpu_layout import (
+from nbody.integrators.solvers.blocks.formulas import pair_weights
+from nbody.integrators.solvers.blocks.gpu_layout import (
     BLOCKS_DONE,
     FAR,
     LENGTH2,
@@ -23,7 +23,7 @@ from nbody.integrators.blocks.gpu_layout import (
     real_of,
     tiling,
 )
-from nbody.integrators.blocks.memory import NODE, rows_per_body
+from nbody.integrators.solvers.blocks.memory import NODE, rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
 
 

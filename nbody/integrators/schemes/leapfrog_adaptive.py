@@ -26,9 +26,9 @@ from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
-from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.scenario.fields import Group, Positive
+from nbody.integrators.solvers.few_bodies import components, in_one_call, shortest_time
+from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 
 
