@@ -217,7 +217,7 @@ def test_measuring_again_takes_the_options_of_the_old_report(measured, tmp_path,
     options = ["--engines", "cpu-tree", "--particles", "200", "100", "--accuracy", "0.01", "--cpu"]
     assert main(["bench", *options, "-o", str(tmp_path)]) == 0
     path = tmp_path / "bench.json"
-    expected = {"cpu": True, "gpu": False, "engines": ["cpu-tree"], "particles": [200, 100], "accuracy": [0.01]}
+    expected = {"cpu": True, "engines": ["cpu-tree"], "particles": [200, 100], "accuracy": [0.01]}
     assert again(report.load(path), "a", print) == ("forces", expected)
     assert main(["bench", "compare", str(path), "-o", str(tmp_path)]) == 0 and len(measured) == 2
 

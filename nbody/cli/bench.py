@@ -113,11 +113,7 @@ def _bench() -> None:
 def _measuring(suite: str) -> Callable[..., int]:
     """The command of a suite: its options are the arguments of the suite's ``prepare``, and those of all suites."""
     prepare = SUITES.load(suite)
-    options = {
-        name: (OPTIONS[name], False if each.default is False else None)
-        for name, each in signature(prepare).parameters.items()
-        if name in OPTIONS
-    }
+    options = {name: (OPTIONS[name], None) for name in signature(prepare).parameters if name in OPTIONS}
     options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
     def command(

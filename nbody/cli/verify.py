@@ -54,8 +54,7 @@ def verify(
                 mark = "pass" if check.passed else "FAIL"
                 numbers = f"expected {check.expected:.10g}, got {check.got:.10g}, within {check.tolerance:.1e}"
                 result(f"{mark}  {name}: {check.what}: {numbers} ({check.source})")
-    failed = sum(not check.passed for _, check in found)
-    seconds = time.perf_counter() - begun
+    failed, seconds = sum(not check.passed for _, check in found), time.perf_counter() - begun
     if as_json:
         rows = [{"case": name, "engine": engines[name], **vars(check), "passed": check.passed} for name, check in found]
         result_json({"engine": chosen, "passed": not failed, "failed": failed, "seconds": seconds, "checks": rows})
