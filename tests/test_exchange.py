@@ -256,7 +256,7 @@ def test_no_column_but_the_first_is_ignored(tmp_path, header):
         (".nemo", b"text", "is not a NEMO file"),
         (".snap", b"\x92\x09d\0Time\0" + bytes(8), "has no NEMO snapshot"),
         (".bin", b"text", "is not a Simulationarchive"),
-        (".xyz", b"1", "no format has this suffix; the suffixes are .bin, .csv"),
+        (".xyz", b"1", "bodies are read from .h5, .bin, .csv"),
     ],
 )
 def test_damaged_files_of_other_programs_are_refused(tmp_path, suffix, data, line):

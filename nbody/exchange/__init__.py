@@ -28,8 +28,10 @@ FORMATS = Registry(
 
 def suffixes() -> dict[str, str]:
     """The format of each suffix; those of other packages too."""
-    names = [*FORMATS, *FORMATS.plugins]
-    return {suffix: name for name in reversed(names) for suffix in FORMATS.load(name).suffixes}
+    found: dict[str, str] = {}
+    for name in (*FORMATS, *FORMATS.plugins):
+        found = dict.fromkeys(FORMATS.load(name).suffixes, name) | found
+    return dict(sorted(found.items()))
 
 
 def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
@@ -43,17 +45,20 @@ def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
         if name is None and path.suffix.lower() == ".h5":
             raise InputError(f"{start}.h5 is the suffix of nbody's own recordings; for GADGET-HDF5 write .hdf5")
         if name is None:
-            raise InputError(f"{start}no format has this suffix; the suffixes are {', '.join(sorted(suffixes()))}")
+            raise InputError(f"{start}no format has this suffix; the suffixes are {', '.join(suffixes())}")
     found: Format = FORMATS.load(name, where)()
     return found
 
 
 def readable(path: Path, frame: int | None = None, where: str = "") -> Format:
     """The format of an ordinary file that can be opened. Raises InputError, also if it has no frames and one is given."""
+    if path.suffix.lower() not in suffixes():
+        known = ", ".join([".h5", *suffixes()])
+        raise InputError(f"{where}{printable(path)}: bodies are read from {known} files; save them as one of these")
     form = format_of(path, None, where)
-    open_regular(path, where).close()
     if frame is not None and not form.many:
         raise InputError(f"{where}{printable(path)}: this format has no frames; remove 'frame'")
+    open_regular(path, where).close()
     return form
 
 

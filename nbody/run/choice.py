@@ -52,7 +52,6 @@ def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
         made = partial(made, systems=scenario.ensemble.count)
     try:
         integrator: Integrator = made(dt, options)
-        assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
     return integrator

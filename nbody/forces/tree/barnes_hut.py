@@ -132,7 +132,8 @@ class BarnesHutEngine(Engine):
     @classmethod
     def supports(cls, problem: Problem) -> str:
         # The law of a pair is written out in the walk.
-        return cls.can.refusal(problem) or ("it has no spline" if problem.gravity.softening == "spline" else "")
+        known = problem.gravity.softening in ("plummer", "cutoff", "none")
+        return super().supports(problem) or ("" if known else f"it has no softening '{problem.gravity.softening}'")
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error of monopoles, which falls like θ²: for the median body of a thin disc 0.04 θ²."""

@@ -13,7 +13,7 @@ from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, r
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree.kernels_cpu import for_each, inner, kernel, one_thread_for_few
 from nbody.forces.tree.octree.cells_cpu import one_leaf
-from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings
+from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings, without_expansions
 from nbody.forces.tree.tree_cpu import HostTree, norms
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
@@ -63,6 +63,10 @@ class CpuTreeEngine(Engine):
     )  # fmt: skip
     Options = TreeOptions  # type: ignore[assignment]
     state_type = TreeState
+
+    @classmethod
+    def supports(cls, problem: Problem) -> str:
+        return super().supports(problem) or without_expansions(problem.gravity)
 
     def __init__(
         self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE

@@ -44,9 +44,9 @@ class Hermite4(Integrator):
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
-        self._eta: float | None = self._options.eta  # type: ignore[attr-defined]
+        self._eta: float | None = options.eta if isinstance(options, self.Options) else None
         self.facts = self.facts._replace(adaptive=self._eta is not None)
+        super().__init__(dt, options)
         self._next = self.dt
         self._begin, self._length = 0.0, 0.0  # of the last step, if adaptive; the length is 0 before the first one
         self._before = np.zeros((4, 0, 0))  # position, velocity, acceleration and jerk at its beginning

@@ -33,7 +33,7 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     prediction_for,
 )
 from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
-from nbody.law import Gravity
+from nbody.law import LAWS, Gravity
 
 PARKED = 1 << 60
 """The step of a parked body, in ticks; no time is as late."""
@@ -254,11 +254,10 @@ class Pairs:
 
     def _is_newtonian(self, pericentre: float) -> bool:
         """True if the softening changes the force by less than the threshold on the whole orbit."""
-        softening, length = self._gravity.softening, math.sqrt(self._gravity.length2)
-        if softening == "plummer":
+        law, length = LAWS.load(self._gravity.softening), math.sqrt(self._gravity.length2)
+        if law.name == "plummer":
             return 1.5 * (length / pericentre) ** 2 < self.threshold if pericentre > 0 else False
-        reach = 2.8 * length if softening == "spline" else length
-        return reach < pericentre or length == 0.0
+        return length == 0.0 or law.support * length < pericentre
 
     def _begin(self, b: BlockBodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
         """Evaluate the derivatives of some bodies at the time ``now``, and give them first steps."""
