@@ -128,7 +128,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 840,
     "bench": 2871,
-    "cli": 2711,
+    "cli": 2708,
     "diagnostics": 1113,
     "fields": 705,
     "compute": 2402,
@@ -145,7 +145,7 @@ LINES = {
     "state": 1459,
     "trajectory": 3367,
     "verify": 272,
-    "viewer": 6089,
+    "viewer": 6125,
     "child": 15,
     "doctor": 400,
     "errors": 73,
