@@ -38,7 +38,7 @@ def real(text: str) -> float:
 
 def quantity(text: str) -> float | str:
     """A number, or a text such as ``20 Myr``, which the scenario's units convert. Raises typer.BadParameter."""
-    from nbody.scenario.units import is_quantity
+    from nbody.scenario.quantities import is_quantity
 
     return text if is_quantity(text) else real(text)
 

@@ -136,7 +136,7 @@ def view(
 
 def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, view: "Display") -> int:
     """Save the picture of a frame; returns the exit code."""
-    from nbody.scenario.units import time_text
+    from nbody.scenario.quantities import time_text
     from nbody.viewer.screenshot import check_picture, draw_frame, save_picture
 
     assert picture.screenshot is not None

@@ -14,7 +14,7 @@ from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
 from nbody.bench.forces.suite import Notify, checked
 from nbody.bench.row import Row
-from nbody.bench.timing import FEWEST, Timing, device_times
+from nbody.bench.timing import FEWEST, device_times
 from nbody.lessons.roofline import slots
 from nbody.lessons.roofline.bounds import InteractionCost, bounded
 
@@ -50,7 +50,7 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
         with compute.launches() as seen:
             competitor.evaluate()
-        timing = Timing.of(device_times(competitor.evaluate, _repeats(competitor.expected(judge.count))))
+        timing = device_times(competitor.evaluate, _repeats(competitor.expected(judge.count)))
         competitor.learn(judge.count, timing.best)
         row = _explained(row.timed(timing, judge.count**2), 1 + competitor.kind.can.pairs_once, seen)
     competitor.release()

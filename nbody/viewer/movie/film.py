@@ -13,8 +13,7 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed, did_you_mean
 from nbody.registry import Entry, Registry
-from nbody.trajectory.output_path import FileKind, check_output
-from nbody.whole_file import if_free, keeping, whole_file
+from nbody.whole_file import FileKind, checked_path, if_free, keeping, whole_file
 
 Array = np.ndarray
 
@@ -116,7 +115,7 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
     encoder = FORMATS.load(film.format)
     encoder.check(film)
     kind = FileKind("movie", "", "give another name", encoder.signature if overwrite else b"", "output/run.mp4")
-    target = replace(film, path=check_output(film.path, kind, inputs))
+    target = replace(film, path=checked_path(film.path, kind, inputs))
     if target.format != film.format:
         raise InputError(f"{film.path}: leads to {target.path}, which ends otherwise; give another name")
     if not target.path.parent.is_dir():
@@ -124,7 +123,7 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
     for each in map(target.file, range(film.pictures if film.format == "png" else 0)):
         if os.path.lexists(each) and not overwrite:
             raise InputError(f"{each}: exists; give another name, or --overwrite")
-        check_output(each, kind, inputs)
+        checked_path(each, kind, inputs)
     return target
 
 

@@ -9,7 +9,7 @@ from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles
-from nbody.scenario.units import Units
+from nbody.scenario.quantities import Units
 from nbody.viewer.sources.frames import Array, ShownFrame, drawn
 from nbody.viewer.sources.source import Source
 

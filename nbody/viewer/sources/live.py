@@ -14,7 +14,7 @@ from nbody.diagnostics.energy import virial_ratio
 from nbody.diagnostics.structure import lagrangian_radii
 from nbody.particles import Particles
 from nbody.run.live import LiveRun
-from nbody.scenario.units import Units
+from nbody.scenario.quantities import Units
 from nbody.state import State
 from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment

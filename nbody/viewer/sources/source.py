@@ -9,7 +9,7 @@ import numpy as np
 from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
-from nbody.scenario.units import Units
+from nbody.scenario.quantities import Units
 from nbody.viewer.picture.camera import Array, Camera
 from nbody.viewer.sources.frames import Selection, ShownFrame, ShownMoment
 
