@@ -11,7 +11,7 @@ from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, RED, SERIES, VIOLET, bare, coloured, image, panels
+from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, SERIES, VIOLET, bare, coloured, image, panels
 
 COUNT, TILE = 128, 32
 """Bodies, and threads per block and bodies per tile, of the traced kernels: fewer than in use, so that a figure shows

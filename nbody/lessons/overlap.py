@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from nbody.compute.traced import BARRIER, Access, trace
-from nbody.lessons.figures.accesses import traced
-from nbody.lessons.figures.style import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET, cells, panels
+from nbody.lessons.accesses import traced
+from nbody.lessons.style import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET, cells, panels
 from nbody.linalg.k17_champion import ProductTiling, tiled_launch
 from nbody.linalg.k18_skinny import THREADS, kernel
 from nbody.linalg.rung import ProductShape

@@ -6,9 +6,9 @@ from typing import Any
 
 from nbody.bench.forces.lecture import K40C
 from nbody.bench.forces.problems import LECTURE_STEPS
-from nbody.lessons.figures.style import BLUE, GRID, INK, ORANGE, SERIES, panels, plain
+from nbody.lessons.style import BLUE, GRID, INK, ORANGE, SERIES, panels, plain
 
-ROOMS = Path(__file__).parents[2]
+ROOMS = Path(__file__).parents[1]
 
 FIRST = {"8800 GTX, Nyland et al. 2007": (16384, 10e9)}
 OF_THE_LECTURE = {"gpu-tiled": "K40c, shared memory", "gpu-global": "K40c, global memory"}

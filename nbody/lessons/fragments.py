@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.lessons.figures.style import BLUE, GRID, INK, ORANGE, PALE, bare, coloured, image, panels
+from nbody.lessons.style import BLUE, GRID, INK, ORANGE, PALE, bare, coloured, image, panels
 from nbody.linalg.intrinsics import round_tf32
 from nbody.linalg.simulated_warp import row_and_column
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, panels, plain
+from nbody.lessons.style import BLUE, GREEN, ORANGE, panels, plain
 
 TILE, TRIALS, LONGEST = 256, 64, 1 << 17
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody import machine
-from nbody.lessons.figures.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
+from nbody.lessons.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
 
 BODIES, LEAF, THETA = 120, 4, 0.6
 """Of the picture of the curve."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.lessons.figures.accesses import BANKS, LINE, ONE_BLOCK, conflicts, of_warp, traced
-from nbody.lessons.figures.style import BLUE, GREEN, ORANGE, RED, cells, panels, plain
+from nbody.lessons.accesses import BANKS, LINE, ONE_BLOCK, conflicts, of_warp, traced
+from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, cells, panels, plain
 
 TILED = {"k04": ("shared0", "A", 32), "k05": ("shared0", "A", 33), "k06": ("shared1", "B", 32)}
 """The shared array that a warp reads with the most conflicts, whose tile it is, and the words of its rows."""

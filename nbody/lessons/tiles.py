@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import counted
-from nbody.lessons.figures.accesses import ONE_BLOCK, count, traced
-from nbody.lessons.figures.style import (
+from nbody.lessons.accesses import ONE_BLOCK, count, traced
+from nbody.lessons.style import (
     BLUE,
     GREEN,
     INK,
