@@ -22,8 +22,8 @@ from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import notebook
 from nbody.viewer.movie.film import moments
-from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
@@ -288,7 +288,7 @@ def decoded(path):
 
 def stills(path, moments, with_hud=True):
     """What ``nbody view --screenshot`` draws."""
-    from nbody.viewer.picture.studio import Studio
+    from nbody.viewer.gl.studio import Studio
 
     found = []
     with Trajectory(path) as run, Studio(RecordedSource(run), SIZE) as studio:

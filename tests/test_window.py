@@ -17,8 +17,8 @@ from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
 from nbody.viewer.picture.aim import Aim, Follow
-from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.live import LiveSeries
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.source import Series

@@ -130,8 +130,8 @@ def movie(
         camera_at = Aim(track=moving.track or "").moving(recording, moving.spin or 0.0, moving.path)
         film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
         backends.use_screenless()
+        from nbody.viewer.gl.studio import Studio
         from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which has been chosen now)
-        from nbody.viewer.picture.studio import Studio
 
         with Studio(recording, film.size, look) as studio:
             started = time.perf_counter()

@@ -105,8 +105,8 @@ def movie(
     from nbody.viewer.movie.film import Film, Writer, checked, moments
 
     backends.use_screenless()
+    from nbody.viewer.gl.studio import Studio
     from nbody.viewer.movie.make import make_movie
-    from nbody.viewer.picture.studio import Studio
 
     suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
     size = (size[0] // 2 * 2, size[1] // 2 * 2)

@@ -14,10 +14,11 @@ from vispy import gloo
 from vispy.gloo import gl
 from vispy.gloo.gl import gl2
 
+from nbody.viewer.gl.shaders import cover, rectangle
+from nbody.viewer.gl.studio import Studio
 from nbody.viewer.movie.film import Writer
-from nbody.viewer.picture.camera import Array, Camera, Size
-from nbody.viewer.picture.shaders import cover, rectangle
-from nbody.viewer.picture.studio import Studio
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array
 
 PIXEL_PACK_BUFFER, STREAM_READ = 0x88EB, 0x88E1  # of OpenGL 2.1; vispy has the names of OpenGL ES 2.0
 DEPTH = 2  # pictures on their way: one that is copied while the next one is drawn

@@ -9,9 +9,9 @@ import numpy as np
 from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
-from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment, drawn
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.source import Source
 
 RUN, FRAME = "run", "frame"

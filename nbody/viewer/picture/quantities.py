@@ -11,12 +11,8 @@ from nbody.law.gravity import Gravity
 from nbody.particles import Particles
 from nbody.scenario.quantities import Units
 from nbody.viewer.sources.frames import Array, ShownFrame, drawn
+from nbody.viewer.sources.samples import CATEGORIES, LINEAR, LOGARITHMIC
 from nbody.viewer.sources.source import Source
-
-LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
-
-PERCENTILES = (5.0, 98.0)  # of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end
-STEEPEST = 1e6  # the largest ratio of the ends of a logarithmic scale
 
 NEIGHBOURS_UP_TO = 30_000
 """Bodies up to which neighbours are searched (1e5 would take 1 s per frame on one core); more are counted in cells, which
@@ -67,20 +63,6 @@ class ColourQuantity:
         pasts = map(source.past, range(frame.number - 1, frame.number + 2))
         found = [past.on_host() for past in pasts if past is not None]
         return (found[0], found[-1]) if found and found[-1].time > found[0].time else None
-
-
-def ends(values: Array, scale: str) -> tuple[float, float]:
-    """The ends of a scale: :data:`PERCENTILES` of the finite values if it is logarithmic (zeros do not count), else their
-    least and greatest. They are equal if all values are, and zero if there is none."""
-    values = values[np.isfinite(values)].astype(np.float64)
-    if scale == LOGARITHMIC:
-        values = values[values > 0]
-    if not len(values):
-        return 0.0, 0.0
-    low, high = np.percentile(values, PERCENTILES) if scale == LOGARITHMIC else (values.min(), values.max())
-    if high <= low * (1 + 1e-6) if low > 0 else high == low:
-        low, high = values.min(), values.max()  # most bodies have one value
-    return float(max(low, high / STEEPEST) if scale == LOGARITHMIC else low), float(high)
 
 
 def shown_mass(source: Source, frame: ShownFrame) -> Array:

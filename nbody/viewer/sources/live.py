@@ -16,8 +16,8 @@ from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.quantities import Units
 from nbody.state import State
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 

@@ -13,8 +13,8 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 

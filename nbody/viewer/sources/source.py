@@ -10,8 +10,8 @@ from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.scenario.quantities import Units
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import Selection, ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import Array, Selection, ShownFrame, ShownMoment
 
 LARGE = 40
 """The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to

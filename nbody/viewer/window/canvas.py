@@ -13,8 +13,8 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
+from nbody.viewer.gl.renderer import PictureRenderer
 from nbody.viewer.picture.aim import Display
-from nbody.viewer.picture.renderer import PictureRenderer
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Transport

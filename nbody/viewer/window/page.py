@@ -13,11 +13,10 @@ from vispy.util import keys
 
 from nbody.viewer.picture.aim import Display
 from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.clock import Playback
-
-Size = tuple[int, int]
 
 POINTER = {"pointer_down": "press", "pointer_move": "move", "pointer_up": "release"}
 """Events of a page, and what vispy calls them."""

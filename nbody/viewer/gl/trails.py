@@ -3,11 +3,11 @@
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.viewer.picture.camera import Array, Camera, Size
+from nbody.viewer.gl.lines import Ribbons
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.lines import Ribbons
-from nbody.viewer.picture.look import FEW, Look
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment, drawn, interpolated
+from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import FEW, Camera, Size
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn, interpolated
 from nbody.viewer.sources.source import Source
 
 MOST_BODIES = 512  # the most bodies with trails; of more, so many that are spread evenly over the bodies of the file

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-Array = np.ndarray
+from nbody.viewer.sources.frames import Array
+
 Size = tuple[int, int]  # width and height in pixels
+
+FEW = 64  # up to this number of bodies, orbits are framed, and trails and sizes by mass are on unless the user chooses
 
 FIELD = np.radians(35.0)  # field of view in radians, across the shorter side of the picture
 INSIDE = 0.97  # the fraction of the particles that is framed: a few escapers must not shrink the others to a dot
