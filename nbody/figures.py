@@ -1,6 +1,7 @@
 """One look for all figures: dark grey text, few colours, a light grid, no box around a diagram."""
 
 import math
+from io import BytesIO
 from typing import Any
 
 INK, GRID = "#1f2933", "#c5ccd3"
@@ -64,3 +65,18 @@ def ramp(count: int) -> list[Any]:
     from matplotlib import colormaps
 
     return [colormaps["viridis"](0.75 * k / max(count - 1, 1)) for k in range(count)]
+
+
+def dots(points: Any, pixels: int) -> bytes:
+    """A PNG of bodies on a dark square: ``points`` (N, 2), of which those between -1 and 1 are shown."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1, 1), dpi=pixels, facecolor="#0b0e14")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(-1, 1), ylim=(-1, 1))
+    axes.axis("off")
+    few = 1 / (1 + len(points) / 2000)  # 1 for few bodies, 0 for many
+    size, alpha = 0.04 + 1.2 * few**2, 0.35 + 0.6 * few
+    axes.scatter(points[:, 0], points[:, 1], s=size, color="#ffe3b8", alpha=alpha, linewidths=0)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=pixels)
+    return drawn.getvalue()

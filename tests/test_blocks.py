@@ -11,7 +11,7 @@ from nbody.errors import RunFailed
 from nbody.forces.problem import Problem
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.blocks.formulas import pair_weights
+from nbody.integrators.solvers.blocks.formulas import pair_weights
 from nbody.law import Gravity, pair_law, pair_slopes
 from nbody.particles import Particles
 
@@ -207,7 +207,7 @@ def test_the_plan_counts_the_working_arrays_of_blocks():
 def test_the_first_of_several_gpus_has_room_for_the_sums_that_they_exchange():
     """Twice, in turn, twelve numbers per body and part; beside what the engine needs."""
     from nbody.forces import ENGINES
-    from nbody.integrators.blocks.memory import PARTS_FROM
+    from nbody.integrators.solvers.blocks.memory import PARTS_FROM
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
 

@@ -10,10 +10,10 @@ from nbody import compute
 from nbody.forces import ENGINES
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.blocks import gpu as gpu_blocks
-from nbody.integrators.blocks import memory
-from nbody.integrators.blocks.memory import working_bytes
 from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks import gpu as gpu_blocks
+from nbody.integrators.solvers.blocks import memory
+from nbody.integrators.solvers.blocks.memory import working_bytes
 from nbody.law import Gravity
 from nbody.state import Outputs
 

@@ -15,8 +15,8 @@ from nbody.compute import SIMULATED
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
-from nbody.integrators.blocks import gpu_workers
 from nbody.integrators.integrator import unsupported
+from nbody.integrators.solvers.blocks import gpu_workers
 from nbody.law import Gravity
 from nbody.scenario import Scenario
 
@@ -53,12 +53,12 @@ def planets():
     return nbody.planets(bodies=bodies, dimensions=3)
 
 
-def moving(bodies, name, engine):
+def moving(bodies, name, engine, **more):
     """A simulation of these bodies; softened, but for planets about a star."""
     kind = LOADED[name]
     softening = {} if kind.facts.star else {"softening": "plummer", "length": 0.01}
     dt = 1.0 if kind.facts.lengths == "individual" else 0.01  # the largest step: each body has its own
-    return nbody.Simulation(bodies, dt=dt, integrator=name, engine=engine, precision="float64", **softening)
+    return nbody.Simulation(bodies, dt=dt, integrator=name, engine=engine, precision="float64", **softening, **more)
 
 
 def ensemble(scheme, engine):
@@ -171,28 +171,43 @@ def test_any_division_of_an_ensemble_into_times_has_the_same_bits():
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
-@pytest.mark.parametrize("name", [name for name in LOADED if not LOADED[name].facts.adaptive])
-def test_frames_calls_and_looks_between_steps_of_one_length_change_no_bits(name, tmp_path):
-    """Recorded frames need the potential, which may be summed together with the forces."""
-    ends = []
-    for way in ("alone", "times", "callback", "looks", "recorded"):
-        run = moving(planets(), name, "cpu")
-        dt = run.integrator.dt
+@pytest.mark.parametrize("scheme", [name for name in LOADED if name not in ADAPTIVE] + ADAPTIVE, ids=str)
+def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_path):
+    """Recorded frames need the potential, which may be summed together with the forces. A step of an adaptive scheme that is
+    shown partway has not been made: neither a frame, nor a call, nor the end of the run is due."""
+
+    def make(**more):
+        if scheme in ADAPTIVE:
+            return nbody.Simulation(planets(), integrator=scheme, engine="cpu", precision="float64", **more)
+        return moving(planets(), scheme, "cpu", **more)
+
+    alone = make()
+    alone.run(steps=42)
+    dt = alone.time / 42 if scheme in ADAPTIVE else alone.integrator.dt
+    interval, path = 0.3 * dt if scheme in ADAPTIVE else 3 * dt, tmp_path / "run.h5"
+    for way in ("times", "by times", "by steps", "looks", "recorded"):
+        run, called = make(**({"output": path, "steps": 42, "every": 5} if way == "recorded" else {})), []
         if way == "times":
-            for k in (3, 17, 18, 42):
-                run.integrate(k * dt)
-        elif way == "callback":
-            run.run(steps=42, callback=lambda particles: None, interval=3 * dt)
+            for k in (3, 17, 18, 38):
+                run.integrate((k if scheme not in ADAPTIVE else 0.9 * k) * dt)
+        elif way == "by times":
+            run.run(steps=42, callback=lambda particles: called.append(particles.time), interval=interval)  # noqa: B023
+            np.testing.assert_allclose(called, interval * np.arange(1, len(called) + 1))
+            assert called[-1] <= alone.time < called[-1] + 1.01 * interval
+        elif way == "by steps":
+            run.run(steps=42, callback=lambda particles: called.append(particles.step), every=5)  # noqa: B023
+            assert called == list(range(5, 41, 5))
         elif way == "looks":
             for _ in range(4):
                 run.at(run.time + 0.7 * dt)
                 run.run(steps=10)
-        elif way == "recorded":
-            run.record(tmp_path / "run.h5")
+        else:
+            assert not run.run(callback=lambda particles: None, interval=interval).interrupted
+            with nbody.Trajectory(path) as recorded:
+                assert recorded.step[:].tolist() == [*range(0, 41, 5), 42] and recorded.status == "complete"
         run.run(steps=42 - run.steps_made)
-        ends.append((run.particles.position, run.particles.velocity))
-    for found in ends[1:]:
-        np.testing.assert_array_equal(found, ends[0])
+        for name, values in what_is_kept(alone).items():
+            np.testing.assert_array_equal(what_is_kept(run)[name], values, err_msg=f"{way}: {name}")
 
 
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")

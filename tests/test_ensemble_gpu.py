@@ -123,7 +123,7 @@ def test_the_map_needs_no_local_memory_for_arrays():
     from numba import types
 
     from nbody.compute.compiled import ptx
-    from nbody.integrators.systems.gpu_map import kernels_for
+    from nbody.integrators.solvers.systems.gpu_map import kernels_for
 
     rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))
     signature = (*[rows] * 6, types.int64, types.int64, types.float64, whole, whole, real)

@@ -11,11 +11,11 @@ from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
 from nbody.initial.solar import SolarSystem
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.few_bodies import NEXT
 from nbody.integrators.integrator import Motion, unsupported
-from nbody.integrators.kepler import kepler_step
-from nbody.integrators.radau import NODES
-from nbody.integrators.wisdom_holman import corrector_kicks
+from nbody.integrators.solvers.few_bodies import NEXT
+from nbody.integrators.solvers.kepler import kepler_step
+from nbody.integrators.solvers.radau import NODES
+from nbody.integrators.solvers.wisdom_holman import corrector_kicks
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario

@@ -10,8 +10,9 @@ from nbody.errors import InputError, RunFailed
 from nbody.forces.api import accelerations
 from nbody.forces.direct.cpu import FEW
 from nbody.forces.reference import direct_sum
-from nbody.integrators import INTEGRATORS, hermite4, leapfrog_adaptive, table
-from nbody.integrators.table import MoveTable
+from nbody.integrators import INTEGRATORS
+from nbody.integrators.schemes import hermite4, leapfrog_adaptive, table
+from nbody.integrators.schemes.table import MoveTable
 from nbody.law import Gravity
 
 LAWS = [("plummer", 0.05), ("spline", 0.3), ("cutoff", 0.3), ("none", 0.0)]

@@ -21,7 +21,7 @@ from nbody.forces.direct import cpu_pairs, cpu_roots
 from nbody.forces.direct.cpu import CpuEngine
 from nbody.forces.layers import layered
 from nbody.forces.reference import direct_sum
-from nbody.integrators import kepler
+from nbody.integrators.solvers import kepler
 from nbody.law import Gravity
 from nbody.state import Outputs
 

@@ -516,6 +516,18 @@ def test_a_notebook_shows_a_movie_where_jupyter_rfb_is_missing(egl, run_file, tm
         nbody.show(str(run_file), colour="id")
 
 
+def test_the_movie_of_a_notebook_follows_bodies_that_leave_the_view(egl, tmp_path, monkeypatch):
+    (position, velocity), *_ = cloud(100)
+    drift = [(np.add(position, [20 * k, 0, 0]), np.add(velocity, [200, 0, 0])) for k in range(4)]
+    monkeypatch.setattr(notebook, "find_spec", lambda name: None)
+    shown = nbody.show(record(tmp_path / "run.h5", drift), size=(480, 300), background="print", trails="none")
+    with Image.open(io.BytesIO(shown.data)) as image:
+        for k in range(4):
+            image.seek(k)
+            picture = np.asarray(image.convert("L"))
+            assert (picture[130:170, 220:260] < 200).mean() > 0.1, k
+
+
 def test_a_notebook_shows_a_simulation_by_running_it(egl, monkeypatch):
     monkeypatch.setattr(notebook, "find_spec", lambda name: None)
     simulation = nbody.Simulation(nbody.plummer(8), dt=0.01, steps=4, engine="reference", precision="float64")

@@ -13,9 +13,18 @@ import nbody
 from nbody import doctor
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.fields import FIELDS, chosen_fields
+from nbody.fields.added import AddedFields
+from nbody.fields.field import VelocityField
 from nbody.forces import ENGINES
+from nbody.forces.problem import Problem
+from nbody.forces.reference import direct_jerk
 from nbody.initial import GENERATORS
 from nbody.integrators import OF_SYSTEMS
+from nbody.law import LAWS, Gravity, Law
+from nbody.law.cutoff import CUTOFF
+from nbody.law.plummer import PLUMMER
+from nbody.registry import Entry
 
 PAGE = (Path(__file__).resolve().parents[1] / "nbody" / "PLUGINS.md").read_text()
 
@@ -93,3 +102,54 @@ def test_no_package_is_searched_while_only_names_of_nbody_are_used():
     code = "import nbody; from nbody.forces import ENGINES; nbody.plummer(8); "
     code += "ENGINES.load('cpu'), ENGINES.listing(), list(ENGINES); print('plugins' in vars(ENGINES))"
     assert child("-c", code).stdout == "False\n"
+
+
+LAW_OF_A_PACKAGE = Law("blurred", PLUMMER.build, needs_length=True)
+LAW_WITH_SUPPORT = Law("hard", CUTOFF.build, support=1.0)
+
+
+@pytest.fixture
+def laws_of_a_package(monkeypatch):
+    found = {"blurred": "LAW_OF_A_PACKAGE", "hard": "LAW_WITH_SUPPORT"}
+    found = {name: Entry(f"{__name__}:{law}", "", package="mylaws 1.0") for name, law in found.items()}
+    monkeypatch.setitem(vars(LAWS), "plugins", found)
+
+
+def test_a_tree_refuses_a_law_that_does_not_say_where_it_becomes_newtons(laws_of_a_package):
+    for name in ("cpu-tree", "gpu-tree", "barnes-hut"):
+        refused = ENGINES.load(name).supports(Problem(Gravity(1.0, 3, "blurred", 0.1), "float32"))
+        assert "softening 'blurred'" in refused
+    for name in ("cpu-tree", "gpu-tree"):
+        assert not ENGINES.load(name).supports(Problem(Gravity(1.0, 3, "hard", 0.1), "float32"))
+    with pytest.raises(InputError, match="engine 'cpu-tree': it has no expansions of softening 'blurred'; choose"):
+        nbody.accelerations(np.eye(3), np.ones(3), softening="blurred", length=0.1, engine="cpu-tree")
+
+
+def test_the_referee_computes_a_law_that_it_has_no_formula_of(laws_of_a_package):
+    rng = np.random.default_rng(1)
+    position, velocity, mass = rng.normal(size=(9, 3)), rng.normal(size=(9, 3)), rng.uniform(1, 2, 9)
+    own, same = Gravity(1.0, 3, "blurred", 0.3), Gravity(1.0, 3, "plummer", 0.3)
+    found = nbody.accelerations(position, mass, softening="blurred", length=0.3, engine="reference", potential=True)
+    known = nbody.accelerations(position, mass, softening="plummer", length=0.3, engine="reference", potential=True)
+    jerks = [direct_jerk(position, velocity, mass, law, np.arange(9)) for law in (own, same)]
+    for ours, right in (*zip(found, known, strict=True), jerks):
+        np.testing.assert_allclose(ours, right, rtol=1e-13)
+
+
+class Drag(VelocityField):
+    def strength(self):
+        return 1.0
+
+    def add(self, state, G, accelerations, energy):
+        pass
+
+
+def test_a_force_on_velocities_that_no_scheme_would_compute_is_refused(monkeypatch):
+    monkeypatch.setitem(vars(FIELDS), "plugins", {"drag": Entry(f"{__name__}:Drag", "", package="myfields 1.0")})
+    scenario = nbody.Scenario.from_dict(
+        {"initial": {"generator": "plummer"}, "fields": [{"field": "drag"}], "integrator": {"steps": 0}}
+    )
+    with pytest.raises(InputError, match="'drag' of another package is no subclass"):
+        chosen_fields(scenario)
+    with pytest.raises(InputError, match="two forces depend on the velocities"):
+        AddedFields([Drag(), Drag()], 1.0)

@@ -17,7 +17,7 @@ from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, Units
-from nbody.scenario.units import SHOWN_TIMES, shown_time
+from nbody.scenario.quantities import SHOWN_TIMES, shown_time
 from nbody.trajectory import Trajectory
 
 TEXT = """\

@@ -14,7 +14,7 @@ from nbody.errors import DeviceError, InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.display import hud
-from nbody.viewer.picture.aim import Aim
+from nbody.viewer.picture.aim import Aim, Display
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import COLOURS, TRAILS, Look
 from nbody.viewer.picture.styles import LIGHTNESS, ember, reef
@@ -575,6 +575,17 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     assert "◀" in seen["backward"]["status"] and seen["backward"]["frame"] < 39
     small = shown("small")
     assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
+
+
+def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view: seen.append(view) or 0
+    )
+    monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view: seen.append(view))
+    for run in ("plummer", run_file):
+        assert main(["view", str(run), "--size", "320x200", "--no-hud", "--axes"]) == 0
+    assert seen == [Display(Look(axes=True), size=(320, 200), hud=False)] * 2
 
 
 def test_an_interrupt_closes_the_window(display, tmp_path):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from nbody.analysis.figure import DPI
 from nbody.errors import InputError
 from nbody.figures import RC
-from nbody.trajectory.output_path import FileKind, check_output, new_file
+from nbody.whole_file import FileKind, checked_path, new_file
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -33,11 +33,11 @@ def default_path(runs: Sequence[Path], plots: Sequence[str]) -> Path:
 
 
 def check_figure(path: Path, overwrite: bool = False, runs: Sequence[Path] = ()) -> Path:
-    """``path``, if a figure of ``runs`` can be written there. Raises InputError if not (see :func:`check_output`)."""
+    """``path``, if a figure of ``runs`` can be written there. Raises InputError if not (see :func:`checked_path`)."""
     if path.suffix.lower() not in SIGNATURES:
         raise InputError(f"--out {path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
     signature = SIGNATURES[path.suffix.lower()] if overwrite else b""  # any older file is kept, renamed
-    target = check_output(path, replace(FIGURE, signature=signature), runs)
+    target = checked_path(path, replace(FIGURE, signature=signature), runs)
     if not target.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {target.parent}; make it first")
     return path

@@ -52,8 +52,6 @@ OPTIONS: dict[str, Any] = {
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
 
-FLAGS = {"cpu": False, "gpu": False}  # the defaults of those that are not None
-
 Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
 Output = Annotated[
     Path,
@@ -115,7 +113,7 @@ def _bench() -> None:
 def _measuring(suite: str) -> Callable[..., int]:
     """The command of a suite: its options are the arguments of the suite's ``prepare``, and those of all suites."""
     prepare = SUITES.load(suite)
-    options = {name: (OPTIONS[name], FLAGS.get(name)) for name in signature(prepare).parameters if name in OPTIONS}
+    options = {name: (OPTIONS[name], None) for name in signature(prepare).parameters if name in OPTIONS}
     options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
     def command(
@@ -153,7 +151,7 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
     from nbody.bench.report import load
 
     before, file = load(_there(old)), old.stat()
-    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old)), output)
+    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old), print_message), output)
     name = kept if kept and os.path.samestat(kept.stat(), file) else old
     return _finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 
@@ -187,8 +185,8 @@ def _there(path: Path) -> Path:
 
 def _explain(words: Sequence[str], as_json: bool) -> int:
     """Print what rungs are, and what their kernels need of a card."""
-    from nbody.lessons.ladder.explain import explain
-    from nbody.lessons.ladder.suite import check_rung
+    from nbody.bench.matmul.explain import explain
+    from nbody.bench.matmul.suite import check_rung
 
     names = [name for word in words for name in word.split(",") if name]
     for name in names:
@@ -209,8 +207,9 @@ def _measure(
     from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
+    from nbody.bench.report import prepared
 
-    work = SUITES.load(suite)(print_message, **{name: value for name, value in requested.items() if value is not None})
+    work = prepared(suite, {name: value for name, value in requested.items() if value is not None}, print_message)
     path = report_path(output, "bench" if suite == FORCES else suite)
     if readme:
         table_slots([suite])  # before the measuring, not after

@@ -150,7 +150,7 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 def _collisions(run: "Trajectory") -> dict[str, Any]:
     """The collisions of a recording; empty if the run did not look for them."""
-    from nbody.scenario.units import shown_time
+    from nbody.scenario.quantities import shown_time
     from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):

@@ -5,7 +5,7 @@ from typing import Any
 from nbody.cli.progress import unit_of
 from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import counted
-from nbody.scenario.units import Units, shown_time
+from nbody.scenario.quantities import Units, shown_time
 from nbody.scenario.yaml_reader import dump
 from nbody.units import duration, size
 

@@ -16,7 +16,7 @@ from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
 if TYPE_CHECKING:
-    from nbody.scenario.units import Units
+    from nbody.scenario.quantities import Units
 
 LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 
@@ -192,7 +192,7 @@ def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
 
 
 def _time(time: float, unit: str) -> str:
-    from nbody.scenario.units import time_text  # pydantic takes 0.1 s
+    from nbody.scenario.quantities import time_text  # pydantic takes 0.1 s
 
     return time_text(time, unit)
 

@@ -32,7 +32,7 @@ def resume(
 
     with messages(quiet) as notify:
         simulation = resumed(run, steps, every, notify, end, gpus)
-        if simulation.plan.schedule.ended(simulation.steps_made, simulation.time):
+        if simulation.plan.schedule.ended(*simulation.stepper.reached):
             option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
             made = simulation.steps_made
             notify(f"{run}: the run is at its end, step {made}; to continue, give {option} a larger number")

@@ -10,7 +10,7 @@ from nbody.law import LAWS
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
 from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.output_path import FileKind, as_input_error, check_output, new_file
+from nbody.whole_file import FileKind, as_input_error, checked_path, new_file
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 
@@ -81,7 +81,7 @@ def _index(run: Trajectory, frame: int) -> int:
 
 def _check(path: Path, run: Trajectory) -> None:
     """Make the folder of an export. Raises InputError for a recording, a scenario, or a path that can't be written."""
-    target = check_output(path, EXPORT, [run.path])
+    target = checked_path(path, EXPORT, [run.path])
     for what, found in (("scenario", target.suffix.lower() in SCENARIOS), ("recording", _is_recording(target))):
         if found:
             raise InputError(f"{path}: is the name of a {what}; {EXPORT.remedy}")

@@ -6,12 +6,13 @@ every precision; their energy Σ m Φ is part of the potential energy. To add a 
 depends on their velocities (:class:`~nbody.fields.field.VelocityField`); the schemes that know it compute it themselves.
 """
 
+from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.fields.field import Field, VelocityField
 from nbody.registry import Entry, Registry
 from nbody.scenario import Scenario
-from nbody.scenario.fields import arithmetic
 from nbody.scenario.model import component
+from nbody.scenario.values import arithmetic
 
 FIELDS = Registry(
     "field",
@@ -36,11 +37,15 @@ def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
     """The fields of a scenario with their parameters.
 
     Raises:
-        InputError: one line about an unknown name or parameter, or a wrong value.
+        InputError: one line about an unknown name or parameter, or a wrong value; or a field of another package that
+            depends on velocities, which no scheme would compute.
     """
     found = []
     for k, chosen in enumerate(scenario.fields or ()):
         _, field = component(scenario, f"fields.{k}", chosen, FIELDS)
+        if FIELDS[chosen.field].package and not isinstance(field, Field):
+            where = scenario.where(f"fields.{k}.field")
+            raise InputError(f"{where}'{chosen.field}' of another package is no subclass of nbody.fields.field.Field")
         assert isinstance(field, Field | VelocityField)
         found.append(field)
     return found

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.fields.field import MOST, Field, VelocityField
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -29,6 +30,7 @@ class AddedFields:
 
     Raises:
         ArithmeticError: a parameter of a field is not finite.
+        InputError: two of the fields are a :class:`~nbody.fields.field.VelocityField`.
 
     Attributes:
         functions: :attr:`~nbody.fields.field.Field.evaluate` of each part of the sum.
@@ -41,7 +43,10 @@ class AddedFields:
         each = [part for field in fields if isinstance(field, Field) for part in field.parts()]
         kinds = list(dict.fromkeys(map(type, each)))
         parts = sorted(each, key=lambda part: kinds.index(type(part)))  # equal functions in a row, see summed()
-        self.velocity_field = next((field for field in fields if isinstance(field, VelocityField)), None)
+        between = [field for field in fields if isinstance(field, VelocityField)]
+        if len(between) > 1:
+            raise InputError("fields: two forces depend on the velocities, and a run can have one; remove one of them")
+        self.velocity_field = between[0] if between else None
         self._G = G
         self.functions = tuple(type(part).evaluate for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
-from nbody.scenario.fields import Finite, Group, Quantity
+from nbody.scenario.values import Finite, Group, Quantity
 from nbody.state.host import HostState
 
 Coordinate = Annotated[Finite, Quantity("length")]

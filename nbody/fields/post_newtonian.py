@@ -22,8 +22,8 @@ from numba import njit
 from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from nbody.fields.field import VelocityField
-from nbody.scenario.fields import Positive, Quantity
 from nbody.scenario.source import ScenarioText
+from nbody.scenario.values import Positive, Quantity
 from nbody.state.host import HostState
 
 LIGHT = "299792.458 km/s"

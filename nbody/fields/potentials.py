@@ -4,7 +4,7 @@ import math
 from typing import Annotated, ClassVar
 
 from nbody.fields.field import Field
-from nbody.scenario.fields import Finite, Length, LengthOrZero, Mass, Positive, Quantity
+from nbody.scenario.values import Finite, Length, LengthOrZero, Mass, Positive, Quantity
 
 
 class PointMass(Field):

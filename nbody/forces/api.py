@@ -16,8 +16,8 @@ from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, validated
 from nbody.scenario.source import ScenarioText
+from nbody.scenario.values import Group, validated
 from nbody.state import Outputs
 
 WHERE = "accelerations: "

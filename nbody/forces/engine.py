@@ -19,7 +19,7 @@ from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Column, Outputs, State, bytes_of, itemsize
 from nbody.state.outputs import missing, union
 

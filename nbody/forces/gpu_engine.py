@@ -24,7 +24,7 @@ from nbody.forces.transports.ranks import FEWEST, Ranks
 from nbody.law import Gravity, pair_law
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
 from nbody.state.staging import device_bytes
@@ -139,7 +139,7 @@ class KernelEngine(GpuEngine):
         assert isinstance(state, DeviceState)
         state.moves.flush()
         kernel, real = self._kernel(outputs, state), self._shape().real
-        length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
+        length2 = state.column("softening2") if self.gravity.per_species else real(self.gravity.length2)
         self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
 
     @abstractmethod

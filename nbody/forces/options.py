@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from nbody.given import shown
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 
 
 def gpus_from(value: Any) -> Any:

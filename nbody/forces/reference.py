@@ -1,9 +1,10 @@
 """The referee: every pair in float64 NumPy, in blocks that bound the memory, simple enough to check by reading.
 
 The formulas are repeated here on purpose instead of imported from :mod:`nbody.law`: with the kernels' law the referee would
-have the kernels' mistakes.
+have the kernels' mistakes. (A law of another package has no second formula.)
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.registry import ENGINES
-from nbody.law import Gravity
+from nbody.law import Gravity, pair_law, pair_slopes
 from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -52,7 +53,7 @@ def direct_sum(
         block = slice(first, first + rows)
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
-        f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i))
+        f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i, gravity))
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
@@ -84,32 +85,36 @@ def direct_jerk(
     jerk = np.empty((len(targets), position.shape[1]))
     for k, i in enumerate(targets):
         d, v = position - position[i], velocity - velocity[i]
-        r2, length2 = (d * d).sum(axis=1), _of_pairs(softening2, i)
+        r2, length2 = (d * d).sum(axis=1), _of_pairs(softening2, i, gravity)
         f, u = pair_factors(r2, gravity, length2)
         f[i] = 0.0
         u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
-        if gravity.softening == "spline":
-            change = _spline_slope(f, r2, 2.8 * np.sqrt(gravity.length2 if length2 is None else length2))
-            change *= (d * v).sum(axis=1)
-            jerk[k] = gravity.G * (mass[:, None] * (f[:, None] * v + change[:, None] * d)).sum(axis=0)
+        if gravity.softening in ("plummer", "cutoff", "none"):
+            stretch = 3 * (d * v).sum(axis=1) * u * u
+            jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
             continue
-        stretch = 3 * (d * v).sum(axis=1) * u * u
-        jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
+        if gravity.softening == "spline":
+            change = _spline_slope(f, r2, 2.8 * np.sqrt(length2))
+        else:
+            change = _factors_of_package(r2, gravity.softening, length2)[2]
+            change[i] = 0.0
+        change *= (d * v).sum(axis=1)
+        jerk[k] = gravity.G * (mass[:, None] * (f[:, None] * v + change[:, None] * d)).sum(axis=0)
     return jerk
 
 
-def _of_pairs(softening2: np.ndarray | None, i: Any) -> np.ndarray | None:
-    """max(ε_i, ε_j)² of the bodies i with all bodies j."""
-    return None if softening2 is None else np.maximum(softening2[i, None], softening2)
+def _of_pairs(softening2: np.ndarray | None, i: Any, gravity: Gravity) -> np.ndarray:
+    """ε² of the pairs of the bodies i with all bodies j: one number, or max(ε_i, ε_j)²."""
+    if softening2 is not None:
+        return np.maximum(softening2[i, None], softening2)
+    if gravity.per_species:
+        raise ValueError("the lengths of the bodies are needed: Gravity.squares")
+    return np.array(gravity.length2)
 
 
-def pair_factors(r2: np.ndarray, gravity: Gravity, length2: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def pair_factors(r2: np.ndarray, gravity: Gravity, length2: Any) -> tuple[np.ndarray, np.ndarray]:
     """f and u of every pair at distance √r2: the force is m_j f (x_j - x_i), the potential -m_j u. ``length2``: the
-    softening length squared of each pair, instead of that of ``gravity``."""
-    if length2 is None:
-        if gravity.per_species:
-            raise ValueError("the lengths of the bodies are needed: Gravity.squares")
-        length2 = np.array(gravity.length2)
+    softening length squared of each pair, or of all."""
     with np.errstate(divide="ignore", invalid="ignore"):  # r = 0: the pair of a particle with itself
         if gravity.softening == "plummer":
             u = 1.0 / np.sqrt(r2 + length2)
@@ -117,7 +122,7 @@ def pair_factors(r2: np.ndarray, gravity: Gravity, length2: np.ndarray | None = 
         if gravity.softening == "spline":
             return _spline_factors(r2, 2.8 * np.sqrt(length2))
         if gravity.softening not in ("cutoff", "none"):
-            raise ValueError(f"the referee has no formula for softening {gravity.softening!r}; add it here")
+            return _factors_of_package(r2, gravity.softening, length2)[:2]
         r = np.sqrt(r2)
         r_min = np.sqrt(length2)
         u = 1.0 / r
@@ -151,6 +156,36 @@ def _spline_slope(f: np.ndarray, r2: np.ndarray, h: Any) -> np.ndarray:
     return np.where(r2 > 0, (density - 3 * f) / np.where(r2 > 0, r2, 1), 0.0)
 
 
+def _factors_of_package(r2: np.ndarray, softening: str, length2: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """f, u and (1/r) df/dr of a law of another package, by its own functions: there is no second formula to judge them."""
+    evaluate = _evaluator(softening)
+    found: tuple = evaluate(np.sqrt(r2), np.broadcast_to(np.asarray(length2, np.float64), r2.shape))
+    return found
+
+
+@cache
+def _evaluator(softening: str) -> Any:
+    from numba import njit
+
+    @njit
+    def rsqrt(x):
+        return 1.0 / np.sqrt(x)
+
+    compile = njit(error_model="numpy")
+    law, slopes = pair_law(softening, 3, rsqrt, compile), pair_slopes(softening, 3, rsqrt, compile)
+    cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
+
+    @compile
+    def evaluate(r, length2):
+        f, u, g = np.empty_like(r), np.empty_like(r), np.empty_like(r)
+        for k in np.ndindex(r.shape):
+            f[k], u[k] = law(r[k], 0.0, 0.0, length2[k])
+            g[k] = -3.0 * f[k] * u[k] * u[k] if cubic else slopes(r[k], 0.0, 0.0, length2[k])[0]
+        return f, u, g
+
+    return evaluate
+
+
 class ReferenceEngine(Engine):
     """:func:`direct_sum` as an engine."""
 
@@ -163,7 +198,7 @@ class ReferenceEngine(Engine):
     def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
-        softening2 = state.values("softening2", copy=False)[0] if self.gravity.per_species else None
+        softening2 = state.column("softening2") if self.gravity.per_species else None
         for first in range(0, len(targets), rows):
             some = targets[first : first + rows]
             state.acceleration[some], state.potential[some] = direct_sum(

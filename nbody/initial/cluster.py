@@ -15,7 +15,7 @@ from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.initial.sampling import rescaled
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Flag, Group, KeyProblem, Length, Mass, Time, a_list
+from nbody.scenario.values import Flag, Group, KeyProblem, Length, Mass, Time, a_list
 
 Array = np.ndarray
 

@@ -18,7 +18,7 @@ from nbody.initial.sampling import on_circle, on_sphere
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, Group, Length, Mass, NotNegative, Positive
+from nbody.scenario.values import Finite, Group, Length, Mass, NotNegative, Positive
 
 Array = np.ndarray
 

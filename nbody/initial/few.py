@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from nbody.initial.generator import FixedGenerator, centred
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Length, Mass, MassOrZero, NotNegative, a_list
+from nbody.scenario.values import Length, Mass, MassOrZero, NotNegative, a_list
 
 Array = np.ndarray
 

@@ -13,7 +13,7 @@ from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.bodies import Placed, Rotation
-from nbody.scenario.fields import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
+from nbody.scenario.values import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 
 class Generator(Group):

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_serializer, model_validator
 
 from nbody.errors import unknown
-from nbody.scenario.fields import Finite, Group, KeyProblem, Name, SolarMasses
+from nbody.scenario.values import Finite, Group, KeyProblem, Name, SolarMasses
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ from nbody.initial.cluster import StarCluster
 from nbody.initial.generator import centred
 from nbody.initial.sampling import accepted, on_sphere
 from nbody.particles import Particles
-from nbody.scenario.fields import Positive
+from nbody.scenario.values import Positive
 
 Array = np.ndarray
 

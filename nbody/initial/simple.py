@@ -9,7 +9,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.sampling import on_circle, on_sphere, potential_energy
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Finite, Length, Mass, NotNegative, Quantity, SpeedOrZero
+from nbody.scenario.values import Finite, Length, Mass, NotNegative, Quantity, SpeedOrZero
 
 
 class Lecture(Generator):

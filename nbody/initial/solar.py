@@ -9,8 +9,8 @@ from pydantic import PrivateAttr
 from nbody.initial.generator import FixedGenerator, centred
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.scenario.quantities import DIMENSIONS
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.units import DIMENSIONS
 
 GAUSS2 = 0.01720209895**2
 """G in au, days and solar masses: the square of Gauss's constant, 2.9591220828559e-4."""

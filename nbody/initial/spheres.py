@@ -20,7 +20,7 @@ from nbody.initial.cluster import StarCluster
 from nbody.initial.eddington import POINTS, Sphere, sphere
 from nbody.initial.formula import compiled
 from nbody.initial.sampling import on_sphere
-from nbody.scenario.fields import Finite, Positive, Text
+from nbody.scenario.values import Finite, Positive, Text
 
 Array = np.ndarray
 

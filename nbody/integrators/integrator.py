@@ -14,7 +14,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Column, Frame, Outputs, State
 
 
@@ -125,8 +125,11 @@ class Integrator(ABC):
     """A scheme with its options. Numbers that it needs from step to step are columns of the state, and :meth:`arrays`.
 
     Args:
-        dt: the time step in the scenario's unit of time; the largest time step if the scheme is adaptive.
+        dt: the time step in the scenario's unit of time; the largest time step if the scheme is adaptive, infinity if None.
         options: an instance of ``Options``.
+
+    Raises:
+        InputError: ``dt`` is missing, and the scheme is not adaptive.
     """
 
     class Options(Group):
@@ -139,14 +142,9 @@ class Integrator(ABC):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         self._options = options or self.Options()
-        self._dt = dt
-
-    @property
-    def dt(self) -> float:
-        """The time step, or the largest one if adaptive. Raises InputError if it is required and missing."""
-        if self._dt is None and not self.facts.adaptive:
+        if dt is None and not self.facts.adaptive:
             raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
-        return math.inf if self._dt is None else self._dt
+        self.dt: float = math.inf if dt is None else dt
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:

@@ -21,8 +21,8 @@ def _build(flat, cube, rsqrt):
     return cutoff
 
 
-CUTOFF = Law("cutoff", _build)
+CUTOFF = Law("cutoff", _build, support=1.0)
 """No force at r_min or less."""
 
-NONE = Law("cutoff", _build, has_length=False)
+NONE = Law("cutoff", _build, has_length=False, support=1.0)
 """No softening."""

@@ -1,5 +1,6 @@
 """Compile a law, given by its name, to a function of one pair."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ class Law:
         needs_length: the length must be greater than 0.
         slopes: None if f is u³ or zero: a kernel may compute it from u, and its derivatives from both. Otherwise
             ``slopes(flat, cube, rsqrt)`` returns the Python function that :func:`pair_slopes` compiles.
+        support: from this many softening lengths on the law is Newton's, so that cells of a tree may act on each other;
+            infinite if it is nowhere, or if that is not known: no tree expands such a law, except that of ``plummer``.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Law:
     has_length: bool = True
     needs_length: bool = False
     slopes: Callable[[bool, Callable, Callable], Callable] | None = None
+    support: float = math.inf
 
     @property
     def cubic(self) -> bool:

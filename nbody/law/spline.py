@@ -4,8 +4,10 @@ White 2001, New Astronomy 6, 79, appendix A; Hernquist & Katz 1989)."""
 
 from nbody.law.pair import Law
 
-H2 = 2.8**2
-"""The square of h/ε."""
+SUPPORT = 2.8
+"""h/ε."""
+
+H2 = SUPPORT**2
 
 
 def _build(flat, cube, rsqrt):
@@ -79,5 +81,5 @@ def _build_slopes(flat, cube, rsqrt):
     return slopes
 
 
-SPLINE = Law("spline", _build, needs_length=True, slopes=_build_slopes)
+SPLINE = Law("spline", _build, needs_length=True, slopes=_build_slopes, support=SUPPORT)
 """GADGET's law."""

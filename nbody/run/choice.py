@@ -16,9 +16,9 @@ from nbody.integrators.integrator import Integrator, unsupported
 from nbody.law import LAWS, Gravity
 from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario
-from nbody.scenario.fields import Group, unknown_key, validated
 from nbody.scenario.groups import EngineChoice
 from nbody.scenario.model import component
+from nbody.scenario.values import Group, unknown_key, validated
 
 ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags)
 """The engines that every machine has."""
@@ -52,7 +52,6 @@ def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
         made = partial(made, systems=scenario.ensemble.count)
     try:
         integrator: Integrator = made(dt, options)
-        assert integrator.dt  # raises if there must be one
     except InputError as error:
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
     return integrator

@@ -25,7 +25,7 @@ from nbody.run.schedule import (
 )
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
-from nbody.scenario.units import shown_time
+from nbody.scenario.quantities import shown_time
 
 Function = Callable[[Particles], Any]
 
@@ -59,15 +59,20 @@ class Callback(Observer):
         super().__init__(stepper)
         self._function, self._schedule, self._first = function, schedule, first
         self.failure: Exception | None = None
+        self._called = -1, math.nan  # the step and the time of the latest call
 
     def next(self, until: float) -> tuple[int, float]:
-        clock = self._stepper.clock
-        steps, latest = self._schedule.next(clock.step - self._first, clock.time)
+        step, time, within = self._stepper.reached
+        steps, latest = self._schedule.next(step - self._first, time, within)
         return steps, until if same_time(latest, until) else min(latest, until)
 
     def look(self) -> bool:
-        clock = self._stepper.clock
-        if not self._schedule.regular(clock.step - self._first, clock.time):
+        step, time, within = self._stepper.reached
+        if not self._schedule.regular(step - self._first, time, within):
+            return True
+        begun, latest = self._called
+        self._called = step + within, time
+        if begun == step + within and same_time(time, latest):  # shown by rounding just before the end of the step
             return True
         try:
             return self._function(self._stepper.particles()) is not False

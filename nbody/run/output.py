@@ -84,7 +84,7 @@ class Output:
         self.start = Start(self.path, step, time, checkpoint, kept, energies)
 
     def open(
-        self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, at: tuple[int, float]
+        self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, at: tuple[int, float, bool]
     ) -> TrajectoryWriter:
         """Open the file, with room for every frame of the schedule after the moment ``at``. ``frames``: those to keep."""
         new = schedule.count_after(*at)

@@ -24,8 +24,8 @@ from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import FromArrays, Scenario
-from nbody.scenario.fields import Group, validated
 from nbody.scenario.model import component
+from nbody.scenario.values import Group, validated
 from nbody.state import Column, checkpoint_arrays, itemsize
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nbody.state import State
 
 if TYPE_CHECKING:
-    from nbody.scenario.units import Units
+    from nbody.scenario.quantities import Units
 
 HEARTBEAT = 0.2
 """Seconds between updates of the progress and synchronizations with the device."""

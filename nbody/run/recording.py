@@ -128,7 +128,8 @@ class Recording(Observer):
         if not self.looks:
             self.frames = min(self.frames, 1)
         if self._written and self._file is not None:
-            dropped = not self.schedule.regular(step, now) and not schedule.ended(step, now)
+            reached = self._stepper.reached
+            dropped = not self.schedule.regular(*reached) and not schedule.ended(*reached)
             self.frames -= dropped and self.frames > 1
             self._file.go_on(step, now, self.frames, self._energies)
         self.schedule = schedule
@@ -176,8 +177,7 @@ class Recording(Observer):
     # --- Frames ---
 
     def next(self, until: float) -> tuple[int, float]:
-        clock = self._stepper.clock
-        steps, latest = self.schedule.next(clock.step, clock.time)
+        steps, latest = self.schedule.next(*self._stepper.reached)
         if steps > 1 and self._stepper.packs_frames and isinstance(self.schedule, StepSchedule):
             steps -= 1  # the step to a frame is made with it
         return steps, min(latest, until)
@@ -204,8 +204,8 @@ class Recording(Observer):
     def look(self) -> bool:
         if self._log is not None and self._recorder is not None:
             self._recorder.events(self._log.take())
-        clock, packed = self._stepper.clock, self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
-        if not packed and self.schedule.due(clock.step, clock.time):
+        packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
+        if not packed and self.schedule.due(*self._stepper.reached):
             self.record()
         return True
 
@@ -232,12 +232,12 @@ class Recording(Observer):
 
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
-        clock = self._stepper.clock
+        clock, reached = self._stepper.clock, self._stepper.reached
         return {
-            "step": clock.step, "time": clock.time, "regular": self.schedule.regular(clock.step, clock.time),
+            "step": clock.step, "time": clock.time, "regular": self.schedule.regular(*reached),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
             "events": self._log.recorded if self._log else 0,
-        }  # fmt: skip
+        } | ({"within": reached[2]} if self._setup.scheme.facts.adaptive else {})  # fmt: skip
 
     def _writer(self, file: "Output") -> "TrajectoryWriter":
         from nbody.run.force_error import force_errors
@@ -259,7 +259,7 @@ class Recording(Observer):
         header = setup.plan.header(**machine.provenance(**known))
         if file.start is None:
             header = replace(header, state_bytes=state_bytes(self._stepper.arrays(), self._meta()))
-        return file.open(setup.bodies, header, self.schedule, self.frames, self._stepper.clock.reached)
+        return file.open(setup.bodies, header, self.schedule, self.frames, self._stepper.reached)
 
     # --- What is measured ---
 

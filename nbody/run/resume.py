@@ -81,7 +81,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
         time = float(facts["time"]) if "time" in facts else particles.time + step * dt
-        longer = not planned.schedule.ended(step, time)
+        longer = not planned.schedule.ended(step - bool(facts.get("within")), time)
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
             # frames may have been replaced by another one.)

@@ -7,7 +7,7 @@ from nbody.errors import InputError
 from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
-from nbody.scenario.units import DIMENSIONS, is_quantity
+from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import StateClock
 
 FRAMES = 100
@@ -26,32 +26,36 @@ ROUNDING = 4
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """Frames at step 0, every ``every``-th step and step ``last``, where the run ends."""
+    """Frames at step 0, every ``every``-th step and step ``last``, where the run ends.
+
+    A moment is given by the number of complete ``step``s and the ``time``; ``within``: the next step has begun, and the
+    bodies are shown within it (:attr:`nbody.run.stepper.Stepper.reached`).
+    """
 
     every: int
     last: int
 
-    def ended(self, step: int, time: float) -> bool:
+    def ended(self, step: int, time: float, within: bool = False) -> bool:
         """True if the run has reached its end."""
         return step >= self.last
 
-    def due(self, step: int, time: float) -> bool:
+    def due(self, step: int, time: float, within: bool = False) -> bool:
         """True if this moment becomes a frame."""
-        return step % self.every == 0 or step == self.last
+        return self.regular(step, time, within) or (step == self.last and not within)
 
-    def regular(self, step: int, time: float) -> bool:
+    def regular(self, step: int, time: float, within: bool = False) -> bool:
         """True if this moment becomes a frame even if the run does not end here."""
-        return step % self.every == 0
+        return step % self.every == 0 and not within
 
-    def next(self, step: int, time: float) -> tuple[int, float]:
-        """The number of steps to the next frame, and the latest time of these steps."""
-        return min((step // self.every + 1) * self.every, self.last) - step, math.inf
+    def next(self, step: int, time: float, within: bool = False) -> tuple[int, float]:
+        """The number of steps to begin until the next frame, and the latest time of these steps."""
+        return min((step // self.every + 1) * self.every, self.last) - step - within, math.inf
 
     def regular_after(self, step: int) -> int:
         """The number of frames after ``step`` at intervals of ``every`` steps; 0 if the first interval is shorter."""
         return (self.last - step) // self.every if step % self.every == 0 else 0
 
-    def count_after(self, step: int = 0, time: float = -math.inf) -> int:
+    def count_after(self, step: int = 0, time: float = -math.inf, within: bool = False) -> int:
         """The number of frames after a moment, by default after the first frame."""
         if step >= self.last:
             return 0
@@ -61,7 +65,7 @@ class StepSchedule:
         """The schedule of the first and the last frame of a run from ``time`` on."""
         return replace(self, every=FOREVER)
 
-    def fraction(self, step: int, time: float) -> float:
+    def fraction(self, step: int, time: float, within: bool = False) -> float:
         """The fraction of the run that is done."""
         return min(1.0, step / self.last) if self.last else 1.0
 
@@ -77,20 +81,20 @@ class TimeSchedule:
     end: float
     origin: float
 
-    def ended(self, step: int, time: float) -> bool:
+    def ended(self, step: int, time: float, within: bool = False) -> bool:
         return time >= self.end
 
-    def due(self, step: int, time: float) -> bool:
+    def due(self, step: int, time: float, within: bool = False) -> bool:
         return self.regular(step, time) or time == self.end
 
-    def regular(self, step: int, time: float) -> bool:
+    def regular(self, step: int, time: float, within: bool = False) -> bool:
         return time == self.origin + self._before(time) * self.interval
 
-    def next(self, step: int, time: float) -> tuple[int, float]:
+    def next(self, step: int, time: float, within: bool = False) -> tuple[int, float]:
         after = self._frame(self._before(time) + 1)
         return FOREVER, after if after > time else self.end  # the interval may be less than the rounding of times
 
-    def count_after(self, step: int = 0, time: float = -math.inf) -> int:
+    def count_after(self, step: int = 0, time: float = -math.inf, within: bool = False) -> int:
         time = max(time, self.origin)
         if time >= self.end:
             return 0
@@ -100,7 +104,7 @@ class TimeSchedule:
     def ends_alone(self, time: float) -> "TimeSchedule":
         return replace(self, interval=(self.end - time) or 1.0, origin=time)
 
-    def fraction(self, step: int, time: float) -> float:
+    def fraction(self, step: int, time: float, within: bool = False) -> float:
         return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
 
     def _before(self, time: float) -> int:
@@ -121,7 +125,7 @@ class CallTimes(TimeSchedule):
     """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
     not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
 
-    def regular(self, step: int, time: float) -> bool:
+    def regular(self, step: int, time: float, within: bool = False) -> bool:
         return same_time(time, self.origin + self._before(time) * self.interval)
 
     def _before(self, time: float) -> int:

@@ -350,7 +350,7 @@ class Simulation:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
-        interrupted = loop.stop.requested and not schedule.ended(self.steps_made, self.time)
+        interrupted = loop.stop.requested and not schedule.ended(*self.stepper.reached)
         self._summary = found = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)

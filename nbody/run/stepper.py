@@ -69,6 +69,13 @@ class Stepper:
         return self.motion.state.clock
 
     @property
+    def reached(self) -> tuple[int, float, bool]:
+        """The number of complete steps, the time, and whether the next step has begun: then the bodies are shown within it,
+        and the clock counts it."""
+        clock, within = self.clock, bool(self.scheme._is_within_a_step(self.motion))
+        return clock.step - within, clock.time, within
+
+    @property
     def moved(self) -> bool:
         """True if steps were made."""
         return self.clock.step != self._setup.bodies.step

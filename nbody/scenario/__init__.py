@@ -3,8 +3,8 @@
 =================== ==================================================================================
  :mod:`.model`       the scenario; finds the component that a group names
  :mod:`.bodies`      the group ``initial``; :mod:`.ensemble`, and the other :mod:`.groups`
- :mod:`.fields`      the types of values, and the errors for wrong ones
- :mod:`.units`       quantities such as ``0.01 pc``
+ :mod:`.values`      the types of values, and the errors for wrong ones
+ :mod:`.quantities`  quantities such as ``0.01 pc``
  :mod:`.yaml_reader` the text; :mod:`.source` knows where each value was written, for errors
  :mod:`.options`     the values that have a short name (``--dt``, ``Simulation(dt=…)``)
  :mod:`.overrides`   replaces values by options and keywords
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nbody.scenario.groups import Record as Record
     from nbody.scenario.model import Scenario as Scenario
     from nbody.scenario.options import OPTIONS as OPTIONS
-    from nbody.scenario.units import Units as Units
+    from nbody.scenario.quantities import Units as Units
 
 __all__, __getattr__ = names_of(
     __name__,
@@ -37,6 +37,6 @@ __all__, __getattr__ = names_of(
         "groups": "EnergyLimit IntegratorKeys Record",
         "model": "Scenario",
         "options": "OPTIONS",
-        "units": "Units",
+        "quantities": "Units",
     },
 )

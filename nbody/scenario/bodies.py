@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from nbody.errors import did_you_mean
 from nbody.given import shown
-from nbody.scenario.fields import (
+from nbody.scenario.values import (
     Count,
     Finite,
     Group,

@@ -21,7 +21,9 @@ from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
 from nbody.scenario.bodies import Component
-from nbody.scenario.fields import (
+from nbody.scenario.quantities import Scale
+from nbody.scenario.source import ScenarioText
+from nbody.scenario.values import (
     Count,
     Group,
     KeyProblem,
@@ -39,8 +41,6 @@ from nbody.scenario.fields import (
     validated,
     whole_number,
 )
-from nbody.scenario.source import ScenarioText
-from nbody.scenario.units import Scale
 
 
 class UnitKeys(Group):

@@ -15,7 +15,6 @@ from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
-from nbody.scenario.fields import Group, KeyProblem, Text, unknown_key, validated
 from nbody.scenario.groups import (
     CheckpointKeys,
     CollisionKeys,
@@ -31,8 +30,9 @@ from nbody.scenario.groups import (
 )
 from nbody.scenario.options import ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
+from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.units import Units
+from nbody.scenario.values import Group, KeyProblem, Text, unknown_key, validated
 from nbody.scenario.yaml_reader import dump, read_file, read_text
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from nbody.errors import InputError, did_you_mean, printable, shortened
 from nbody.scenario import packaged
-from nbody.scenario.units import Scale, magnitude
+from nbody.scenario.quantities import Scale, magnitude
 
 Keys = tuple[str, ...]
 """The path of a value: ``("integrator", "dt")``, written ``integrator.dt``."""

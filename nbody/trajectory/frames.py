@@ -241,7 +241,7 @@ class RecordedFrames:
     @property
     def units(self) -> "Units":
         """The units of the run's numbers; symbols are empty if its scenario has none."""
-        from nbody.scenario.units import Units  # pydantic takes 0.1 s
+        from nbody.scenario.quantities import Units  # pydantic takes 0.1 s
 
         written = self.resolved.get("units")
         known = written if isinstance(written, dict) else {}

@@ -4,20 +4,18 @@ import base64
 import os
 from contextlib import suppress
 from html import escape
-from io import BytesIO
 
 import numpy as np
 
 from nbody.diagnostics import relative_energy_error
 from nbody.diagnostics.structure import square_around
 from nbody.errors import InputError, counted, printable
+from nbody.figures import dots
 from nbody.trajectory.frames import RecordedFrames
 from nbody.units import size
 
 POINTS = 20_000
 """Bodies at most in the picture."""
-
-BACKGROUND, STAR = "#0b0e14", "#ffe3b8"
 
 
 def line(run: RecordedFrames) -> str:
@@ -55,26 +53,17 @@ def thumbnail(run: RecordedFrames, frame: int = -1, pixels: int = 240) -> bytes:
         InputError: the frame is damaged.
         ValueError: it has numbers that are not finite.
     """
-    from matplotlib.figure import Figure
-
     bodies = run.particles(frame)
     if not (np.abs(bodies.position) < 1e100).all():
         raise ValueError("not finite, or too large for a picture")
     centre, half = square_around(bodies)
     shown = (bodies.position[:: -(-bodies.count // POINTS), :2] - centre[:2]) / half
-    figure = Figure(figsize=(1, 1), dpi=pixels, facecolor=BACKGROUND)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(-1, 1), ylim=(-1, 1))
-    axes.axis("off")
-    few = 1 / (1 + len(shown) / 2000)  # 1 for few bodies, 0 for many
-    axes.scatter(shown[:, 0], shown[:, 1], s=0.04 + 1.2 * few**2, color=STAR, alpha=0.35 + 0.6 * few, linewidths=0)
-    drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=pixels)
-    return drawn.getvalue()
+    return dots(shown, pixels)
 
 
 def _times(run: RecordedFrames) -> str:
     """The first and the last time, with their unit."""
-    from nbody.scenario.units import shown_time  # pydantic takes 0.1 s
+    from nbody.scenario.quantities import shown_time  # pydantic takes 0.1 s
 
     factor, unit = shown_time(run.units.symbol("time"))
     return f"{factor * run.time[0]:g} to {factor * run.time[-1]:g} {printable(unit)}".rstrip()

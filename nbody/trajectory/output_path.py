@@ -1,79 +1,32 @@
-"""Where a run records: checks of the path and the disk space, a new file at that path, and the lock of its one writer."""
+"""Where a run records: checks of the path and the disk space, and the lock of its one writer."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from nbody.errors import InputError, not_written, printable
-from nbody.given import path_text
+from nbody.errors import InputError, printable
 from nbody.units import size
-from nbody.whole_file import keeping, whole_file
-
-Notify = Callable[[str], object]
+from nbody.whole_file import FileKind, Notify, checked_path, resolved
 
 SUFFIXES = (".h5", ".hdf5", ".h5md", ".hdf", ".vtkhdf")
 """The names of new recordings end in one of these."""
-
-LONGEST_NAME = 240
-"""In bytes: file systems allow 255, and the lock, the hidden file and numbered names are longer."""
-
-
-@dataclass(frozen=True)
-class FileKind:
-    """What is written: how messages about it begin, what to do if it can't be, its first bytes, an example."""
-
-    what: str
-    begin: str
-    remedy: str
-    signature: bytes
-    example: str
-
 
 RECORDING = FileKind("recording", "", "give another --output", b"\x89HDF", "output/run.h5")
 RESUMED = replace(RECORDING, remedy="copy the recording to another folder, and resume it there")
 
 
 def check_output(path: str | os.PathLike, kind: FileKind = RECORDING, inputs: Iterable[str | os.PathLike] = ()) -> Path:
-    """The path to write to, links followed, if a file of this kind can be written there. Creates nothing. ``inputs`` are the
-    files that the command reads.
-
-    Raises:
-        InputError: a directory or a device; one of the inputs; a file of another kind; no folder to put it in (a missing
-            folder is made if the one above it exists); no permission; another run is writing it.
-    """
-    start, remedy = f"{kind.begin}{path}", kind.remedy
-    if not path_text(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
-        raise InputError(f"{printable(start)}: a line break or the like is in this name; {remedy}")
-    target = _resolved(path, start, remedy)
-    if len(os.fsencode(target.name)) > LONGEST_NAME:
-        raise InputError(f"{start}: the name is longer than {LONGEST_NAME} bytes; {remedy}")
-    if target.exists() and not target.is_file():
-        what = "a directory" if target.is_dir() else "not an ordinary file"
-        raise InputError(f"{start}: is {what}; give the name of a file to write, such as {kind.example}")
-    if any(target.exists() and os.path.exists(each) and target.samefile(each) for each in inputs):
-        raise InputError(f"{start}: is read by this command; {remedy}")
-    folder = target.parent if target.parent.exists() else target.parent.parent
-    if target.parts[1:2] in (("proc",), ("sys",)):
-        raise InputError(f"{start}: {target.parent} is the kernel's and keeps no files; {remedy}")
-    if target.parent.exists() and not target.parent.is_dir():
-        raise InputError(f"{start}: {target.parent} is a file and no folder; {remedy}")
-    if not folder.is_dir():
-        raise InputError(f"{start}: there is no folder {target.parent}; make it first, or {remedy}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{start}: the folder {folder} is not writable; {remedy}")
-    if not _may_be_replaced(target, kind):
-        raise InputError(f"{start}: exists and is no {kind.what}; {remedy}, or move it away")
-    writer = writing_process(target)
-    if writer:
-        raise InputError(f"{start}: is being written by {writer}; wait for it, or {remedy}")
+    """:func:`~nbody.whole_file.checked_path` of a recording; an InputError too if another run is writing it."""
+    target = checked_path(path, kind, inputs)
+    if writer := writing_process(target):
+        raise InputError(f"{path}: is being written by {writer}; wait for it, or {kind.remedy}")
     return target
 
 
@@ -86,19 +39,9 @@ def check_suffix(path: str | os.PathLike) -> None:
         )
 
 
-def _may_be_replaced(target: Path, kind: FileKind) -> bool:
-    """False for a file of another kind: the name was mistyped."""
-    try:
-        with target.open("rb") as file:
-            data = file.read(len(kind.signature))
-    except OSError:  # none there, or one that can't be read
-        return True
-    return not data or data == kind.signature
-
-
 def check_space(path: str | os.PathLike, needed: int, what: str = "the run", kind: FileKind = RECORDING) -> None:
     """Raise an InputError with the numbers if ``needed`` bytes are not free where ``path`` will be."""
-    folder = _resolved(path, f"{path}", kind.remedy).parent
+    folder = resolved(path, f"{path}", kind.remedy).parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
@@ -107,43 +50,6 @@ def check_space(path: str | os.PathLike, needed: int, what: str = "the run", kin
             f"{path}: {what} needs {size(needed)} and {size(free)} are free on that disk; record fewer frames "
             f"(--every), or {kind.remedy}"
         )
-
-
-@contextlib.contextmanager
-def new_file(path: Path, kind: FileKind, overwrite: bool, notify: Notify) -> Iterator[Path]:
-    """A path at which to write a file of this kind, which gets its name at the end (:func:`~nbody.whole_file.whole_file`;
-    links are followed). An older file keeps a numbered name unless ``overwrite``; ``notify`` gets a line about it.
-
-    Raises:
-        InputError: it can't be written.
-        RunFailed: the disk is full, or fails.
-    """
-    try:
-        with whole_file(path.resolve(), os.replace if overwrite else keeping(notify)) as draft:
-            yield draft
-    except OSError as error:
-        raise not_written(f"{kind.begin}{path}", error, kind.remedy) from error
-
-
-@contextlib.contextmanager
-def as_input_error(path: Path, kind: FileKind = RECORDING) -> Iterator[None]:
-    """Turn an OSError inside this block, which prepares a file at ``path``, into an InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{kind.begin}{path}: can't be written ({error.strerror or error}); {kind.remedy}") from error
-
-
-def _resolved(path: str | os.PathLike, start: str, remedy: str) -> Path:
-    try:
-        target = Path(path).resolve()
-        if target.is_symlink():  # Python 3.13 resolves a loop to itself
-            raise OSError(errno.ELOOP, "a loop of links")
-        target.exists()  # raises for a name that is too long
-        return target
-    except (OSError, RuntimeError, ValueError) as error:  # the loop before Python 3.13; a NUL byte
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{start}: is not a path that can be opened ({reason}); {remedy}") from error
 
 
 def sync_folder(folder: Path) -> None:

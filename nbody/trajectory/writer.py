@@ -18,7 +18,7 @@ from nbody.trajectory.checkpoint import Checkpoint, pack
 from nbody.trajectory.framefile import FrameFile, continue_file, events_until, make_file
 from nbody.trajectory.layout import Frame, RunHeader, required_bytes
 from nbody.trajectory.output_path import WriterLock, same_file
-from nbody.whole_file import keep_older_file
+from nbody.whole_file import FileKind, Notify, as_input_error, keep_older_file
 
 Array = np.ndarray
 
@@ -46,12 +46,12 @@ class TrajectoryWriter:
         header: RunHeader,
         *,
         overwrite: bool = False,
-        notify: output_path.Notify = lambda line: None,
+        notify: Notify = lambda line: None,
     ) -> None:
         self.path = output_path.check_output(path)
         self._overwrite, self._notify = overwrite, notify
         output_path.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
-        with output_path.as_input_error(self.path):
+        with as_input_error(self.path, output_path.RECORDING):
             self.path.parent.mkdir(exist_ok=True)
         self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING)
         self._waits_for_checkpoint = header.state_bytes > 0
@@ -65,7 +65,7 @@ class TrajectoryWriter:
         frames: int = 0,
         keep: int | None = None,
         resolved: Mapping[str, Any] | None = None,
-        notify: output_path.Notify = lambda line: None,
+        notify: Notify = lambda line: None,
     ) -> "TrajectoryWriter":
         """Resume a recording from its newest checkpoint, after a crash or an orderly end.
 
@@ -90,13 +90,13 @@ class TrajectoryWriter:
         self._events = events_until(checkpoint)
         return self
 
-    def _begin(self, prepare: Callable[[Path], FrameFile], kind: output_path.FileKind) -> None:
+    def _begin(self, prepare: Callable[[Path], FrameFile], kind: FileKind) -> None:
         """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
-        with output_path.as_input_error(self.path, kind):
+        with as_input_error(self.path, kind):
             self._lock = WriterLock(self.path, self._notify)
         part = self.path.with_name(f".{self.path.name}.part")
         try:
-            with output_path.as_input_error(self.path, kind):
+            with as_input_error(self.path, kind):
                 part.unlink(missing_ok=True)  # left by a run that was killed before its first frame
                 self._file: FrameFile | None = prepare(part)
         except BaseException:

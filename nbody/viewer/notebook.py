@@ -13,6 +13,7 @@ from nbody.errors import InputError
 from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -115,5 +116,5 @@ def movie(
         with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:
             film = checked(Film(Path(folder, f"run.{suffix}"), size, FPS, len(shown)))
             with Writer(film) as writer:
-                make_movie(studio, shown, lambda number, at: studio.renderer.home, writer)
+                make_movie(studio, shown, Aim().moving(recording), writer)
             return PageMovie(film.path.read_bytes(), kind, size)

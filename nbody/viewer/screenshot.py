@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.trajectory.output_path import FileKind, check_output, new_file
 from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.source import Source
+from nbody.whole_file import FileKind, checked_path, new_file
 
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
@@ -34,9 +34,9 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
 
     Raises:
         InputError: not a .png (also at the end of a link), a file that is no picture and would be overwritten, a folder
-            that is missing or not writable, or another reason of :func:`nbody.trajectory.output_path.check_output`.
+            that is missing or not writable, or another reason of :func:`nbody.whole_file.checked_path`.
     """
-    target = check_output(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
+    target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
     for each in (path, target):
         if each.suffix.lower() != ".png":
             led = "" if each == path else f"leads to {each}; "

@@ -15,7 +15,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.forces.resources import fits
 from nbody.law import Gravity
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs, State
 
 PILOT = 4096

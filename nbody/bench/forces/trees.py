@@ -20,7 +20,7 @@ from nbody.forces.engine import Engine, ForceError
 from nbody.forces.problem import Abilities
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs
 from nbody.state.host import HostState
 

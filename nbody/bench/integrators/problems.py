@@ -8,7 +8,7 @@ import numpy as np
 from nbody.initial.plummer import PlummerSphere
 from nbody.initial.solar import OuterSolarSystem
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.few_bodies import FewBodies
+from nbody.integrators.solvers.few_bodies import FewBodies
 from nbody.law import Gravity
 from nbody.particles import Particles
 

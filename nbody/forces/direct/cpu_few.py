@@ -1,8 +1,8 @@
 """Forces and potentials of a few bodies: each pair once, in order, in plain loops.
 
 Other compiled loops inline these sums, so that a scheme makes many steps without returning to Python
-(:mod:`nbody.integrators.table_few`). All arithmetic is float64 without fast mathematics, so a sum has the same bits wherever
-it is inlined.
+(:mod:`nbody.integrators.schemes.table_few`). All arithmetic is float64 without fast mathematics, so a sum has the same bits
+wherever it is inlined.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""External fields of a few bodies, for compiled loops that inline them (:mod:`nbody.integrators.table_few`): with the bits
-of :meth:`nbody.fields.added.AddedFields.add`."""
+"""External fields of a few bodies, for compiled loops that inline them (:mod:`nbody.integrators.schemes.table_few`):
+with the bits of :meth:`nbody.fields.added.AddedFields.add`."""
 
 from collections.abc import Callable
 from functools import cache

@@ -26,7 +26,7 @@ def split_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, ru
     for first in range(0, len(rows), step):
         i = rows[first : first + step]
         d = [axis - axis[i, None] for axis in x]  # each (rows, N): x_j - x_i
-        weight = mass * pair_factors(sum(dk * dk for dk in d), gravity)[0]
+        weight = mass * pair_factors(sum(dk * dk for dk in d), gravity, gravity.length2)[0]
         weight[np.arange(len(i)), i] = 0.0
         # (No matrix product here: the threads of NumPy's BLAS would compete with those of the caller.)
         moved = (weight * distance).sum(axis=1) + weight.sum(axis=1) * distance[i]

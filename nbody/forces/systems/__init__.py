@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 
 from nbody.forces.engine import Engine
 from nbody.registry import imported
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 
 DEVICES = {"cpu": "nbody.forces.systems.cpu:CpuSystemsEngine", "gpu": "nbody.forces.systems.gpu:GpuSystemsEngine"}
 

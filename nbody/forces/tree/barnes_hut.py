@@ -17,7 +17,7 @@ from nbody import compute
 from nbody.forces.engine import Engine, ForceError, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.particles import Particles
-from nbody.scenario.fields import Group, Positive
+from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -132,7 +132,8 @@ class BarnesHutEngine(Engine):
     @classmethod
     def supports(cls, problem: Problem) -> str:
         # The law of a pair is written out in the walk.
-        return cls.can.refusal(problem) or ("it has no spline" if problem.gravity.softening == "spline" else "")
+        known = problem.gravity.softening in ("plummer", "cutoff", "none")
+        return super().supports(problem) or ("" if known else f"it has no softening '{problem.gravity.softening}'")
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error of monopoles, which falls like θ²: for the median body of a thin disc 0.04 θ²."""

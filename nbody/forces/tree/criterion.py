@@ -21,6 +21,7 @@ import numpy as np
 from nbody.forces.compute_units import NEAREST, ComputeUnits
 from nbody.forces.tree.expansions.text import Text
 from nbody.forces.tree.kernels_cpu import Variant, compiled
+from nbody.forces.tree.options import support_of
 from nbody.law import LAWS, Gravity
 
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)
@@ -45,7 +46,7 @@ class Rules(NamedTuple):
 
     Attributes:
         length2: ε² of the law, or r_min².
-        support: sources closer than this are not expanded: their law is not 1/r (``spline``, ``cutoff``).
+        support: sources closer than this are not expanded: their law is not that of the expansions.
         theta: the largest (r + R)/d.
         distant: the largest r/h.
         flat: the largest R/d.
@@ -74,7 +75,7 @@ def rules_for(gravity: Gravity, units: ComputeUnits, theta: float | None, error:
     law = LAWS.load(gravity.softening)
     nearest = math.ldexp(1.0, NEAREST[root.dtype.name])
     eps = max(nearest, float(gravity.shortest) * units.position if law.has_length else 0.0)
-    support = {"plummer": 0.0, "spline": 2.8 * eps}.get(law.name, eps)
+    support = support_of(gravity) * eps
     r, mass = map(float, np.abs(root[3:5]))
     angle = (theta or FIRST_THETA) if error == math.inf else None
     return Rules(

@@ -22,7 +22,15 @@ from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.tree import momentum_gpu as momentum
 from nbody.forces.tree.expansions.operators import Basis
-from nbody.forces.tree.options import FINEST, Settings, TreeOptions, interactions, settings
+from nbody.forces.tree.options import (
+    FINEST,
+    Settings,
+    TreeOptions,
+    interactions,
+    settings,
+    support_of,
+    without_expansions,
+)
 from nbody.forces.tree.partition_gpu import TreePartition
 from nbody.forces.tree.tree_gpu import DeviceCells, DeviceTree, capacity_for
 from nbody.forces.tree.walk.regions_gpu import region_kernel
@@ -30,7 +38,7 @@ from nbody.forces.tree.walk.walk_gpu import GROUP, RESIDENT, THREADS, WalkPlan, 
 from nbody.law import Gravity
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
-from nbody.scenario.fields import Group
+from nbody.scenario.values import Group
 from nbody.state import Outputs, State
 from nbody.state.device import DeviceState
 
@@ -87,6 +95,10 @@ class TreeEngine(GpuEngine):
     )  # fmt: skip
     _name = "gpu-tree"
 
+    @classmethod
+    def supports(cls, problem: Problem) -> str:
+        return super().supports(problem) or without_expansions(problem.gravity)
+
     def __init__(
         self, gravity: Gravity, precision: str = "float32", options: Group | None = None, team: Team = ALONE
     ) -> None:
@@ -102,8 +114,7 @@ class TreeEngine(GpuEngine):
     @property
     def _reach(self) -> float:
         """Beyond this distance the law of a pair is that of the expansions."""
-        factor = {"cutoff": 1.0, "spline": 2.8}.get(self.gravity.softening, 0.0)
-        return factor * float(self.gravity.length2) ** 0.5
+        return support_of(self.gravity) * float(self.gravity.length2) ** 0.5
 
     @property
     def _wide(self) -> type:

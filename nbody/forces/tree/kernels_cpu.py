@@ -120,8 +120,8 @@ def one_thread_for_few(count: int) -> Iterator[None]:
 
 @intrinsic
 def for_each(typing_context, function, count, few, arguments):
-    """``function(k, *arguments)`` for k = 0 … count - 1, whose results are ignored: divided among Numba's threads, or by this
-    thread alone for less than ``few`` numbers."""
+    """``function(k, *arguments)`` for k = 0 … count - 1, without results: divided among Numba's threads, or by this thread
+    alone for less than ``few`` numbers."""
     signature = function.get_call_type(typing_context, (types.int64, *arguments.types), {})
 
     def generate(context, builder, _, values):

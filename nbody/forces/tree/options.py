@@ -1,11 +1,13 @@
 """What a user says about a tree, and what the engines make of it."""
 
+import math
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from nbody.forces.tree.expansions.operators import HIGHEST_ORDER
-from nbody.scenario.fields import Group, Positive, Whole
+from nbody.law import LAWS, Gravity, Law
+from nbody.scenario.values import Group, Positive, Whole
 
 DEFAULT_ACCURACY = 1e-3
 
@@ -30,6 +32,17 @@ class TreeOptions(Group):
     order: Annotated[Whole | None, Field(ge=2, le=HIGHEST_ORDER)] = None
     leaf: Annotated[Whole | None, Field(ge=1, le=4096)] = None
     theta: Annotated[Positive | None, Field(le=0.9)] = None
+
+
+def support_of(gravity: Gravity) -> float:
+    """From this many softening lengths on a law is that of the expansions, which are made for Newton's and for Plummer's."""
+    law: Law = LAWS.load(gravity.softening)
+    return 0.0 if law.name == "plummer" else law.support
+
+
+def without_expansions(gravity: Gravity) -> str:
+    """Why a tree cannot expand a law, in one clause; empty if it can."""
+    return "" if support_of(gravity) < math.inf else f"it has no expansions of softening '{gravity.softening}'"
 
 
 class Settings(NamedTuple):

@@ -1,7 +1,8 @@
 """When a body on its Kepler orbit about another one first touches it in a step, in closed form.
 
-With r₀, η, β and ζ of :mod:`nbody.integrators.kepler`, the distance after the universal variable X is r₀ + η G₁ + ζ G₂. Let
-u = G₁(X/2)/G₀(X/2), which is tan(√β X/2)/√β on an ellipse, X/2 on a parabola and tanh(√-β X/2)/√-β on a hyperbola. Then
+With r₀, η, β and ζ of :mod:`nbody.integrators.solvers.kepler`, the distance after the universal variable X is
+r₀ + η G₁ + ζ G₂. Let u = G₁(X/2)/G₀(X/2), which is tan(√β X/2)/√β on an ellipse, X/2 on a parabola and
+tanh(√-β X/2)/√-β on a hyperbola. Then
 G₁ = 2u/(1 + β u²) and G₂ = 2u²/(1 + β u²), and the orbit is at the distance R where
 
     (2μ - β (r₀ + R)) u² + 2η u + r₀ - R = 0.
@@ -21,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.integrators.kepler import kepler_step, time_at
+from nbody.integrators.solvers.kepler import kepler_step, time_at
 
 NEVER = 2.0
 """The time of a contact that does not happen; times in a step go from 0 to 1."""

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nbody.errors import printable, shortened
-from nbody.scenario.units import shown_time
+from nbody.scenario.quantities import shown_time
 from nbody.viewer.display.text import (
     ALERT,
     BRIGHT,

@@ -13,8 +13,7 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed, did_you_mean
 from nbody.registry import Entry, Registry
-from nbody.trajectory.output_path import FileKind, check_output
-from nbody.whole_file import if_free, keeping, whole_file
+from nbody.whole_file import FileKind, checked_path, if_free, keeping, whole_file
 
 Array = np.ndarray
 
@@ -116,7 +115,7 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
     encoder = FORMATS.load(film.format)
     encoder.check(film)
     kind = FileKind("movie", "", "give another name", encoder.signature if overwrite else b"", "output/run.mp4")
-    target = replace(film, path=check_output(film.path, kind, inputs))
+    target = replace(film, path=checked_path(film.path, kind, inputs))
     if target.format != film.format:
         raise InputError(f"{film.path}: leads to {target.path}, which ends otherwise; give another name")
     if not target.path.parent.is_dir():
@@ -124,7 +123,7 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
     for each in map(target.file, range(film.pictures if film.format == "png" else 0)):
         if os.path.lexists(each) and not overwrite:
             raise InputError(f"{each}: exists; give another name, or --overwrite")
-        check_output(each, kind, inputs)
+        checked_path(each, kind, inputs)
     return target
 
 
@@ -134,6 +133,7 @@ class Writer:
     is kept under a numbered name, about which ``notify`` gets a line, unless ``overwrite``.
 
     Attributes:
+        film: what is written.
         nv12: True if :meth:`add` takes pictures as :class:`.make.Nv12` makes them, else RGB.
         pictures: the number of pictures added.
     """
@@ -141,7 +141,7 @@ class Writer:
     def __init__(
         self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
     ) -> None:
-        self._film = film
+        self.film = film
         self._encoder = FORMATS.load(film.format)
         self.nv12: bool = self._encoder.nv12
         self.pictures = 0
@@ -163,7 +163,7 @@ class Writer:
         if isinstance(self._error, OSError):
             reason = self._error.strerror or str(self._error)
             left = "the pictures so far are kept" if self._many else "no movie was made or changed"
-            raise RunFailed(f"{self._film.path}: can't be written ({reason}); {left}") from self._error
+            raise RunFailed(f"{self.film.path}: can't be written ({reason}); {left}") from self._error
         if self._error is not None:
             raise self._error
 
@@ -172,8 +172,8 @@ class Writer:
         coming = self._coming()
         try:
             for number, first in enumerate(coming):
-                with whole_file(self._film.file(number), self._place) as draft:
-                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
+                with whole_file(self.film.file(number), self._place) as draft:
+                    self._encoder.write(replace(self.film, path=draft), chain([first], coming))
                     if self._dropped and not self._many:
                         raise InterruptedError
         except BaseException as error:

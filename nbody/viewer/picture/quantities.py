@@ -9,8 +9,8 @@ from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles
-from nbody.scenario.units import Units
-from nbody.viewer.sources.frames import Array, ShownFrame
+from nbody.scenario.quantities import Units
+from nbody.viewer.sources.frames import Array, ShownFrame, drawn
 from nbody.viewer.sources.source import Source
 
 LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
@@ -23,7 +23,6 @@ NEIGHBOURS_UP_TO = 30_000
 takes 0.1 s for 1e5 and 1 s for 1e6."""
 
 LEVELS, LEAST = 20, 16  # halvings of the cell of all bodies along each axis; the fewest bodies in the cell of a body
-FAR = 1e14  # bodies beyond have no finite position
 
 Around = tuple[ShownFrame, ShownFrame] | None
 """The frames before and after a frame (one of them is the frame itself at the ends of the run); None if there is one."""
@@ -86,7 +85,7 @@ def ends(values: Array, scale: str) -> tuple[float, float]:
 
 def shown_mass(source: Source, frame: ShownFrame) -> Array:
     """The masses (shown,), as if the bodies that are not shown were spread over the others."""
-    return source.shown.of(source.masses(frame.number)) * (source.catalogue.count / source.shown.count)
+    return source.shown.of(frame.mass) * (source.catalogue.count / source.shown.count)
 
 
 def column(name: str) -> Callable[[Source, ShownFrame, Around], Array]:
@@ -132,7 +131,7 @@ def grid_density(position: Array, mass: Array) -> Array:
     """The density in the cell around each body, (N,) float32: its mass / its volume. The cells are smaller where there are
     more bodies: each has at least :data:`LEAST` of them, and none of its halves along all axes around the body has."""
     out = np.zeros(len(position), np.float32)
-    known = np.flatnonzero(np.abs(position).max(axis=1) < FAR)
+    known = np.flatnonzero(drawn(position))
     if len(known) < LEAST:
         return out
     position, dimensions = position[known].astype(np.float64), position.shape[1]

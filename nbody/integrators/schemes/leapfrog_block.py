@@ -1,0 +1,101 @@
+"""Leapfrog with individual block steps, for galaxies whose centre is much denser than the rest.
+
+A body makes steps of dt/2^k, with the smallest k for which the step is at most √(2 η ε/|a|), ε being its softening length
+(Springel 2005). Within a step of length dt all bodies drift to the end of the shortest step that is under way; only those
+whose step ends there get new forces, a kick over half of the step that ends and one over half of the next. A step may
+become longer only where a step of the longer length begins, so after dt all bodies are at the same time.
+
+If all bodies choose dt, this is ``leapfrog``, bit for bit. Variable steps are not symplectic: over very many dynamical times
+the energy drifts, more slowly for a smaller η.
+"""
+
+import math
+from collections.abc import Hashable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from nbody.forces.engine import Engine
+from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.schemes.leapfrog_block_cpu import TICKS, HostLengths
+from nbody.scenario.values import Group, Positive
+from nbody.state import Outputs
+
+
+def working_bytes(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
+    """Those of the lengths and ends of steps, and of the rows of a block."""
+    return WorkingBytes(3 * 8 * particles)
+
+
+class LeapfrogBlock(FixedStep):
+    """Forces on the bodies whose steps end only; ``dt`` is the largest step. With engines that compute these."""
+
+    class Options(Group):
+        """``eta``: accuracy of the steps."""
+
+        eta: Annotated[Positive, Field(le=10.0)] = 0.025
+
+    facts = SchemeFacts(
+        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
+        memory=working_bytes,
+    )  # fmt: skip
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._steps = 0  # of dt, made so far
+        self._single = 0  # steps of single bodies made so far
+        self._lengths: Any = None
+
+    def _step(self, motion: Motion, outputs: Outputs) -> None:
+        state: Any = motion.state
+        motion.evaluate()
+        lengths, now = self._lengths_of(motion), 0
+        lengths.begin()
+        while now < TICKS:
+            block, rows = lengths.next_block()
+            state.moves.drift(self.dt * ((block - now) / TICKS))
+            now = block
+            if now == TICKS:
+                motion.evaluate(outputs)
+            else:
+                motion.engine.evaluate(state, Outputs.ACCELERATION, rows)
+            lengths.end(rows, now)
+            self._single += rows.shape[0]
+        self._steps += 1
+
+    def _lengths_of(self, motion: Motion) -> Any:
+        """The lengths of the steps of a state's bodies, where the state is."""
+        if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
+            eta: float = self._options.eta  # type: ignore[attr-defined]
+            if motion.engine.can.device == "gpu":
+                from nbody.integrators.schemes.leapfrog_block_gpu import DeviceLengths
+
+                self._lengths = DeviceLengths(motion, self.dt, eta)
+            else:
+                self._lengths = HostLengths(motion, self.dt, eta)
+        return self._lengths
+
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        # As many as in the mean of the steps so far.
+        if not steps:
+            return 0
+        engine, state = motion
+        force = engine.work(state)
+        start = 0 if state.clock.current else force
+        last = engine.work(state, outputs) - force if outputs is not Outputs.ACCELERATION else 0
+        return start + steps * math.ceil(self._bodies_per_step(motion) / state.count * force) + last
+
+    def _key(self, every: int) -> Hashable:
+        return None
+
+    def _bodies_per_step(self, motion: Motion) -> float:
+        return self._single / self._steps if self._steps else float(motion.state.count)
+
+    def report(self, motion: Motion) -> SchemeReport:
+        (engine, state), bodies = motion, self._bodies_per_step(motion)
+        partition, message = getattr(state, "partition", None), ""  # what several GPUs do not divide
+        if partition and partition.transport.helpers:
+            message = "gpus: only the first GPU computed the forces on some bodies; all divided those on all bodies"
+        elif partition and partition.transport.ranks > 1:
+            message = "every rank computed the forces on some bodies; the GPUs divided those on all bodies"
+        return SchemeReport(bodies / state.count * engine.work(state), bodies, self._single, message=message)

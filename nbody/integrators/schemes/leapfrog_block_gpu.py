@@ -1,0 +1,175 @@
+"""The steps of ``leapfrog_block`` for a state on a GPU. Lengths, kicks and the rows of a block stay there; per block two
+numbers return to the host: the tick at which it ends, and how many bodies it has."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody import compute
+from nbody.compute import cuda
+from nbody.integrators.integrator import Motion
+from nbody.integrators.schemes.leapfrog_block_cpu import DEEPEST, TICKS
+
+THREADS = 64 if compute.SIMULATED else 256
+
+LENGTH, END = range(2)
+"""Columns of ``steps``, (N, 2) int32 in ticks."""
+
+BLOCK, COUNT = range(2)
+"""Places in ``found``, int32."""
+
+
+@compute.device_function
+def _wanted(acceleration, i, scale):
+    """The step in ticks that √(scale/|a|) in units of dt allows: a power of two, at most all of them."""
+    square = 0.0
+    for k in range(3):
+        a = np.float64(acceleration[i, k])
+        square += a * a
+    if not (0.0 < square < 1e300):  # a state with NaN is found later
+        return TICKS
+    _, exponent = math.frexp(math.sqrt(scale / math.sqrt(square)))
+    return 1 << (DEEPEST + min(max(exponent - 1, -DEEPEST), 0))
+
+
+@compute.device_function
+def _kick(velocity, acceleration, i, half):
+    """v += a h/2 for one body."""
+    for k in range(3):
+        velocity[i, k] += acceleration[i, k] * half
+
+
+@compute.device_function
+def _sums(shared, t, value):
+    """The sum of the values of the threads up to this one, and of all."""
+    cuda.syncthreads()
+    shared[t] = value
+    step = 1
+    while step < THREADS:
+        cuda.syncthreads()
+        other = shared[t - step] if t >= step else 0
+        cuda.syncthreads()
+        shared[t] += other
+        step *= 2
+    cuda.syncthreads()
+    return shared[t], shared[THREADS - 1]
+
+
+@compute.device_function
+def _ends(steps, i, found):
+    """1 if the step of body i ends with the block."""
+    return 1 if i < steps.shape[0] and steps[min(i, steps.shape[0] - 1), END] == found[BLOCK] else 0
+
+
+@compute.kernel("gpu")
+def begin_steps(velocity, acceleration, steps, found, halves, scale):
+    """All bodies choose a step, and are kicked over half of it; ``halves[k]`` is half a step of 2^k ticks."""
+    i = cuda.grid(1)
+    if i == 0:
+        found[BLOCK] = TICKS
+    if i < steps.shape[0]:
+        length = _wanted(acceleration, i, scale)
+        steps[i, LENGTH], steps[i, END] = length, length
+        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
+
+
+@compute.kernel("gpu")
+def end_steps(velocity, acceleration, steps, found, halves, scale, rows, now):
+    """Kick some bodies over half of the steps that end now; unless dt is over, they begin new ones with a kick."""
+    k = cuda.grid(1)
+    if k == 0:
+        found[BLOCK] = TICKS
+    if k < rows.shape[0]:
+        i = rows[k]
+        length = int(steps[i, LENGTH])
+        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
+        if now < TICKS:
+            wanted, longest = _wanted(acceleration, i, scale), now & -now
+            length = wanted if wanted <= length else max(length, min(wanted, longest))
+            steps[i, LENGTH], steps[i, END] = length, now + length
+            _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
+
+
+@compute.kernel("gpu")
+def find_block(steps, found):
+    """The smallest end."""
+    shared = cuda.shared.array(THREADS, np.int32)
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    shared[t] = steps[i, END] if i < steps.shape[0] else TICKS
+    half = THREADS // 2
+    while half:
+        cuda.syncthreads()
+        if t < half:
+            shared[t] = min(shared[t], shared[t + half])
+        half //= 2
+    if t == 0:
+        cuda.atomic.min(found, BLOCK, shared[0])
+
+
+@compute.kernel("gpu")
+def count_rows(steps, found, counts):
+    """The bodies of the block among those of each block of threads."""
+    shared = cuda.shared.array(THREADS, np.int32)
+    t = cuda.threadIdx.x
+    _, total = _sums(shared, t, _ends(steps, cuda.grid(1), found))
+    if t == 0:
+        counts[cuda.blockIdx.x] = total
+
+
+@compute.kernel("gpu")
+def collect_rows(steps, found, counts, rows):
+    """The bodies of the block in order, and their number."""
+    shared = cuda.shared.array(THREADS, np.int32)
+    t, i, before = cuda.threadIdx.x, cuda.grid(1), 0
+    for block in range(t, cuda.blockIdx.x, THREADS):
+        before += counts[block]
+    _, before = _sums(shared, t, before)
+    ends = _ends(steps, i, found)
+    upto, total = _sums(shared, t, ends)
+    if ends:
+        rows[before + upto - 1] = i
+    if t == 0 and cuda.blockIdx.x == cuda.gridDim.x - 1:
+        found[COUNT] = before + total
+
+
+class DeviceLengths:
+    """The lengths of the steps of all bodies on the device, as :class:`.leapfrog_block_cpu.HostLengths`."""
+
+    def __init__(self, motion: Motion, dt: float, eta: float) -> None:
+        state: Any = motion.state
+        self.state, count = state, state.count
+        self._blocks = -(-count // THREADS)
+        self._scale = np.float64(2 * eta * float(motion.engine.gravity.length2) ** 0.5 / dt**2)
+        with compute.out_of_memory(f"block steps of {count} particles", 12 * count):
+            self._steps, self._rows = cuda.device_array((count, 2), np.int32), cuda.device_array(count, np.int32)
+            self._counts = cuda.device_array(self._blocks, np.int32)
+            self._found = cuda.device_array(2, np.int32)
+        self._halves = cuda.to_device((0.5 * dt * 2.0 ** np.arange(-DEEPEST, 1)).astype(state.dtype))
+        self._host = cuda.pinned_array(2, np.int32)
+
+    def begin(self) -> None:
+        """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
+        self.state.moves.flush()
+        begin_steps[self._blocks, THREADS, self.state.stream](*self._arrays)
+
+    def next_block(self) -> tuple[int, Any]:
+        """The tick at which the next steps end, and the bodies that make them, an array on the device."""
+        state, grid = self.state, (self._blocks, THREADS, self.state.stream)
+        find_block[grid](self._steps, self._found)
+        count_rows[grid](self._steps, self._found, self._counts)
+        collect_rows[grid](self._steps, self._found, self._counts, self._rows)
+        self._found.copy_to_host(self._host, stream=state.stream)
+        state.progress.wait(soon=True)
+        return int(self._host[BLOCK]), self._rows[: int(self._host[COUNT])]
+
+    def end(self, rows: Any, now: int) -> None:
+        """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
+        self.state.moves.flush()
+        blocks = -(-rows.shape[0] // THREADS)
+        end_steps[blocks, THREADS, self.state.stream](*self._arrays, rows, np.int32(now))
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        state = self.state
+        return state.velocity, state.acceleration, self._steps, self._found, self._halves, self._scale

@@ -1,0 +1,113 @@
+"""Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
+
+from typing import TYPE_CHECKING
+
+from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
+from nbody.integrators.solvers.few_bodies import in_one_call
+from nbody.scenario.values import Group
+from nbody.state import Frame, Outputs, State
+
+if TYPE_CHECKING:
+    from nbody.integrators.schemes.table_few import FewSteps
+
+FORCE = Move("force")
+"""Compute the accelerations of the present positions; costs nothing if they are current."""
+
+
+def leapfrogs(*fractions: float) -> tuple[Move, ...]:
+    """The moves of kick-drift-kick steps over fractions of the time step, one after the other, neighbouring kicks merged
+    (a composition of leapfrogs, Yoshida 1990)."""
+    moves = [FORCE, Move("kick", fractions[0] / 2)]
+    for this, following in zip(fractions, (*fractions[1:], 0.0), strict=True):
+        moves += [Move("drift", this), FORCE, Move("kick", (this + following) / 2)]
+    return tuple(moves)
+
+
+def leapfrogs_from_drifts(*fractions: float) -> tuple[Move, ...]:
+    """The same for drift-kick-drift steps; neighbouring drifts are merged."""
+    moves = [Move("drift", fractions[0] / 2)]
+    for this, following in zip(fractions, (*fractions[1:], 0.0), strict=True):
+        moves += [FORCE, Move("kick", this), Move("drift", (this + following) / 2)]
+    return tuple(moves)
+
+
+def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1) -> SchemeFacts:
+    """The facts of a scheme that makes ``moves`` in each step."""
+    forces = [k for k, move in enumerate(moves) if move.kind == "force"]
+    moved_after = any(move.kind.startswith("drift") for move in moves[forces[-1] :])
+    leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
+    evaluations = _evaluations(moves, bool(leaves))
+    return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
+
+
+def _evaluations(moves: tuple[Move, ...], current: bool) -> int:
+    """Force evaluations of a step; ``current``: the accelerations are current when it begins."""
+    count = 0
+    for kind, _ in moves:
+        if kind == "force":
+            count += not current
+            current = True
+        elif kind.startswith("drift"):
+            current = False
+    return count
+
+
+class MoveTable(FixedStep):
+    """An integrator that is a table of moves, the ``moves`` of its facts."""
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        forces = [k for k, move in enumerate(self.facts.moves) if move.kind == "force"]
+        self._last_force = forces[-1] if self.facts.leaves else -1
+        self._state: State | None = None
+        self._compiled: FewSteps | None = None  # of this state
+
+    def _step(self, motion: Motion, outputs: Outputs) -> None:
+        # Schemes that end with a force evaluation compute ``outputs`` in it, so that a recorded frame needs no further
+        # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
+        moves = motion.state.moves
+        for k, (kind, fraction) in enumerate(self.facts.moves):
+            if kind == "force":
+                motion.evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
+            else:
+                getattr(moves, kind)(fraction * self.dt)
+        if outputs is not Outputs.ACCELERATION:
+            motion.evaluate(outputs)
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        if few := self._few(motion):
+            few.make(steps)
+        else:
+            super()._advance(motion, steps, until)
+
+    def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
+        few = self._few(motion)
+        if few is None:
+            return super().frames(motion, count, every)
+        found = []
+        for _ in range(count):
+            few.make(every)
+            motion.evaluate(motion.state.frames.outputs)
+            found.append(motion.state.frames.snapshot())
+        return found
+
+    def _few(self, motion: Motion) -> "FewSteps | None":
+        """What makes the steps of few bodies in one compiled call; None if each move is a call."""
+        if self._state is not motion.state:
+            self._state, self._compiled = motion.state, None
+            if in_one_call(motion, in_fields=True):
+                from nbody.integrators.schemes.table_few import FewSteps  # imports Numba
+
+                self._compiled = FewSteps(motion, self.facts, self.dt)
+        return self._compiled
+
+    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+        if not steps:
+            return 0
+        (engine, state), facts = motion, self.facts
+        force = engine.work(state)
+        first = _evaluations(facts.moves, bool(state.clock.current))
+        pairs = (first + (steps - 1) * facts.evaluations) * force
+        if outputs is Outputs.ACCELERATION:
+            return pairs
+        return pairs + engine.work(state, outputs) - (force if facts.leaves else 0)

@@ -1,0 +1,271 @@
+"""Block time steps on a GPU: three kernels per block, and nothing returns to the host between them.
+
+    predict   all bodies to the next time; list the bodies whose steps end there
+    force     each warp: some of the listed bodies, and a chunk of all bodies, from tiles in shared memory
+    finish    each warp: the sums of one listed body in a fixed order, its correction and its next step
+
+Several GPUs divide the sums, and exchange them between ``force`` and ``finish``: :mod:`.gpu_workers`.
+
+Where blocks are small their number is what counts: twenty-four of them are one CUDA graph. The next time is the smallest end
+of all steps, found by the kernels that touch them (an atomic minimum of integers, which has no order). The listed bodies may
+come in any order: no sum depends on it.
+
+In ``mixed``, which order 4 offers, the pairs are computed in float32, from positions split into two float32 numbers and
+velocities. The sums over tiles are float32; all others, and the bodies themselves, are float64.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from nbody import compute
+from nbody.compute import cuda
+from nbody.errors import DeviceError
+from nbody.forces.engine import devices_of
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.gpu_layout import (
+    BLOCKS_DONE,
+    BUDGET,
+    CLOCK,
+    END,
+    EXCEEDED,
+    FAILED,
+    FAR,
+    NEXT,
+    REACHED,
+    SINGLE,
+    SMALLEST,
+    THREADS,
+    UNIT,
+)  # fmt: skip
+from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
+from nbody.integrators.solvers.blocks.gpu_workers import (
+    BLOCKS_PER_GRAPH,
+    BlockKernels,
+    Columns,
+    Workers,
+    blocks_for,
+    room_for,
+)
+from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
+from nbody.integrators.solvers.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
+
+MOST_GRAPHS = 16
+"""Graphs that are launched before the host looks at the clock."""
+
+
+def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]:
+    """The devices of an engine that make the steps, and a line if that is only the first of several."""
+    devices = devices_of(engine)
+    if len(devices) == 1 or (parts > 1 and compute.connect(devices)):
+        return devices, ""
+    line = f"gpus: one of {len(devices)} GPUs made the steps; "
+    if parts > 1:
+        return devices[:1], line + "they have no access to each other's memory"
+    worth = count >= PARTS_FROM[False]  # below, the run has said so before
+    return devices[
+        :1
+    ], line + f"in mixed precision it is worth dividing them from {PARTS_FROM[True]} bodies on" if worth else ""
+
+
+class DeviceBlocks:
+    """The loop over blocks of one state on the device, with the interface of :class:`.cpu.HostBlocks`."""
+
+    def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
+        state: Any = motion.state
+        engine: Any = motion.engine
+        gravity, count, mixed = engine.gravity, state.count, engine.precision == "mixed"
+        self._state, self._eta, self._constants = state, eta, (gravity.G, gravity.length2)
+        masses = np.array(state.body.copy_to_host()[:, 3], np.float64)
+        self.pairs = Pairs(gravity, order, eta, masses, threshold)
+        ticks = state.ticks.reshape(2, count)
+        mass, limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
+        rows = state.derivatives.reshape(18, count)
+        self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
+        parts = parts_for(count, mixed)
+        self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
+        devices, self.message = _devices(engine, count, parts)
+        self._workers = Workers(self._columns, self._kernels, devices, state.stream)
+        self._copies: Columns | None = None
+        self.restored()
+
+    def restored(self, now: int = TICKS) -> None:
+        """The state's columns have been restored from a checkpoint of the time ``now``, in ticks. Raises ValueError if they
+        are damaged."""
+        rows, last, step, *_ = self._bodies()
+        check_restored(rows, last, step, now)
+        self._next, self._now = -1, 0  # the end of the next block, -1: to be found; and that of the last one
+        self._orbits: Orbits | None = None
+
+    def _joined(self) -> Orbits:
+        """The formed pairs; after a restore, masses and limits follow from them."""
+        if self._orbits is None:
+            self._pairs_changed(self._bodies())
+        assert self._orbits is not None
+        return self._orbits
+
+    def _bodies(self) -> BlockBodies:
+        """The bodies on the host."""
+        self._state.stream.synchronize()
+        return BlockBodies(*(column.copy_to_host() for column in self._columns))
+
+    def _pairs_changed(self, b: BlockBodies) -> None:
+        """Copy the bodies to the device, after pairs have formed or dissolved."""
+        self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
+        b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
+        for column, values in zip(self._columns, b, strict=True):
+            column.copy_to_device(values)
+        self._next = -1
+
+    def first_derivatives(self) -> np.ndarray:
+        """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
+        state = self._state
+        state.moves.flush()
+        rows = np.zeros((18, state.count))
+        rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
+        self._columns.rows.copy_to_device(rows)
+        for ticks in (self._columns.last, self._columns.step):
+            ticks.copy_to_device(np.zeros(state.count, np.int64))
+        self.pairs.dissolved = self.pairs.formed
+        self._orbits = None
+        self._joined()
+        self._workers.copy_bodies()
+        for _ in range(2):  # the second one knows the accelerations
+            self._set_clock(0.0, 0, 0, 0, 1, 1)
+            self._workers.derivatives()
+        state.stream.synchronize()
+        return self._columns.rows.copy_to_host()
+
+    def set_wanted(self, wanted: np.ndarray) -> None:
+        """Set the steps that accuracy asks for, (N,)."""
+        self._columns.wanted.copy_to_device(wanted)
+
+    def wanted(self) -> np.ndarray:
+        """The steps that accuracy asks for, (N,)."""
+        self._state.stream.synchronize()
+        return self._columns.wanted.copy_to_host()  # type: ignore[no-any-return]
+
+    def shortest(self) -> int:
+        """The shortest of the next steps in ticks."""
+        self._state.stream.synchronize()
+        return int(self._columns.step.copy_to_host().min())
+
+    def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
+        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
+        Returns a body whose step is too short, or -1."""
+        state, orbits = self._state, self._joined()
+        if len(orbits.first):
+            b = self._bodies()
+            self.pairs.begin_stretch(b, orbits, TICKS, before)
+            self._pairs_changed(b)
+        self._set_clock(tick, FAR, 0, unit, smallest, 0)
+        first, (_, last, step, wanted, *_) = self._workers.first, self._columns
+        begin[blocks_for(state.count), THREADS, state.stream](last, step, wanted, first.clock, first.scale)
+        state.stream.synchronize()
+        clock = first.clock.copy_to_host()
+        self._next, self._now = int(clock[NEXT]), 0
+        self.look(tick, unit)
+        if clock[FAILED] < 0:
+            return -1
+        short = np.flatnonzero(self._columns.step.copy_to_host() < smallest)  # but for pairs that have formed
+        return int(short[-1]) if len(short) else -1
+
+    def look(self, tick: float, unit: int) -> None:
+        """Join the pairs that are hardly perturbed at present."""
+        if self.pairs.threshold == 0.0:
+            return
+        self._joined()
+        ticks = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
+        if len(self.pairs.candidates(*ticks, self._columns.limit.copy_to_host(), self._now)) > 1:
+            b = self._bodies()
+            if self.pairs.join(b, self._now, tick, unit):
+                self._pairs_changed(b)
+
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
+        """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached in ticks, the
+        steps of single bodies, and a body whose step would be too short, or -1."""
+        self._joined()
+        made = single = reached = 0
+        while True:
+            clock = self._blocks_until(tick, end, unit, smallest, steps - made)
+            made, single = made + int(clock[BLOCKS_DONE]), single + int(clock[SINGLE])
+            reached, failed = int(clock[REACHED]) or reached, int(clock[FAILED])
+            self._now = reached or self._now
+            if clock[EXCEEDED]:
+                b = self._bodies()
+                self.pairs.part(b, self._now, tick, unit)
+                self._pairs_changed(b)
+            if not clock[EXCEEDED] or failed >= 0:
+                return made, reached, single, failed
+
+    def _blocks_until(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> np.ndarray:
+        """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to part. Returns the clock."""
+        if self._next < 0:
+            self._next = int((self._columns.last.copy_to_host() + self._columns.step.copy_to_host()).min())
+        self._workers.copy_bodies()
+        self._set_clock(tick, self._next, end, unit, smallest, steps)
+        graphs, made = 1, 0
+        while True:
+            for _ in range(graphs):
+                self._workers.blocks()
+            clock = self._workers.clock()
+            before, made = made, int(clock[BLOCKS_DONE])
+            self._next = int(clock[NEXT])
+            if made >= steps or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
+                return clock
+            if made == before:
+                raise DeviceError(
+                    "the GPU made no block step, although the next one was due; test it with 'nbody doctor', and go on "
+                    "with 'nbody resume'"
+                )
+            graphs = min(MOST_GRAPHS, 2 * graphs, -(-(steps - made) // BLOCKS_PER_GRAPH))
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
+        state, now = self._state, self._now
+        self._joined()
+        state.stream.synchronize()
+        copies = self._copies = self._copies or room_for(state.count)
+        for copy, column in zip(copies, self._columns, strict=True):
+            copy.copy_to_device(column, state.stream)
+        state.stream.synchronize()
+        self._columns.limit.copy_to_device(np.zeros(state.count))
+        yield
+        state.stream.synchronize()
+        for copy, column in zip(copies, self._columns, strict=True):
+            column.copy_to_device(copy, state.stream)
+        state.stream.synchronize()
+        self._next, self._now = -1, now
+
+    def step_to(self, end: int) -> None:
+        """Let the next steps of all bodies end at the time ``end``, in ticks, steps back too."""
+        self._state.stream.synchronize()
+        last, step = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
+        self._columns.step.copy_to_device(np.where((last != end) & (step < PARKED), end - last, step))
+        self._next = -1
+
+    def present(self, now: float, tick: float) -> None:
+        """Predict all bodies to one time, in ticks, into the state's positions and velocities."""
+        state = self._state
+        self._kernels.prediction.present[blocks_for(state.count), THREADS, state.stream](
+            self._columns.rows, state.body, state.velocity, self._columns.last, float(now), tick
+        )
+        orbits = self._joined()
+        if len(orbits.first):
+            relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
+            first, second, fraction = map(cuda.to_device, (orbits.first, orbits.second, orbits.fraction))
+            resolve[blocks_for(len(orbits.first)), THREADS, state.stream](
+                state.body, state.velocity, first, second, relative, fraction
+            )
+            state.stream.synchronize()  # the arrays are needed until then
+
+    def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
+        clock = np.zeros(CLOCK, np.int64)
+        clock[:3], clock[END], clock[UNIT], clock[SMALLEST], clock[BUDGET] = FAR, end, unit, smallest, budget
+        clock[NEXT], clock[FAILED] = following, -1
+        G, length2 = self._constants
+        self._workers.set(clock, np.array([tick, self._eta, G, length2]))

@@ -1,0 +1,213 @@
+"""Kernels of block steps on a GPU: the prediction of all bodies to the next time or to that of a frame, and the correction
+of the listed bodies, which chooses their next steps."""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody import compute
+from nbody.compute import SIMULATED, cuda
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, corrector, predictor, step_length
+from nbody.integrators.solvers.blocks.gpu_layout import (
+    BLOCKS_DONE,
+    BUDGET,
+    END,
+    ETA,
+    EXCEEDED,
+    FAILED,
+    FAR,
+    SMALLEST,
+    STRENGTH,
+    THREADS,
+    TICK,
+    UNIT,
+    WARPS,
+    chunks_of,
+    exact,
+    in_ticks,
+    real_of,
+    tiling,
+)
+from nbody.integrators.solvers.blocks.gpu_sums import totals
+from nbody.integrators.solvers.blocks.memory import rows_per_body
+from nbody.integrators.solvers.blocks.pairs import PARKED
+
+
+class Prediction(NamedTuple):
+    """The compiled kernels for one order and precision."""
+
+    begin: Any
+    predict: Any
+    present: Any
+
+
+@compute.kernel("gpu")
+def begin(last, step, wanted, clock, scale):
+    """Begin a stretch: all bodies are at time 0, and get steps of whole ticks."""
+    i = cuda.grid(1)
+    if i < last.size and step[i] < PARKED:
+        last[i] = 0
+        step[i] = in_ticks(wanted[i], scale[TICK], clock[UNIT])
+        if step[i] < clock[SMALLEST]:
+            cuda.atomic.max(clock, FAILED, i)
+        cuda.atomic.min(clock, 0, step[i])
+
+
+@compute.kernel("gpu")
+def resolve(body, velocity, first, second, relative, fraction):
+    """Replace the centres of mass of pairs by both bodies; ``relative`` (6, n): separations and velocities."""
+    n = cuda.grid(1)
+    if n < first.size:
+        i, j = first[n], second[n]
+        for k in range(3):
+            x, v = body[i, k], velocity[i, k]
+            body[i, k], body[j, k] = x + fraction[n] * relative[k, n], x - (1.0 - fraction[n]) * relative[k, n]
+            velocity[i, k] = v + fraction[n] * relative[3 + k, n]
+            velocity[j, k] = v - (1.0 - fraction[n]) * relative[3 + k, n]
+
+
+@cache
+def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
+    """The kernels; ``shared``: all bodies make the shortest step."""
+    real = real_of(mixed)
+    predict_one = predictor(order, exact)
+    rows_each = rows_per_body(mixed)
+
+    @compute.kernel("gpu")
+    def predict(rows, mass, p, last, step, listed, clock, scale, slot):
+        """Predict all bodies to the next time, unless the run is to pause; list those whose steps end there."""
+        ends = cuda.shared.array(THREADS, np.int64)
+        j, t = cuda.grid(1), cuda.threadIdx.x
+        now = clock[slot]
+        if now > clock[END] or clock[BLOCKS_DONE] >= clock[BUDGET] or clock[FAILED] >= 0 or clock[EXCEEDED]:
+            return
+        ends[t] = FAR
+        if j < mass.size:
+            end = last[j] + step[j]
+            if shared or end == now:
+                if shared:
+                    step[j] = now - last[j]
+                listed[cuda.atomic.add(clock, 3 + slot, 1)] = j
+            else:
+                ends[t] = end
+            h = (now - last[j]) * scale[TICK] if step[j] < PARKED else 0.0
+            for k in range(3):
+                x, v, a = predict_one(
+                    rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
+                )
+                high, row = real(x), j * rows_each
+                p[row, k] = high
+                if mixed:
+                    p[row + 1, k] = real(x - high)
+                p[row + rows_each - 2, k] = real(v)
+                p[row + rows_each - 1, k] = real(a)
+            p[j * rows_each, 3] = real(mass[j])
+        half = THREADS // 2
+        while half:
+            cuda.syncthreads()
+            if t < half:
+                ends[t] = min(ends[t], ends[t + half])
+            half //= 2
+        if t == 0 and ends[0] < FAR:
+            cuda.atomic.min(clock, (slot + 1) % 3, ends[0])
+
+    @compute.kernel("gpu")
+    def present(rows, body, velocity, last, now, tick):
+        """All bodies at one time, in the layout of a :class:`~nbody.state.device.DeviceState`."""
+        j = cuda.grid(1)
+        if j < last.size:
+            h = (now - last[j]) * tick
+            for k in range(3):
+                x, v, _ = predict_one(
+                    rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
+                )
+                body[j, k], velocity[j, k] = x, v
+
+    return Prediction(begin, predict, present)
+
+
+@compute.device_function
+def sum_of_three(value):
+    """The sum of the values of the lanes 0, 1 and 2."""
+    return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
+
+
+@exact
+def largest(value, lane):
+    """The largest of the values of a warp's lanes."""
+    for bit in (1, 2, 4, 8, 16):
+        value = max(value, compute.shuffle(value, lane ^ bit))
+    return value
+
+
+@cache
+def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
+    """The kernel for one order, precision and number of parts."""
+    correct_one, length = corrector(order, exact), step_length(order, math.sqrt, exact)
+    rows_each, tile, group = rows_per_body(mixed), tiling(mixed).tile, tiling(mixed).group
+    of_all, double = totals(parts).of_all, np.float64
+
+    @exact
+    def perturbation(i, p, mass, lane):
+        """As :func:`.cpu_kernels.perturbation`, by a warp."""
+        strongest, quickest, heavy = 0.0, 0.0, mass[i]
+        for j in range(lane, mass.size, 32):
+            if j != i:
+                r2 = v2 = 0.0
+                for k in range(3):
+                    xj, vj = p[j * rows_each, k], p[j * rows_each + rows_each - 2, k]
+                    xi, vi = p[i * rows_each, k], p[i * rows_each + rows_each - 2, k]
+                    d, v = double(xj) - double(xi), double(vj) - double(vi)
+                    r2, v2 = r2 + d * d, v2 + v * v
+                per_r2 = 1.0 / r2
+                strongest = max(strongest, max(heavy, 2.0 * mass[j]) * per_r2 * math.sqrt(per_r2))
+                quickest = max(quickest, v2 * per_r2)
+        return largest(strongest, lane), largest(quickest, lane)
+
+    @compute.kernel("gpu")
+    def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, partition):
+        """Correct the listed bodies, a component per lane, and choose their next steps."""
+        found = cuda.local.array(parts, double)
+        warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
+        number = clock[3 + slot]
+        chunks = chunks_of(number, last.size, partition.parts, partition.capacity, tile, group)
+        now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
+        k = lane % 3
+        first = cuda.blockIdx.x * WARPS
+        while first < number:
+            n = min(first + warp, number - 1)
+            i = listed[n]
+            strongest = quickest = 0.0
+            # A pair's centre of mass. (In the simulator all threads of a block must shuffle.)
+            if SIMULATED or (first + warp < number and limit[i] > 0.0):
+                strongest, quickest = perturbation(i, p, mass, lane)
+            value = G * of_all(sums, n, i, partition, chunks, lane, found)
+            a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
+            x, v, snap1, crackle, fourth, fifth = correct_one(
+                rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
+            )
+            a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
+            c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
+            if first + warp < number and lane < 3:
+                rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
+                rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
+            if first + warp < number and lane == 0:
+                required = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                if limit[i] > 0.0:
+                    required = min(required, APPROACH / math.sqrt(quickest))
+                    if strongest > limit[i]:
+                        limit[i] = -limit[i]
+                        clock[EXCEEDED] = 1
+                most = max(1, min(2 * step[i], clock[UNIT]))  # see cpu_kernels.py
+                while now & (most - 1):
+                    most >>= 1
+                wanted[i], last[i] = required, now
+                step[i] = in_ticks(required, tick, most)
+                if step[i] < clock[SMALLEST]:
+                    cuda.atomic.max(clock, FAILED, i)
+                cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])
+            first += cuda.gridDim.x * WARPS
+
+    return finish

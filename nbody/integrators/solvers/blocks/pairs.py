@@ -1,0 +1,276 @@
+"""Hard pairs: two bodies that the others hardly perturb move about each other on Kepler's orbit, and cost no block steps.
+
+The first body of a formed pair becomes its centre of mass, an ordinary body of the block scheme with the mass of both; the
+second one is parked: without mass, far away, and without steps. The relative motion is evaluated where it matters: in frames
+and energies, and when the pair parts. γ is the perturbation relative to the force between the two at apocentre, the distance
+Q = a (1 + e): of all other bodies, of mass m at the distance r, the largest max(1, 2 m/M) (Q/r)³. (2 m/M: the tide of the
+body on the pair; 1: also a light body should not feel the pair's quadrupole.)
+
+- A pair joins if γ is below a quarter of the option ``pairs``, if both have just ended a step, each the other's nearest
+  neighbour among those with short steps. The host looks for such pairs when a stretch begins and after
+  each 1024 blocks, which a hard pair uses up quickly; so the search costs nothing where there is none, and its times depend
+  on nothing but the number of blocks.
+- A pair parts if γ exceeds ``pairs``. The loop over blocks checks this at each step of the pair's centre of mass, which is
+  shorter than a quarter of the time in which another body could arrive; so γ hardly exceeds the option by 1/(3/4)³. The loop
+  then ends, and the host puts both bodies back. All other bodies keep their times and steps.
+
+When a pair joins or parts, its energy changes by about γ of itself, the potential of its quadrupole. Everything is in the
+columns that checkpoints keep: the rows 9 to 14 of the parked body are the separation and the velocity of the pair at the end
+of the parked body's last step, and row 15 is the number of the first body.
+"""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from nbody.integrators.solvers.blocks.cpu_kernels import (
+    forces_for,
+    in_ticks,
+    kepler_motion,
+    perturbation_now,
+    prediction_for,
+)
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
+from nbody.law import LAWS, Gravity
+
+PARKED = 1 << 60
+"""The step of a parked body, in ticks; no time is as late."""
+
+LOOK = 1024
+"""Blocks between two searches for pairs."""
+
+FEWEST = 16
+"""Fewer bodies are a system of planets or a multiple star, in which even weak perturbations add up over many orbits."""
+
+SHORTER = 32
+"""The steps of the two are shorter than those of most bodies by this factor, or joining them would save nothing."""
+
+LONGEST = 4.0
+"""The longest period of a pair that may join, in steps of most bodies. Longer ones are perturbed; this spares the proof."""
+
+JOIN = 0.25
+"""A pair joins below this fraction of the perturbation at which it parts, so that it does not do both in turn."""
+
+
+class BlockBodies(NamedTuple):
+    """The bodies of a block scheme on the host; arrays with an element or a column per body.
+
+    Attributes:
+        rows: (18, N) position, velocity and derivatives at the end of each body's last step.
+        last, step: (N,) int64, the end of that step and the length of the next one in ticks.
+        wanted: (N,) the length that accuracy asks for.
+        mass: (N,) with the mass of both in the first body of a pair, and none in the second.
+        limit: (N,) the perturbation at which a pair parts, divided by γ's other factors, for its first body; 0 for others;
+            negative once it is exceeded.
+    """
+
+    rows: np.ndarray
+    last: np.ndarray
+    step: np.ndarray
+    wanted: np.ndarray
+    mass: np.ndarray
+    limit: np.ndarray
+
+
+class Orbits(NamedTuple):
+    """The formed pairs: numbers of the first and the second bodies (n,), separations x and velocities v (3, n) from the
+    second to the first at the times ``since`` (n,) in ticks, G M (n,), and the second one's fraction of the mass (n,)."""
+
+    first: np.ndarray
+    second: np.ndarray
+    x: np.ndarray
+    v: np.ndarray
+    since: np.ndarray
+    mu: np.ndarray
+    fraction: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, last: np.ndarray, step: np.ndarray, masses: np.ndarray, G: float) -> Self:
+        """The pairs among bodies with these columns; ``masses``: of single bodies."""
+        second = np.flatnonzero(step >= PARKED)
+        first = rows[15, second].astype(np.int64)
+        total = masses[first] + masses[second]
+        x, v = rows[9:12, second].copy(), rows[12:15, second].copy()
+        return cls(first, second, x, v, last[second], G * total, masses[second] / np.where(total > 0, total, 1.0))
+
+    def at(self, now: float, tick: float) -> tuple[np.ndarray, np.ndarray]:
+        """Separations and velocities at a time in ticks."""
+        x, v = self.x.copy(), self.v.copy()
+        if len(self.first):
+            kepler_motion()(x, v, self.mu, (now - self.since) * tick)
+        return x, v
+
+    def resolve(self, position: np.ndarray, velocity: np.ndarray, now: float, tick: float) -> None:
+        """Replace the centres of mass among positions and velocities (N, D) by both bodies."""
+        D = position.shape[1]
+        for centre, relative in zip((position, velocity), self.at(now, tick), strict=True):
+            middle = centre[self.first]
+            centre[self.first] = middle + (self.fraction * relative[:D]).T
+            centre[self.second] = middle - ((1 - self.fraction) * relative[:D]).T
+
+
+def extremes(x: np.ndarray, v: np.ndarray, mu: float) -> tuple[float, float]:
+    """The distances at pericentre and apocentre; infinity for an orbit that is not closed."""
+    r = math.sqrt(x @ x)
+    per_a = 2.0 / r - (v @ v) / mu if r > 0.0 < mu else 0.0
+    if not per_a > 0.0:
+        return math.inf, math.inf
+    h = np.cross(x, v)
+    e = math.sqrt(max(0.0, float(1.0 - (h @ h) / mu * per_a)))
+    return (1.0 - e) / per_a, (1.0 + e) / per_a
+
+
+def usual(step: np.ndarray) -> int:
+    """The step in ticks that nine of ten bodies do not exceed; 0 if there are too few bodies for pairs to join."""
+    single = step[step < PARKED]
+    if len(single) < FEWEST:
+        return 0
+    return int(np.partition(single, 9 * len(single) // 10)[9 * len(single) // 10])
+
+
+def check_restored(rows: np.ndarray, last: np.ndarray, step: np.ndarray, now: int) -> None:
+    """Raise ValueError if the columns of a checkpoint at the time ``now``, in ticks, are none of a block scheme: its loop
+    would not end."""
+    first = rows[15, step >= PARKED]
+    ahead = (last < 0) | (last > now) | ((step <= 0) & (now < TICKS))  # at the end of a stretch there are no steps yet
+    if ahead.any() or not ((first >= 0) & (first < len(last))).all():
+        raise ValueError("the steps of the bodies do not fit the time")
+
+
+class Pairs:
+    """Joins and parts pairs of bodies.
+
+    Args:
+        masses: (N,) of the single bodies.
+        threshold: the γ at which a pair parts; 0: none joins.
+    """
+
+    def __init__(self, gravity: Gravity, order: int, eta: float, masses: np.ndarray, threshold: float) -> None:
+        self._gravity, self._order, self._eta, self._masses = gravity, order, eta, masses
+        self.threshold = threshold if len(masses) >= FEWEST else 0.0
+        self.formed = self.dissolved = 0
+
+    def orbits(self, rows: np.ndarray, last: np.ndarray, step: np.ndarray) -> Orbits:
+        """The formed pairs."""
+        return Orbits.of(rows, last, step, self._masses, self._gravity.G)
+
+    def masses_and_limits(self, orbits: Orbits) -> tuple[np.ndarray, np.ndarray]:
+        """``mass`` and ``limit`` of :class:`BlockBodies`."""
+        mass, limit = self._masses.copy(), np.zeros(len(self._masses))
+        mass[orbits.first] += mass[orbits.second]
+        mass[orbits.second] = 0.0
+        for k, i in enumerate(orbits.first):
+            limit[i] = self._limit(extremes(orbits.x[:, k], orbits.v[:, k], orbits.mu[k])[1], mass[i])
+        return mass, limit
+
+    def begin_stretch(self, b: BlockBodies, orbits: Orbits, now: int, tick: float) -> None:
+        """Let the time ``now`` be 0: the times of all relative motions are moved there."""
+        b.rows[9:12, orbits.second], b.rows[12:15, orbits.second] = orbits.at(now, tick)
+        b.last[orbits.second] = 0
+
+    def candidates(self, last: np.ndarray, step: np.ndarray, limit: np.ndarray, now: int) -> np.ndarray:
+        """The bodies that have just ended a step, and that have shorter steps than most."""
+        if self.threshold == 0.0:
+            return np.empty(0, np.int64)
+        return np.flatnonzero((last == now) & (limit == 0.0) & (step <= usual(step) // SHORTER))
+
+    def join(self, b: BlockBodies, now: int, tick: float, largest: int) -> bool:
+        """Join the pairs that are hardly perturbed. Returns False if there are none."""
+        found = self.candidates(b.last, b.step, b.limit, now)
+        if len(found) < 2:
+            return False
+        nearest = cKDTree(b.rows[:3, found].T).query(b.rows[:3, found].T, k=2)[1]
+        other = np.where(nearest[:, 0] == np.arange(len(found)), nearest[:, 1], nearest[:, 0])
+        mutual = [(found[k], found[other[k]]) for k in range(len(found)) if other[other[k]] == k and k < other[k]]
+        longest = LONGEST * usual(b.step) * tick
+        hard = [(i, j) for i, j in mutual if self._period(b, i, j) < longest]
+        if not hard:
+            return False
+        p = self._predicted(b, now, tick)
+        formed = [i for i, j in hard if self._join(b, p, i, j, now)]
+        if formed:
+            self._begin(b, p, formed, now, tick, largest)
+            self.formed += len(formed)
+        return bool(formed)
+
+    def part(self, b: BlockBodies, now: int, tick: float, largest: int) -> None:
+        """Put both bodies of the pairs back whose limits are exceeded."""
+        orbits = self.orbits(b.rows, b.last, b.step)
+        x, v = orbits.at(now, tick)
+        p = self._predicted(b, now, tick)
+        back: list[int] = []
+        for k, (i, j) in enumerate(zip(orbits.first, orbits.second, strict=True)):
+            if b.limit[i] < 0.0:
+                relative, fraction = np.concatenate([x[:, k], v[:, k]]), orbits.fraction[k]
+                centre = b.rows[:6, i].copy()
+                b.rows[:6, i], b.rows[:6, j] = centre + fraction * relative, centre - (1 - fraction) * relative
+                p[:6, i], p[:6, j], p[6:, [i, j]] = b.rows[:6, i], b.rows[:6, j], 0.0
+                b.mass[[i, j]], b.limit[i] = self._masses[[i, j]], 0.0
+                back += [i, j]
+        self._begin(b, p, back, now, tick, largest)
+        self.dissolved += len(back) // 2
+
+    def _predicted(self, b: BlockBodies, now: int, tick: float) -> np.ndarray:
+        """Positions, velocities and accelerations of all bodies at one time, (9, N)."""
+        p = np.empty((9, len(b.mass)))
+        prediction_for(self._order)(b.rows, p, b.last, now, tick)
+        parked = b.step >= PARKED
+        p[:3, parked], p[3:, parked] = b.rows[:3, parked], 0.0
+        return p
+
+    def _period(self, b: BlockBodies, i: int, j: int) -> float:
+        """The period of two bodies about each other; infinity if they are not bound."""
+        relative, mu = b.rows[:6, i] - b.rows[:6, j], self._gravity.G * (b.mass[i] + b.mass[j])
+        axis = 0.5 * sum(extremes(relative[:3], relative[3:], mu))
+        return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
+
+    def _join(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
+        """Join a pair, unless it is perturbed: its centre of mass is body i."""
+        total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
+        relative = b.rows[:6, i] - b.rows[:6, j]
+        pericentre, apocentre = extremes(relative[:3], relative[3:], mu)
+        if not (math.isfinite(apocentre) and self._is_newtonian(pericentre)):
+            return False
+        centre = (b.mass[i] * b.rows[:6, i] + b.mass[j] * b.rows[:6, j]) / total
+        moved, masses = p.copy(), b.mass.copy()
+        away = 8.0 * np.abs(p[:3, b.step < PARKED]).max()
+        moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
+        limit = self._limit(apocentre, total)
+        strongest, quickest = perturbation_now()(i, moved, masses)
+        if not (strongest < JOIN * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
+            return False
+        p[:], b.mass[:] = moved, masses
+        b.limit[i] = limit
+        b.rows[:6, i], b.rows[:, j] = centre, 0.0
+        b.rows[:3, j], b.rows[9:15, j], b.rows[15, j] = away, relative, i
+        b.last[j], b.step[j], b.wanted[j] = now, PARKED, FOREVER
+        return True
+
+    def _limit(self, apocentre: float, total: float) -> float:
+        """max(M, 2 m)/r³ at which γ is the threshold."""
+        return self.threshold * total / apocentre**3
+
+    def _is_newtonian(self, pericentre: float) -> bool:
+        """True if the softening changes the force by less than the threshold on the whole orbit."""
+        law, length = LAWS.load(self._gravity.softening), math.sqrt(self._gravity.length2)
+        if law.name == "plummer":
+            return 1.5 * (length / pericentre) ** 2 < self.threshold if pericentre > 0 else False
+        return length == 0.0 or law.support * length < pericentre
+
+    def _begin(self, b: BlockBodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
+        """Evaluate the derivatives of some bodies at the time ``now``, and give them first steps."""
+        forces: Any = forces_for(self._gravity.softening)
+        sums = np.empty(9)
+        for _ in range(2):  # the second one knows the accelerations
+            for i in which:
+                forces(p, b.mass, i, self._gravity.length2, self._gravity.G, sums)
+                b.rows[6:15, i] = sums
+            p[6:9, which] = b.rows[6:9, which]
+        b.rows[15:, which] = 0.0
+        b.wanted[which] = first_steps(self._order, self._eta, b.rows[:, which])
+        while now % largest:
+            largest >>= 1
+        for i in which:
+            b.last[i], b.step[i] = now, max(1, in_ticks(b.wanted[i], tick, largest))

@@ -1,0 +1,131 @@
+"""A Gauss–Radau scheme of order 15 with adaptive steps, for few bodies: errors near rounding, in close encounters too.
+
+The accelerations of a step are a polynomial of degree 7 that agrees with the forces at seven points (:mod:`.radau`). Sums
+are compensated, so that the energy error grows like a random walk (Everhart 1985; Rein & Spiegel 2015). The next step is
+
+    h = (5040 ε)^(1/7) max(τ₁, τ₂),    τ₁² = 2 a² / (j² + a s),    τ₂² = (a s + j²) / (j c + s²)
+
+for the body with the shortest time scale, where a, j, s and c are the sizes of its acceleration and of the next three
+derivatives, from the polynomial at the end of the step. τ₁ is the criterion of Pham, Rein & Spiegel (2024). It vanishes
+where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
+
+The steps do not depend on when the bodies are looked at: at a time within the last step they are shown by its polynomial, to
+rounding.
+"""
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from nbody.integrators.collisions.span import Span, Watcher
+from nbody.integrators.encounter import too_short
+from nbody.integrators.integrator import Motion, SchemeFacts
+from nbody.integrators.solvers.few_bodies import (
+    BEGIN,
+    END,
+    LENGTH,
+    NEXT,
+    UNKNOWN,
+    FewBodies,
+    components,
+    per_c2,
+    shortest_time,
+)
+from nbody.scenario.values import Group, Positive
+from nbody.state import Column
+
+if TYPE_CHECKING:
+    from nbody.integrators.solvers.watched_steps import WatchedSteps
+
+
+class IAS15(FewBodies):
+    """Planets, encounters and anything else with few bodies. ``dt``, if given, is the longest step."""
+
+    class Options(Group):
+        """``epsilon``: the relative size of the last term of the polynomial; a step has h/τ = (5040 ε)^(1/7)."""
+
+        epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
+
+    facts = SchemeFacts(
+        order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
+        evaluations=14, own_forces=True, velocity_fields=True,
+        columns=(
+            Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
+        ),
+    )  # fmt: skip
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._begin, self._clock = np.zeros((3, 3, 0)), np.zeros(4)
+        self._watched: WatchedSteps | None = None
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._begin = np.zeros((3, 3, motion.state.count))
+
+    def start(self, motion: Motion) -> None:
+        # A first step, which is repeated if it turns out too long.
+        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
+
+    def _is_within_a_step(self, motion: Motion) -> bool:
+        return self._clock[LENGTH] > 0 and motion.state.clock.time < self._clock[END]
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        good = self._make(motion, self._clock, steps, until)
+        if not good:
+            raise too_short(motion, self._clock[NEXT], "a softening")
+
+    def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
+        """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
+        from nbody.integrators.solvers.pair_forces import RELATIVITY
+        from nbody.integrators.solvers.radau import steps_for
+
+        state: Any = motion.state
+        gravity, n = motion.engine.gravity, state.count
+        if clock[LENGTH] == UNKNOWN:
+            self._begin[:2] = components(state.position), components(state.velocity)
+            clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
+        x, v = np.empty((2, 3, n))
+        b, e = (
+            np.ascontiguousarray(rows.reshape(-1, 3, 7).transpose(2, 1, 0)).reshape(7, 3 * n)
+            for rows in (state.polynomial, state.prediction)
+        )
+        lost_x, lost_v = (np.ascontiguousarray(rows.T) for rows in (state.lost_position, state.lost_velocity))
+        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        strength = per_c2(motion)
+        kernels = steps_for if self._watched is None else self._watched.steps_for
+        done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
+            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, math.inf, steps,
+            self.dt, eta, np.array([strength]),
+        )  # fmt: skip
+        state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
+        state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
+        state.polynomial[...], state.prediction[...] = (
+            rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
+        )
+        state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
+        state.invalidate()
+        return good
+
+    def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        # In the compiled loop.
+        from nbody.integrators.solvers.watched_steps import WatchedSteps
+
+        self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
+        try:
+            self._advance(motion, steps, until)
+            return self._watched.span
+        finally:
+            self._watched = None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The beginning of the last step, when it begins, its length, when it ends, and the length of the next step."""
+        return {"begin": self._begin, "clock": self._clock}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        if "clock" in arrays:
+            self._begin, self._clock = arrays["begin"].copy(), arrays["clock"].copy()
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]

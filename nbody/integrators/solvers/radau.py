@@ -1,0 +1,343 @@
+"""One step of a 15th-order Gauss–Radau scheme: the kernel of :mod:`.ias15`, for the CPU in float64.
+
+Within a step of length h the acceleration at the time τ h is a polynomial,
+
+    a(τ) = a₀ + b₀ τ + b₁ τ² + … + b₆ τ⁷,
+
+which agrees with the forces at the seven Radau points τ₁ … τ₇; positions and velocities are its integrals. The coefficients
+are found by iteration, starting from the last step's polynomial. g are the coefficients of the same polynomial in Newton's
+form, a₀ + g₀ τ + g₁ τ (τ − τ₁) + …, which takes in one new force at a time. (Everhart 1985; Rein & Spiegel 2015.)
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numba import njit
+
+from nbody import compute
+from nbody.fields.post_newtonian import STRICT
+from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT
+from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerate, variant_of
+
+NODES = (
+    "0", "0.0562625605369221464656521910318", "0.180240691736892364987579942780", "0.352624717113169637373907769648",
+    "0.547153626330555383001448554766", "0.734210177215410531523210605558", "0.885320946839095768090359771030",
+    "0.977520613561287501891174488626",
+)  # fmt: skip
+"""The Radau points τ₀ … τ₇ in [0, 1), to 30 digits (Everhart 1985)."""
+
+MOST_ITERATIONS = 12
+"""Iterations that find the polynomial; two or three are usual."""
+
+CONVERGED = 1e-16
+"""The change of b₆ relative to the largest acceleration at which the iteration ends."""
+
+SAFETY = 0.25
+"""A step is repeated if the next one would be shorter than this share of it; steps grow at most by the reciprocal."""
+
+LONGEST_GUESS = 20.0
+"""Growth of the step beyond which the last polynomial is no guess for the next one."""
+
+
+def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The nodes τ (8,); the reciprocals 1/(τₙ − τₘ), (8, 8); and the lower triangular matrices (7, 7) with b = g C, g = b D;
+    computed exactly and rounded once."""
+    tau = [Fraction(node) for node in NODES]
+    to_b = [[Fraction(0)] * 7 for _ in range(7)]
+    product = [Fraction(1)]  # the coefficients of (τ − τ₁) … (τ − τⱼ), lowest power first
+    for j in range(7):
+        to_b[j][: len(product)] = product
+        product = [
+            low - tau[j + 1] * high for low, high in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)
+        ]
+    to_g = [[Fraction(0)] * 7 for _ in range(7)]
+    for j in range(7):
+        to_g[j][j] = Fraction(1)
+        for k in range(j - 1, -1, -1):
+            to_g[j][k] = -sum((to_b[j][i] * to_g[i][k] for i in range(k, j)), Fraction(0))
+    reciprocal = [[1 / (tau[n] - tau[m]) if n > m else Fraction(0) for m in range(8)] for n in range(8)]
+    return tuple(np.array(table, dtype=float) for table in (tau, reciprocal, to_b, to_g))  # type: ignore[return-value]
+
+
+TAU, RECIPROCAL, TO_B, TO_G = _tables()
+
+BETWEEN = ("1", "0.45")
+"""Two more points, at which the polynomial is made to agree with the forces to show the bodies within a step: its error
+there falls from some 100 roundings to a few. The added terms vanish at the end of the step, as the points are Radau's."""
+
+
+def _between() -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of τ, τ², … τ⁹ in the Newton polynomials that belong to these points, (2, 9), divided by their values
+    there; and the points."""
+    tau = [Fraction(node) for node in (*NODES, *BETWEEN)]
+    rows, product = np.zeros((2, 9)), [Fraction(1)]
+    for j, node in enumerate(tau):
+        if j >= len(NODES):
+            value = sum(c * node**k for k, c in enumerate(product))
+            rows[j - len(NODES), : len(product) - 1] = [float(c / value) for c in product[1:]]
+        product = [
+            low - node * high for low, high in zip([Fraction(0), *product], [*product, Fraction(0)], strict=True)
+        ]
+    return rows, np.array([float(node) for node in tau[len(NODES) :]])
+
+
+NEWTON, POINTS = _between()
+
+POSITION = np.array([1.0 / ((k + 2) * (k + 3)) for k in range(9)])
+VELOCITY = np.array([1.0 / (k + 2) for k in range(9)])
+"""The integrals of the powers of τ: b_k τ^(k+1) adds h² POSITION[k] τ^(k+3) b_k to a position."""
+
+
+def powers(continued: int) -> list[float]:
+    """The coefficients of τ^k in (1 + τ)^j for j = 1 … 7, where k = ``continued`` + 1; zero for j < k."""
+    return [float(math.comb(j, continued + 1)) for j in range(1, 8)]
+
+
+CONTINUED = np.array([powers(k) for k in range(7)])
+"""Turns the polynomial of a step into that of the next one, if both are equally long."""
+
+
+@njit(error_model="numpy")
+def add(total, lost, change):
+    """Compensated sums (Kahan 1965): the sum is total - lost."""
+    for i in range(total.size):
+        term = change[i] - lost[i]
+        old = total[i]
+        total[i] = old + term
+        lost[i] = (total[i] - old) - term
+
+
+@njit(error_model="numpy")
+def newton_form(b, g):
+    """The coefficients g of b, (7, 3N) each."""
+    for k in range(7):
+        for i in range(b.shape[1]):
+            total = 0.0
+            for j in range(k, 7):
+                total += TO_G[j, k] * b[j, i]
+            g[k, i] = total
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def predict(n, h, x, v, a0, b, at):
+    """The positions at node n of a step of length h."""
+    t = TAU[n]
+    half = t * t * h * h
+    for i in range(x.size):
+        s = b[6, i] * POSITION[6]
+        for k in range(5, -1, -1):
+            s = s * t + b[k, i] * POSITION[k]
+        at[i] = x[i] + (t * h * v[i] + half * (0.5 * a0[i] + t * s))
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def predict_velocity(n, h, v, a0, b, at):
+    """The velocities at node n of a step of length h."""
+    t = TAU[n]
+    for i in range(v.size):
+        s = b[6, i] * VELOCITY[6]
+        for k in range(5, -1, -1):
+            s = s * t + b[k, i] * VELOCITY[k]
+        at[i] = v[i] + t * h * (a0[i] + t * s)
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def take_in(n, a, a0, b, g):
+    """Make the polynomial agree with the acceleration at node n. Returns the change of its last coefficient, relative to the
+    largest acceleration."""
+    change, largest = 0.0, 0.0
+    for i in range(a.size):
+        new = (a[i] - a0[i]) * RECIPROCAL[n, 0]
+        for k in range(1, n):
+            new = (new - g[k - 1, i]) * RECIPROCAL[n, k]
+        difference = new - g[n - 1, i]
+        g[n - 1, i] = new
+        for k in range(n):
+            b[k, i] += difference * TO_B[n - 1, k]
+        change = max(change, abs(difference))
+        largest = max(largest, abs(a[i]))
+    return change / largest if largest > 0.0 else 0.0
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def changes(t, h, v, a0, b, dx, dv):
+    """The changes dx and dv of positions and velocities from the beginning of a step of length h to its fraction t."""
+    part, last = t * h, b.shape[0] - 1
+    for i in range(v.size):
+        s, r = b[last, i] * POSITION[last], b[last, i] * VELOCITY[last]
+        for k in range(last - 1, -1, -1):
+            s, r = s * t + b[k, i] * POSITION[k], r * t + b[k, i] * VELOCITY[k]
+        dx[i] = part * v[i] + part * part * (0.5 * a0[i] + t * s)
+        dv[i] = part * (a0[i] + t * r)
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def take_in_between(j, a, a0, b):
+    """Make the polynomial b, (9, 3N), agree with the acceleration at point j of :data:`POINTS`."""
+    t = POINTS[j]
+    for i in range(a.size):
+        value = b[8, i]
+        for k in range(7, -1, -1):
+            value = value * t + b[k, i]
+        difference = a[i] - (a0[i] + t * value)
+        for k in range(9):
+            b[k, i] += difference * NEWTON[j, k]
+
+
+@njit(error_model="numpy")
+def next_step(a0, b, bodies, h, eta):
+    """The next step from the polynomial at the end of a step of length h; see :mod:`nbody.integrators.solvers.ias15`."""
+    shortest = np.inf
+    for i in range(bodies):
+        y, y1, y2, y3 = 0.0, 0.0, 0.0, 0.0
+        for c in range(i, 3 * bodies, bodies):
+            p, p1, p2, p3 = a0[c], 0.0, 0.0, 0.0
+            for k in range(7):
+                p += b[k, c]
+                p1 += (k + 1) * b[k, c]
+                p2 += (k + 1) * k * b[k, c]
+                p3 += (k + 1) * k * (k - 1) * b[k, c]
+            y, y1, y2, y3 = y + p * p, y1 + p1 * p1, y2 + p2 * p2, y3 + p3 * p3
+        r, r1, r2, r3 = np.sqrt(y), np.sqrt(y1), np.sqrt(y2), np.sqrt(y3)
+        first, second = 2.0 * y / (y1 + r * r2), (r * r2 + y1) / (r1 * r3 + y2)
+        scale = max(first if np.isfinite(first) else 0.0, second if np.isfinite(second) else 0.0)
+        if scale > 0.0 and scale < shortest:
+            shortest = scale
+    return eta * h * np.sqrt(shortest)
+
+
+@njit(error_model="numpy")
+def shorten(b, e, ratio):
+    """Rescale the polynomials to a step from the same moment, ``ratio`` times as long."""
+    if ratio != 1.0:
+        power = 1.0
+        for k in range(7):
+            power *= ratio
+            for i in range(b.shape[1]):
+                b[k, i] *= power
+                e[k, i] *= power
+
+
+@njit(error_model="numpy")
+def continue_polynomial(b, e, ratio):
+    """Make b the guess for the next step, ``ratio`` times as long: the continued polynomial, which is kept in e, and the
+    error that the last guess had."""
+    if not ratio <= LONGEST_GUESS:
+        b[:], e[:] = 0.0, 0.0
+        return
+    for i in range(b.shape[1]):
+        power = 1.0
+        for k in range(7):
+            power *= ratio
+            total = 0.0
+            for j in range(k, 7):
+                total += CONTINUED[k, j] * b[j, i]
+            error = b[k, i] - e[k, i]
+            e[k, i] = power * total
+            b[k, i] = e[k, i] + error
+
+
+@cache
+def steps_for(name: str) -> Callable:
+    """The compiled function ``advance``, which makes steps under a variant of the forces; see its text below."""
+    return compute.kernel("cpu")(uncompiled(name))
+
+
+def uncompiled(name: str) -> Callable:
+    """The function ``advance`` of :func:`steps_for`, to be compiled as a part of another kernel."""
+    variant, moving = variant_of(name), name.endswith(RELATIVITY)
+
+    def advance(
+        x, v, m, G, length2, b, e, lost_x, lost_v, begin, clock, until, last, steps, longest, eta, more=None
+    ):  # fmt: skip
+        """Make up to ``steps`` steps, until one ends at the time ``until`` or after it; x and v become the positions and
+        velocities at that time, or at the end of the last step if it is earlier.
+
+        Args:
+            x, v: (3, N), only written.
+            b, e: (7, 3N) the polynomial of the last step, and the guess for it.
+            lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
+            begin: (3, 3, N) positions, velocities and accelerations at the beginning of the last step.
+            clock: (4,) see :mod:`nbody.integrators.solvers.few_bodies`.
+            last: no step ends later; a step ends at this time.
+            longest: the longest step.
+            eta: the step in units of the shortest time scale.
+            more: further numbers of the variant if it has any, see :func:`.pair_forces.accelerate`.
+
+        Returns:
+            The number of steps, and False if the next step cannot be made.
+        """
+        n = 3 * m.size
+        at, a, moved = np.empty((3, m.size)), np.empty((3, m.size)), np.empty((3, m.size))
+        g, dx, dv = np.empty((7, n)), np.empty(n), np.empty(n)
+        x0, v0, a0 = begin[0], begin[1], begin[2]
+        start_x, start_v, start = x0.reshape(n), v0.reshape(n), a0.reshape(n)
+        done, good = 0, True
+        time, step, end, h = clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT]
+        while done < steps and end < until:
+            if step > 0.0:
+                changes(1.0, step, start_v, start, b, dx, dv)
+                add(start_x, lost_x.reshape(n), dx)
+                add(start_v, lost_v.reshape(n), dv)
+                continue_polynomial(b, e, h / step)
+            time, step = end, 0.0
+            accelerate(variant, x0, v0, m, G, length2, more, a0)
+            while True:  # until the step is short enough
+                left, tried = last - time, min(h, longest)
+                if tried >= left:
+                    tried = left
+                elif 2.0 * tried > left:  # two equal steps instead of a long and a tiny one
+                    tried = 0.5 * left
+                good = np.isfinite(tried) and time + tried > time
+                if not good:
+                    break
+                shorten(b, e, tried / h)
+                newton_form(b, g)
+                before = np.inf
+                for iteration in range(MOST_ITERATIONS):
+                    error = 0.0
+                    for node in range(1, 8):
+                        predict(node, tried, start_x, start_v, start, b, at.reshape(n))
+                        if moving:
+                            predict_velocity(node, tried, start_v, start, b, moved.reshape(n))
+                        accelerate(variant, at, moved, m, G, length2, more, a)
+                        error = take_in(node, a.reshape(n), start, b, g)
+                    if error < CONVERGED or (iteration > 1 and error >= before):
+                        break
+                    before = error
+                h = next_step(start, b, m.size, tried, eta)
+                if not np.isfinite(h):  # no force: nothing limits the step
+                    h = tried / SAFETY
+                if h >= SAFETY * tried:
+                    break
+                shorten(b, e, h / tried)
+            if not good:
+                h = tried
+                break
+            step, end = tried, last if tried == left else time + tried
+            h = min(h, step / SAFETY, longest)
+            done += 1
+        clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT] = time, step, end, h
+        if not step > 0.0:
+            dx[:], dv[:] = 0.0, 0.0
+        elif end <= until:
+            changes(1.0, step, start_v, start, b, dx, dv)
+        else:
+            shown = np.zeros((9, n))
+            shown[:7] = b
+            for j in range(2):
+                changes(POINTS[j], step, start_v, start, shown, dx, dv)
+                for i in range(n):
+                    at.reshape(n)[i], moved.reshape(n)[i] = start_x[i] + dx[i], start_v[i] + dv[i]
+                accelerate(variant, at, moved, m, G, length2, more, a)
+                take_in_between(j, a.reshape(n), start, shown)
+            changes(max(0.0, until - time) / step, step, start_v, start, shown, dx, dv)
+        at_x, at_v, off_x, off_v = x.reshape(n), v.reshape(n), lost_x.reshape(n), lost_v.reshape(n)
+        for i in range(n):
+            at_x[i], at_v[i] = start_x[i] + (dx[i] - off_x[i]), start_v[i] + (dv[i] - off_v[i])
+        return done, good
+
+    return advance

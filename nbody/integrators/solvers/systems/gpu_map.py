@@ -1,0 +1,290 @@
+"""Wisdom and Holman's maps of the systems of an ensemble on a GPU, in float64: one lane of a warp per planet.
+
+A system of n - 1 planets has the next power of two of lanes; its star has none. Each lane keeps the Jacobi coordinates of
+its planet in registers for all steps of a launch, and solves Kepler's equation for it; lanes exchange positions and forces
+through shared memory, three times per step. So 16384 systems of nine bodies are 4096 warps, 31 per multiprocessor of an
+H200, of which 16 run at a time.
+
+Float64 operations of a step per lane, for eight planets: Kepler's equation 250 to 350 (three or four evaluations of
+Stumpff's functions), the forces of seven planets and the star 250, sums of coordinates and forces 50 to 100.
+
+Sums run in other orders than on a CPU, roots are refined estimates, and products are fused where the compiler likes: so the
+bits differ from the CPU's, in the last digits.
+"""
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody import compute
+from nbody.compute import SIMULATED, cuda
+from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
+from nbody.integrators.solvers.wisdom_holman import STAGE, corrector_kicks
+
+THREADS = 8 if SIMULATED else 128
+RESIDENT = 4
+"""Threads per block, and how many blocks fit on a multiprocessor at a time: at most 128 registers per thread."""
+
+SMALL, CONVERGED = 0.5, 3e-8
+"""How far Stumpff's series is used, and the change of the root at which Newton's iteration ends
+(:func:`nbody.integrators.solvers.kepler.kepler_functions`): as large as the accuracy allows, for speed."""
+
+FAR = 1e30
+"""The place of lanes without a planet: far from all planets."""
+
+
+class MapKernels(NamedTuple):
+    """The compiled kernels for systems of a number of bodies."""
+
+    move: Any
+    present: Any
+
+
+def lanes_for(planets: int) -> int:
+    """The lanes of a system: a power of two, at most a warp."""
+    return 1 << (planets - 1).bit_length()
+
+
+@cache
+def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -> MapKernels:
+    """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
+    registers)."""
+    planets = bodies - 1
+    lanes = lanes_for(planets)
+    groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
+    numbers = groups * row_length
+    exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
+    bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
+
+    @exact
+    def roots(x):
+        u = compute.rsqrt(x)
+        return x * u, u
+
+    @exact
+    def inverse(x):
+        u = compute.rsqrt(x)
+        return u * u
+
+    kepler_step = kepler_functions(exact, roots, inverse, SMALL, CONVERGED).step
+
+    @exact
+    def meet():
+        """Wait for the lanes of the warp. (The simulator has only the barrier of a block.)"""
+        if SIMULATED:
+            cuda.syncthreads()
+        else:
+            cuda.syncwarp()
+
+    @compute.kernel("gpu", **bound)
+    def move(X, V, end_X, end_V, mass, moves, repeat, record, critical, status, made, closest):
+        """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
+        of a kick and of the drift after it. ``record`` 1: these are steps, which end where planets meet; 0: move all
+        systems."""
+        one = cuda.shared.array((3, numbers), np.float64)
+        two = cuda.shared.array((4, numbers), np.float64)
+        three = cuda.shared.array((3, numbers), np.float64)
+        weight = cuda.shared.array(numbers, np.float64)
+        flag = cuda.shared.array(groups, np.int64)
+        t = cuda.threadIdx.x
+        g, k = t // lanes, t % lanes
+        s = cuda.blockIdx.x * groups + g
+        base = g * row_length
+        row, here = base + k, s * bodies + k + 1
+        inside, planet = s < mass.shape[0], s < mass.shape[0] and k < planets
+        x, y, z, vx, vy, vz, star, own, before = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0
+        if inside:
+            star = before = mass[s, 0]
+            for j in range(1, bodies):
+                if j <= k:
+                    before += mass[s, j]
+        if planet:
+            own = mass[s, k + 1]
+            x, y, z = X[here, 0], X[here, 1], X[here, 2]
+            vx, vy, vz = V[here, 0], V[here, 1], V[here, 2]
+        inner = before + own
+        share, per_before = own / inner, 1.0 / before
+        of_star = star if k > 0 else 0.0  # all of its force on planet 1 is Kepler motion
+        of_inner = inner if k > 0 else 0.0
+        limit = critical * star
+        alive = inside and (record == 0 or status[s] == DONE)
+        if k == 0:
+            flag[g] = 0
+        weight[row] = own
+        r2 = x * x + y * y + z * z
+        distance = r2 * compute.rsqrt(r2)
+        least, count = FAR * FAR, 0
+        meet()
+        for _ in range(repeat):
+            for q in range(moves.shape[0]):
+                h = moves[q, 0]
+                wx, wy, wz = vx, vy, vz
+                if h != 0.0:
+                    one[0, row], one[1, row], one[2, row] = share * x, share * y, share * z
+                    meet()
+                    cx, cy, cz, px, py, pz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                    for j in range(lanes - 1, -1, -1):
+                        cx -= one[0, base + j]
+                        cy -= one[1, base + j]
+                        cz -= one[2, base + j]
+                        if j == k:  # the centre of mass of the bodies before this planet
+                            px, py, pz = x + cx, y + cy, z + cz
+                    if not planet:
+                        px = FAR * (k + 1)
+                    two[0, row], two[1, row], two[2, row], two[3, row] = px, py, pz, distance
+                    meet()
+                    dx, dy, dz = cx - px, cy - py, cz - pz
+                    r2 = dx * dx + dy * dy + dz * dz
+                    nearest = r2
+                    u = compute.rsqrt(r2)
+                    f = of_star * (u * u * u)
+                    ax, ay, az = f * dx, f * dy, f * dz
+                    met = False
+                    for n in range(1, lanes):
+                        j = base + ((k + n) & (lanes - 1))
+                        dx, dy, dz = two[0, j] - px, two[1, j] - py, two[2, j] - pz
+                        r2 = dx * dx + dy * dy + dz * dz
+                        nearest = min(nearest, r2)
+                        u = compute.rsqrt(r2)
+                        f = u * u * u
+                        other, both = weight[j], distance + two[3, j]
+                        met = met or (own + other) * f * (both * both * both) > limit
+                        f *= other
+                        ax += f * dx
+                        ay += f * dy
+                        az += f * dz
+                    if alive:  # not where a system stays after its end
+                        least = min(least, nearest)
+                    three[0, row], three[1, row], three[2, row] = own * ax, own * ay, own * az
+                    if met and planet and alive and record == 1:
+                        flag[g] = ENCOUNTER
+                    meet()
+                    cx, cy, cz = 0.0, 0.0, 0.0
+                    for j in range(lanes - 1, -1, -1):
+                        if j >= k:
+                            cx += three[0, base + j]
+                            cy += three[1, base + j]
+                            cz += three[2, base + j]
+                    u = compute.rsqrt(x * x + y * y + z * z)
+                    f = of_inner * (u * u * u)
+                    wx += h * (ax + cx * per_before + f * x)
+                    wy += h * (ay + cy * per_before + f * y)
+                    wz += h * (az + cz * per_before + f * z)
+                h = moves[q, 1]
+                nx, ny, nz, wx, wy, wz, r = kepler_step(x, y, z, wx, wy, wz, inner, h)
+                if alive and planet:
+                    if 0.0 * (nx + ny + nz + wx + wy + wz) == 0.0:
+                        x, y, z, vx, vy, vz, distance = nx, ny, nz, wx, wy, wz, r
+                    else:  # it stays where it was, and so does its system from now on
+                        flag[g] = NOT_FINITE
+                meet()
+                if alive and flag[g] != NOT_FINITE:
+                    count += 1
+                if flag[g] != DONE:
+                    alive = False
+        if planet:
+            end_X[here, 0], end_X[here, 1], end_X[here, 2] = x, y, z
+            end_V[here, 0], end_V[here, 1], end_V[here, 2] = vx, vy, vz
+        one[0, row] = least if planet else FAR * FAR
+        meet()
+        if k == 0 and inside:
+            here = s * bodies
+            for c in range(3):
+                middle, v = X[here, c], V[here, c]
+                for q in range(count):  # move by move: the bits are those of any division into launches
+                    middle += moves[q % moves.shape[0], 1] * v
+                end_X[here, c], end_V[here, c] = middle, v
+            if record == 1 and count + flag[g] > 0:
+                for j in range(lanes):
+                    least = min(least, one[0, base + j])
+                made[s] += count
+                closest[s] = min(closest[s], math.sqrt(least))
+                if flag[g] != DONE:
+                    status[s] = flag[g]
+
+    @compute.kernel("gpu")
+    def present(X, V, mass, order, body, velocity):
+        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates."""
+        s = cuda.grid(1)
+        if s < mass.shape[0]:
+            for c in range(3):
+                total = 0.0
+                for i in range(bodies):
+                    total += mass[s, i]
+                x, v = X[s * bodies, c], V[s * bodies, c]
+                for i in range(bodies - 1, 0, -1):
+                    here, to = s * bodies + i, s * bodies + order[s, i]
+                    x -= mass[s, i] / total * X[here, c]
+                    v -= mass[s, i] / total * V[here, c]
+                    total -= mass[s, i]
+                    body[to, c], velocity[to, c] = x + X[here, c], v + V[here, c]
+                to = s * bodies + order[s, 0]
+                body[to, c], velocity[to, c] = x, v
+
+    return MapKernels(move, present)
+
+
+class DeviceMaps:
+    """The maps of S systems whose state is on the GPU; the interface of :class:`.cpu_map.HostMaps`."""
+
+    def __init__(
+        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
+    ) -> None:
+        self._state, self._systems = state, len(mass)
+        lanes = lanes_for(mass.shape[1] - 1)
+        self._threads = max(THREADS, lanes)
+        self._groups = self._threads // lanes
+        self._kernels = kernels_for(mass.shape[1], self._threads)
+        self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
+        self._start = mass, dt, corrector
+        self._critical = 24.0 / encounter**3 if encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
+        self._step = cuda.to_device(np.array([[dt, dt]]))
+        self._to_present = cuda.to_device(moves_to_present(dt, corrector))
+        ends = (cuda.device_array(state.map_position.shape, np.float64) for _ in range(2))
+        self._ends = next(ends), next(ends)
+
+    def begin(self, x: np.ndarray, v: np.ndarray) -> None:
+        """Set the maps' coordinates, computed on the host, from positions and velocities (S, 3, n)."""
+        from nbody.integrators.solvers.systems.cpu_map import coordinates
+
+        for column, found in zip(self._columns(), coordinates(x, v, *self._start), strict=True):
+            column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
+
+    def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
+        """Make ``steps`` steps of all systems that have not ended; the arrays, (S,), are on the host."""
+        state = self._state
+        state.moves.flush()
+        numbers = [cuda.to_device(each) for each in (status, made, closest)]
+        X, V = self._columns()
+        self._move(X, V, X, V, self._step, steps, 1, numbers)
+        self._move(X, V, *self._ends, self._to_present, 1, 0, numbers)
+        self._kernels.present[-(-self._systems // THREADS), THREADS, state.stream](
+            *self._ends, self._mass, self._order, state.body, state.velocity
+        )
+        state.stream.synchronize()
+        for host, device in zip((status, made, closest), numbers, strict=True):
+            device.copy_to_host(host)
+
+    def _columns(self) -> tuple[Any, Any]:
+        return self._state.map_position, self._state.map_velocity
+
+    def _move(self, X, V, end_X, end_V, moves, repeat: int, record: int, numbers) -> None:
+        self._kernels.move[-(-self._systems // self._groups), self._threads, self._state.stream](
+            X, V, end_X, end_V, self._mass, moves, repeat, record, self._critical, *numbers
+        )
+
+
+def moves_to_present(dt: float, corrector: int) -> np.ndarray:
+    """The moves from the map's coordinates, half a step ahead, to the present: half a step back, and the inverse of the
+    corrector (:func:`nbody.integrators.solvers.wisdom_holman.correct`). (M, 2), each a kick and the drift after it."""
+    kicks = corrector_kicks(corrector)
+    found = [[0.0, -0.5 * dt]]
+    for k in range(-len(kicks), len(kicks) + 1):
+        if k:
+            stage, strength = k * STAGE * dt, math.copysign(dt, k) * kicks[abs(k) - 1]
+            found[-1][1] += stage
+            found += [[strength, -2.0 * stage], [-strength, stage]]
+    return np.array(found)

@@ -1,0 +1,115 @@
+"""The Gauss–Radau scheme of order 15 for ensembles, on all cores: each system has its own adaptive steps.
+
+A step of the run is a step of every system that has not passed the next frame; without a time to go to, of those whose last
+step ends at the present time, which then becomes the earliest end of a step. All systems are shown at the same time, each
+from the polynomial of its last step.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
+from nbody.integrators.solvers.ias15 import IAS15
+from nbody.integrators.solvers.systems.chunks import divided
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.scenario.values import Group
+
+
+class IAS15Systems(ManySystems):
+    """Many systems by :class:`~nbody.integrators.solvers.ias15.IAS15`, whose bits each system gets."""
+
+    Options = IAS15.Options  # type: ignore[assignment]
+    facts = facts_of_systems(IAS15.facts)
+
+    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
+        super().__init__(dt, options, systems)
+        self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if engine.can.device == "gpu":
+            return (
+                "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
+            )
+        return super().supports(engine, problem)
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._begin = np.zeros((self._systems, 3, 3, motion.state.count // self._systems))
+
+    def start(self, motion: Motion) -> None:
+        # First steps, which are repeated if they turn out too long.
+        super().start(motion)
+        x, v = self._bodies(motion)
+        following = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
+        following[np.isinf(following)] = 1.0  # no force: any step will do, and a checkpoint holds finite numbers
+        self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, following
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        if math.isfinite(until):
+            self._make(motion, steps, until)
+            return
+        clock = motion.state.clock
+        last = clock.step + steps
+        while clock.step < last and (self._status == DONE).any():
+            self._make(motion, 1, math.nextafter(clock.time, math.inf))
+            self._make(motion, 0, float(self._last[self._status == DONE, END].min(initial=math.inf)))
+
+    def _make(self, motion: Motion, steps: int, until: float) -> None:
+        """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
+        from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
+
+        state: Any = motion.state
+        gravity, n = motion.engine.gravity, state.count // self._systems
+        x, v = (by_components(rows) for rows in self._bodies(motion))
+        b, e = (
+            np.ascontiguousarray(rows.reshape(self._systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(-1, 7, 3 * n)
+            for rows in (state.polynomial, state.prediction)
+        )
+        lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
+        if self._last[0, LENGTH] == UNKNOWN:
+            self._begin[:, 0], self._begin[:, 1] = x, v
+            self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
+        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        divided(
+            steps_of_all(gravity.softening), self._systems, x, v, self._masses(motion), gravity.G, gravity.length2, b, e,
+            *lost, self._begin, self._last, until, steps, self.dt, eta, self._steps, self._status, self._closest,
+        )  # fmt: skip
+        self._clock[:] = np.minimum(self._last[:, END], until)
+        d = state.dimensions
+        state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))
+        state.polynomial[...], state.prediction[...] = (
+            rows.reshape(self._systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
+        )
+        state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
+        state.clock.step = int(self._steps.max())
+        state.clock.time = float(min(self._clock[self._status == DONE], default=until))
+        state.invalidate()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The numbers per system, and the arrays of :class:`~nbody.integrators.solvers.ias15.IAS15`."""
+        return super().arrays() | {"begin": self._begin, "last": self._last}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
+        if "last" in arrays:
+            self._begin, self._last = arrays["begin"].copy(), arrays["last"].copy()
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, arrays["next_step"]
+
+
+def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:
+    """The shortest time scale of the pairs of each system, as :func:`.few_bodies.shortest_time`; (S,)."""
+    shortest = np.full(len(m), math.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for i in range(1, m.shape[1]):
+            d, w = x[:, :i] - x[:, i : i + 1], v[:, :i] - v[:, i : i + 1]
+            r2, mu = (d * d).sum(axis=2) + gravity.length2, gravity.G * (m[:, :i] + m[:, i : i + 1])
+            times = np.where(r2 > 0, np.fmin(r2 / (w * w).sum(axis=2), r2**1.5 / mu), np.inf)
+            shortest = np.fmin(shortest, np.sqrt(np.fmin.reduce(times, axis=1)))
+    return shortest

@@ -1,0 +1,103 @@
+"""The base class of schemes for ensembles: steps, end and closest approach of each system."""
+
+import numpy as np
+
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
+from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.solvers.few_bodies import OwnForces, float64_alone
+from nbody.scenario.values import Group
+from nbody.state import bytes_of
+from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
+
+DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
+"""What ends a system; the names are :data:`nbody.trajectory.layout.SYSTEM_STATUS`. A system that has ended stands still."""
+
+
+def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
+    """The facts of a scheme that moves many systems as another one, with these facts, moves one."""
+
+    def memory(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
+        # A copy of the columns, and positions and velocities twice, or mass and order.
+        return WorkingBytes(bytes_of(facts.columns, particles, 3, "float64") + 12 * 8 * particles)
+
+    return facts._replace(velocity_fields=False, memory=memory)
+
+
+class ManySystems(OwnForces):
+    """A scheme that moves S systems of n bodies each."""
+
+    # (S,) each: the steps that a system has made, the time that it has reached, what has ended it, and the shortest distance
+    # of two of its bodies so far.
+    _steps: np.ndarray
+    _clock: np.ndarray
+    _status: np.ndarray
+    _closest: np.ndarray
+
+    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
+        super().__init__(dt, options)
+        self._systems = systems
+        self._steps, self._status = np.zeros((2, systems), np.int64)
+        self._clock, self._closest = np.zeros((2, systems))
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if problem.fields:
+            return "the systems of an ensemble have no external fields"
+        if problem.collisions:
+            return "the systems of an ensemble have no collisions"
+        if problem.ranks > 1:
+            return "an ensemble does not divide its work over ranks; start it alone"
+        return super().supports(engine, problem._replace(systems=0)) or float64_alone(problem)
+
+    def start(self, motion: Motion) -> None:
+        x, _ = self._bodies(motion)
+        self._clock[:] = motion.state.clock.time
+        self._closest[:] = closest_pairs(x)
+
+    def _bodies(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities on the host, (S, n, 3) each."""
+        state = motion.state
+        found = []
+        for rows in state.values("position", "velocity"):
+            wide = np.zeros((state.count, 3))
+            wide[:, : state.dimensions] = rows
+            found.append(wide.reshape(self._systems, -1, 3))
+        return found[0], found[1]
+
+    def _masses(self, motion: Motion) -> np.ndarray:
+        """(S, n), on the host."""
+        mass: np.ndarray = motion.state.values("mass")[0]
+        return mass.reshape(self._systems, -1)
+
+    def report(self, motion: Motion) -> SchemeReport:
+        observed = {
+            "system_time": self._clock.copy(), "system_steps": self._steps.astype(float),
+            "system_closest": self._closest.copy(), "system_status": self._status.astype(float),
+        }  # fmt: skip
+        ends = ((name, np.count_nonzero(self._status == code)) for code, name in enumerate(STATUS))
+        listed = ", ".join(f"{count} {name}" for name, count in ends if count)
+        message = f"systems: {listed}; see Trajectory.systems" if self._status.any() else ""
+        return super().report(motion)._replace(observed=observed, message=message)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The numbers per system."""
+        return {"steps": self._steps, "clock": self._clock, "status": self._status, "closest": self._closest}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._steps, self._clock = arrays["steps"].copy(), arrays["clock"].copy()
+        self._status, self._closest = arrays["status"].copy(), arrays["closest"].copy()
+
+
+def by_components(rows: np.ndarray) -> np.ndarray:
+    """(S, n, k) as (S, k, n), C-contiguous."""
+    return np.ascontiguousarray(rows.transpose(0, 2, 1))
+
+
+def closest_pairs(x: np.ndarray) -> np.ndarray:
+    """The shortest distance of two bodies of each system, (S,); ``x``: (S, n, 3)."""
+    least = np.full(len(x), np.inf)
+    for i in range(1, x.shape[1]):
+        d = x[:, :i] - x[:, i : i + 1]
+        least = np.minimum(least, (d * d).sum(axis=2).min(axis=1))
+    return np.sqrt(least)

@@ -1,0 +1,91 @@
+"""Wisdom and Holman's map for ensembles, on all cores or on a GPU. All systems have the same time step.
+
+A system in which two planets meet, or whose numbers are no longer finite, stands still from then on; the others go on.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
+from nbody.registry import imported
+from nbody.scenario.values import Group
+
+SYSTEMS = "nbody.integrators.solvers.systems."
+MAPS = {"cpu": f"{SYSTEMS}cpu_map:HostMaps", "gpu": f"{SYSTEMS}gpu_map:DeviceMaps"}
+MOST_PLANETS = 32
+"""Planets per system on a GPU, where each has a lane of a warp."""
+
+
+class WisdomHolmanSystems(ManySystems):
+    """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
+
+    Options = WisdomHolman.Options  # type: ignore[assignment]
+    facts = facts_of_systems(WisdomHolman.facts)
+
+    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
+        super().__init__(dt, options, systems)
+        self._sorted = np.zeros((systems, 0), np.int64)
+        self._maps: Any = None
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
+            bodies = problem.particles // problem.systems
+            return f"on a GPU a system has at most {most} bodies, not {bodies}; choose engine cpu"
+        return super().supports(engine, problem)
+
+    def start(self, motion: Motion) -> None:
+        # The planets of each system are sorted by their distance from its star.
+        super().start(motion)
+        x, v = self._bodies(motion)
+        m = self._masses(motion)
+        heavy = m[:, 0] > m[:, 1:].max(axis=1)
+        if not heavy.all():
+            raise InputError(
+                f"initial: system {int(np.argmin(heavy))}: this scheme moves planets about a star; body 0 must be the "
+                "heaviest"
+            )
+        distance = np.sqrt(((x - x[:, :1]) ** 2).sum(axis=2))
+        self._sorted = np.argsort(distance, axis=1, kind="stable")
+        rows = self._sorted[:, :, None]
+        x, v = (by_components(np.take_along_axis(each, rows, axis=1)) for each in (x, v))
+        self._backend(motion).begin(x, v)
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        # ``until`` is ignored, since the run's schedule counts steps.
+        state = motion.state
+        self._backend(motion).advance(steps, self._steps, self._status, self._closest)
+        state.clock.count_steps(steps, self.dt)
+        # A system that has ended has made all steps of the run but the last ones.
+        self._clock[:] = np.where(
+            self._status == DONE, state.clock.time, state.clock.time - (state.clock.step - self._steps) * self.dt
+        )
+        state.invalidate()
+
+    def _backend(self, motion: Motion) -> Any:
+        """The maps of all systems, where the state is."""
+        if self._maps is None:
+            kind = imported(MAPS[motion.engine.can.device])
+            mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
+            corrector: int = self._options.corrector  # type: ignore[attr-defined]
+            encounter: float = self._options.encounter  # type: ignore[attr-defined]
+            self._maps = kind(motion.state, mass, self._sorted, self.dt, corrector, encounter)
+        return self._maps
+
+    def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        super().prepare(motion, contacts)
+        self._sorted = np.zeros((self._systems, motion.state.count // self._systems), np.int64)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The numbers per system, and its bodies in the order of their distances from the star."""
+        return super().arrays() | {"order": self._sorted}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
+        self._sorted, self._maps = permutations(arrays["order"]), None
