@@ -28,7 +28,6 @@ from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
     from nbody.viewer.movie.film import Film
-    from nbody.viewer.picture.camera import Camera
     from nbody.viewer.sources.recording import RecordedSource
     from nbody.viewer.sources.source import Array
 
@@ -71,24 +70,6 @@ class Moving:
     track: Annotated[
         str | None, text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow")
     ] = None
-
-    def cameras(self, recording: "RecordedSource", fps: float) -> Callable[[int, float], "Camera"]:
-        """A function that gives the camera of a picture, from its number and the moment that it shows."""
-        from nbody.viewer.picture.aim import FRAME, RUN, Aim
-        from nbody.viewer.picture.camera_file import CameraMove, read_path
-
-        home = recording.home()
-        curves = None if self.path is None else read_path(self.path, home, recording.length_unit)
-        move = CameraMove(home, self.spin or 0.0, curves)
-        follow = Aim(RUN if self.path is None else FRAME, self.track or "").follow(recording)
-
-        def camera_at(number: int, at: float) -> "Camera":
-            camera = move.at(number / fps)
-            if follow is not None:
-                follow.aim(camera, recording.moment(at))
-            return camera
-
-        return camera_at
 
 
 @grouped
@@ -133,6 +114,7 @@ def movie(
     from nbody.trajectory import Trajectory
     from nbody.viewer import backends
     from nbody.viewer.movie.film import Film, Writer, checked
+    from nbody.viewer.picture.aim import Aim
     from nbody.viewer.screenshot import parse_size
     from nbody.viewer.sources.recording import RecordedSource
 
@@ -144,11 +126,12 @@ def movie(
         Trajectory(file) as trajectory,
         closing(RecordedSource(trajectory, notify)) as recording,
     ):
-        moments, camera_at = pictures.moments(recording), moving.cameras(recording, film.fps)
+        moments = pictures.moments(recording)
+        camera_at = Aim(track=moving.track or "").moving(recording, moving.spin or 0.0, moving.path)
         film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
         backends.use_screenless()
+        from nbody.viewer.gl.studio import Studio
         from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which has been chosen now)
-        from nbody.viewer.picture.studio import Studio
 
         with Studio(recording, film.size, look) as studio:
             started = time.perf_counter()

@@ -103,8 +103,8 @@ Gpus = Annotated[
         metavar="<gpus>",
     ),
 ]
-Size = Annotated[str, typer.Option(help="Width and height of the picture in pixels.")]
-Hud = Annotated[bool, typer.Option(help="Text on the picture.")]
+Size = Annotated[str, typer.Option(help="Width and height of the picture, or the window, in pixels.")]
+Hud = Annotated[bool, typer.Option(help="Text on the picture (in a window, the key H shows it).")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
-from nbody.compute.cache import announcing
+from nbody.compute.announce import announcing
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
