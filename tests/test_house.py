@@ -160,7 +160,7 @@ LINES = {
     "initial": 2625,
     "integrators": 7121,
     "law": 369,
-    "lessons": 1136,
+    "lessons": 1077,
     "linalg": 2943,
     "parallel": 922,
     "run": 4609,
