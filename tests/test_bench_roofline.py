@@ -8,15 +8,15 @@ from compiled_forces import for_h200, kernel_of
 
 from nbody import compute
 from nbody.bench.forces.competitor import Competitor
+from nbody.bench.roofline import bounds, slots
+from nbody.bench.roofline import suite as roofline
+from nbody.bench.roofline.bounds import InteractionCost
 from nbody.bench.row import Row
 from nbody.bench.timing import Timing, seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.reference import ReferenceEngine
-from nbody.lessons.roofline import bounds, slots
-from nbody.lessons.roofline import suite as roofline
-from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
 from nbody.state import Outputs
 

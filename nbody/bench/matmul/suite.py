@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from nbody.bench import card
+from nbody.bench.matmul import cublas
+from nbody.bench.matmul.cublas import CUBLAS
+from nbody.bench.matmul.products import ErrorReport, ProductProblem, check_fits, error_report
 from nbody.bench.row import Row, ratio
 from nbody.bench.timing import TimedCall, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
-from nbody.lessons.ladder import cublas
-from nbody.lessons.ladder.cublas import CUBLAS
-from nbody.lessons.ladder.products import ErrorReport, ProductProblem, check_fits, error_report
 from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER, matmul
 from nbody.linalg.rung import ProductShape, Rung
 
