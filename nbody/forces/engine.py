@@ -195,7 +195,6 @@ class Engine(ABC):
         if rehearsed in _REHEARSED or self._team.size > 1:
             return
         _REHEARSED.add(rehearsed)
-        state.moves.flush()  # a rehearsal would lose them
         progress = state.progress
         watch, requested, computed = progress.watch, progress.requested, progress.computed
         progress.watch = None

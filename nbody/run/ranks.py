@@ -100,8 +100,8 @@ class Decision(NamedTuple):
 
 
 def agreed(ranks: Team, own: Decision) -> Decision:
-    """The decision on which all ranks agree, the only one of a loop that they share: rank 0 has the clock and the file, and any
-    of them may have got a signal. Raises the error of the recording."""
+    """The decision on which all ranks agree, the only one of a loop that they share. Rank 0 has the clock and the file, and
+    any of them may have got a signal. Raises the error of the recording."""
     if ranks.size == 1:
         return own
     found: list[Decision] = ranks.all(own)
