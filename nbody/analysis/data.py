@@ -24,9 +24,7 @@ SAMPLES = 200
 BODIES, FEWEST = 2_000_000, 16
 """Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""
 
-
-LARGEST = 1e100
-"""Of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis."""
+LARGEST = 1e100  # of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis
 
 
 class RunData:
