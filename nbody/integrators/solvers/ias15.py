@@ -79,8 +79,8 @@ class IAS15(FewBodies):
 
     def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
         """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
-        from nbody.integrators.solvers.pair_forces import RELATIVITY
-        from nbody.integrators.solvers.radau import steps_for
+        from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
+        from nbody.integrators.solvers.radau import Limits, RadauStep, steps_for
 
         state: Any = motion.state
         gravity, n = motion.engine.gravity, state.count
@@ -97,8 +97,8 @@ class IAS15(FewBodies):
         strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
-            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, math.inf, steps,
-            self.dt, eta, np.array([strength]),
+            x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
+            RadauStep(self._begin, clock, b, e, lost_x, lost_v), Limits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
         state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]

@@ -62,6 +62,8 @@ class IAS15Systems(ManySystems):
 
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
+        from nbody.integrators.solvers.pair_forces import Attraction
+        from nbody.integrators.solvers.radau import Limits, RadauStep
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
         state: Any = motion.state
@@ -77,8 +79,10 @@ class IAS15Systems(ManySystems):
             self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
         eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         divided(
-            steps_of_all(gravity.softening), self._systems, x, v, self._masses(motion), gravity.G, gravity.length2, b, e,
-            *lost, self._begin, self._last, until, steps, self.dt, eta, self._steps, self._status, self._closest,
+            steps_of_all(gravity.softening), self._systems, x, v,
+            Attraction(self._masses(motion), gravity.G, gravity.length2, np.zeros(1)),
+            RadauStep(self._begin, self._last, b, e, *lost), Limits(float(until), math.inf, steps, self.dt, eta),
+            (self._steps, self._status, self._closest),
         )  # fmt: skip
         self._clock[:] = np.minimum(self._last[:, END], until)
         d = state.dimensions
