@@ -9,9 +9,10 @@ The coordinates are democratic heliocentric: positions Q relative to the star, v
     interaction   Σ K(Q_ij) times the attraction     kicks planets by each other
 
 The changeover function K is 1 beyond a critical distance and falls smoothly to 0 below a tenth of it. The fraction 1 - K of
-the attraction belongs to the Kepler part: planets that come within their critical distance during a step are moved together by :mod:`.radau`, the
-others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The positions and velocities of
-frames are computed from the map's own coordinates, which are half a kick ahead, and never fed back.
+the attraction belongs to the Kepler part: planets that come within their critical distance during a step are moved together
+by :mod:`.radau`, the others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The
+positions and velocities of frames are computed from the map's own coordinates, which are half a kick ahead, and never fed
+back.
 """
 
 from collections.abc import Callable
@@ -25,11 +26,11 @@ from pydantic import Field
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
+from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import END, NEXT, FewBodies, components, require_star
+from nbody.integrators.few_bodies import components, require_star
+from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover
 from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
@@ -45,7 +46,7 @@ MARGIN = 1.1
 encounter_steps = njit(error_model="numpy")(stepper_for("encounter"))
 
 
-class Hybrid(FewBodies):
+class Hybrid(Integrator):
     """Planets that may come close to each other, but not to the star. Body 0 must be the star."""
 
     class Options(Group):
@@ -56,7 +57,7 @@ class Hybrid(FewBodies):
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
     facts = SchemeFacts(
-        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True,
+        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
         columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
     )  # fmt: skip
 

@@ -57,10 +57,10 @@ def accelerations_of(kind: str) -> Callable:
 
 @njit(error_model="numpy", fastmath=STRICT)
 def changeover(distance, critical):
-    """The changeover function K: the fraction of the attraction of two planets that belongs to the map's kick. It is 1 beyond
-    the critical distance, 0 below :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers 1999 takes
-    10 y³ - 15 y⁴ + 6 y⁵; with the smoother one the energy error of an encounter was 1.6 times smaller, and after it 3 to 10
-    times.)"""
+    """The changeover function K: the fraction of the attraction of two planets that belongs to the map's kick. It is 1
+    beyond the critical distance, 0 below :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers
+    1999 takes 10 y³ - 15 y⁴ + 6 y⁵; with the smoother one the energy error of an encounter was 1.6 times smaller, and after
+    it 3 to 10 times.)"""
     y = (distance / critical - NEAREST) / (1.0 - NEAREST)
     if y >= 1.0:
         return 1.0

@@ -20,7 +20,7 @@ from numba import njit
 
 from nbody import compute
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerations_of
 
 NODES = (

@@ -7,9 +7,9 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
+from nbody.integrators.adaptive import BEGIN, END
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
-from nbody.integrators.solvers.few_bodies import BEGIN, END
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
 

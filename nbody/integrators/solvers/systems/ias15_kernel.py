@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH
+from nbody.integrators.adaptive import BEGIN, END, LENGTH
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
 from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
