@@ -25,7 +25,7 @@ from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.adaptive import BEGIN, END, LENGTH, AdaptiveStep, too_short
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, too_short
 from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
@@ -75,7 +75,7 @@ class LeapfrogAdaptive(AdaptiveStep):
 
     def _return(self, motion: Motion, until: float) -> int:
         if returned := super()._return(motion, until):
-            self._rates[0] = self._rates[1]
+            self._rates[0], self._clock[NEXT] = self._rates[1], 0.0  # the rates say how long the next step is
         return returned
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
