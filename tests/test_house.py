@@ -171,8 +171,7 @@ MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 
 MANY = {
     "accelerations",  # of the package, whose arguments have names
-    "add", "finish",  # the sums of several GPUs, and what blocks write
-    "advance", "one_system", "_one_system_in_a_kernel", "move",  # those of a scheme's own loop
+    "add",  # the sums of several GPUs
 }  # fmt: skip
 """Functions with more."""
 
