@@ -135,7 +135,7 @@ LINES = {
     "forces": 11559,
     "exchange": 886,
     "initial": 2629,
-    "integrators": 7121,
+    "integrators": 7190,
     "law": 369,
     "lessons": 2263,
     "linalg": 2934,
