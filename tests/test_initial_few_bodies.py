@@ -240,7 +240,7 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
             "bodies.1.e: must be less than 1, got",
         ),
         ({"generator": "planets", "bodies": [{"m": 1}, {"m": -1, "a": 1}]}, "bodies.1.m: must be at least 0, got -1"),
-        ({"generator": "planets", "bodies": [{"m": 1}, {"m": 1}]}, "bodies.1.a: is missing; every body but the first"),
+        ({"generator": "planets", "bodies": [{"m": 1}, {"m": 1}]}, "bodies.1.a: is missing; a body on an orbit"),
         ({"generator": "planets", "bodies": [{"m": 1, "a": 1}]}, "bodies.0.a: the first body is the centre"),
         ({"generator": "planets", "bodies": [{"m": 0}]}, "every mass is zero"),
         (
@@ -253,11 +253,15 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
         ),
         (
             {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "a": 1, "f": 1, "M": 2}]},
-            "true anomaly 'f' or the mean",
+            "M: cannot be combined with 'f'; remove",
         ),
         ({"generator": "planets", "bodies": [{"m": 1}, {"mass": 1, "a": 1}]}, "bodies.1.mass: unknown key"),
         ({"generator": "planets"}, "initial.bodies: is missing"),
         ({"generator": "ring", "particles": 5, "inner": 3}, "outer: must be greater than inner"),
+        (
+            {"generator": "planetesimals", "particles": 5, "bodies": [{"m": 1, "a": 1}, {"m": 1}]},
+            "initial: bodies.1.a: is missing; a body on an orbit",
+        ),
     ],
 )
 def test_invalid_parameters_are_refused(initial, says):

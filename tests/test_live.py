@@ -385,6 +385,8 @@ def test_invalid_live_options_are_refused(tmp_path, refused, monkeypatch):
         (("view", "plummer", "--set", "gravity.GG=2"), "GG"),
         (("view", "plummer", "--follow"), "--follow: is for recordings"),
         (("view", "plummer", "--screenshot", "a.png"), "--screenshot: is for recordings"),
+        (("view", "plummer", "--fps", "30"), "--fps: is for recordings"),
+        (("view", "plummer", "--size", "big"), "--size big: is not a size"),
         (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),
         (("run", "plummer", "--view", "-o", tmp_path / "a.h5"), "--view: there is no screen to open a window on"),
     ):

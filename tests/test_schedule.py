@@ -70,13 +70,13 @@ def test_times_of_a_scheme_with_fixed_steps_are_steps():
 @pytest.mark.parametrize(
     "integrator,record,line",
     [
-        ("dt: 0.125, end: 1, steps: 8", "every: 1", "run.yaml:4: integrator.end: the run ends after 'steps' steps or at"),
+        ("dt: 0.125, end: 1, steps: 8", "every: 1", "integrator.end: cannot be combined with 'steps'; remove one"),
         ("dt: 0.125", "every: 1", "integrator.steps: is missing; write 'steps: N' or 'end: TIME' to say where the run ends"),
         ("steps: 8", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length, as in 'dt: 0.001'"),
         ("dt: 0.125, end: 1.1", "every: 1", "integrator.end: 1.1 is not a whole number of steps of 0.125; write 1.125"),
         ("dt: 0.125, steps: 8", "dt: 0.2", "record.dt: 0.2 is not a whole number of steps of 0.125; write 0.25"),
         ("dt: 0.125, steps: 8", "dt: -1", "record.dt: must be greater than 0, got -1"),
-        ("dt: 0.125, steps: 8", "dt: 1, every: 2", "record.dt: frames follow every 'every' steps or every 'dt' of time"),
+        ("dt: 0.125, steps: 8", "dt: 1, every: 2", "record.dt: cannot be combined with 'every'; remove one of the two"),
         (HERMITE, "every: 2", "record.every: how many steps this scheme makes until 'end' is not known; write 'dt: TIME'"),
         ("scheme: hermite4, eta: 0.1, steps: 9", "dt: 1", "record.dt: the steps of this scheme have no fixed length"),
         ("scheme: hermite4, steps: 9", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length"),

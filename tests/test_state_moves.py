@@ -13,7 +13,8 @@ from nbody.forces.gpu_engine import KernelEngine
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.state import Outputs, frames, moves, replay
+from nbody.state import Outputs, frames, replay
+from nbody.state import device_moves as moves
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of
 from nbody.state.host import HostState
@@ -209,7 +210,7 @@ def test_the_kernel_of_the_moves_keeps_its_numbers_in_registers(precision):
     from numba.cuda import types
 
     from nbody import compute
-    from nbody.state.moves import MOST, make_moves
+    from nbody.state.device_moves import MOST, make_moves
 
     real = getattr(types, precision)
     rows = types.Array(real, 2, "C", aligned=True)

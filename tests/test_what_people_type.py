@@ -36,6 +36,29 @@ def test_options_by_the_names_that_people_guess(tmp_path, monkeypatch, capsys):
     assert (short.softening, short.length) == ("plummer", 0.25)
 
 
+@pytest.mark.parametrize("words", [
+    ["--set", "gravity.G=2", "plummer"], ["--set", "gravity.G=2", "integrator.steps=3", "plummer", "-q"],
+    ["-q", "--engine", "cpu", "--set", "gravity.G=2", "plummer"], ["plummer", "--set", "gravity.G=2", "integrator.steps=3"],
+])  # fmt: skip
+def test_a_list_of_values_may_stand_before_the_argument(words, monkeypatch):
+    seen = []
+
+    def load(*given):
+        seen.extend(given)
+        raise InputError("enough")
+
+    monkeypatch.setattr("nbody.cli.commands.Replaced.load", load)
+    assert main(["run", *words]) == 2
+    assert seen == [{**seen[0], "set": [word for word in words if "=" in word]}, path_of("plummer")]
+
+
+def test_the_recordings_of_a_plot_may_follow_a_list_of_numbers(tmp_path, refused):
+    run = tmp_path / "run.h5"
+    line = refused("plot", "--bodies", "1,2", "3", run, "orbits", "-o", tmp_path / "a.png")
+    assert f"{run}: there is no such file" in line
+    assert "must be KEY=VALUE" in refused("run", "plummer", "--set", "gravity.G", "2")
+
+
 def test_a_softening_without_a_length_drops_the_one_that_was_written():
     scenario = Scenario.load("plummer")
     assert scenario.override(softening="none").gravity.length == 0

@@ -86,6 +86,7 @@ def argument(help: str, offer: Callable | None = None) -> Any:
     return typer.Argument(help=help, show_default=False, autocompletion=offer)
 
 
+Quantity = Any  # None, a number, or a text such as ``20 Myr`` (Typer knows no such type)
 Scenario = Annotated[
     Path, argument("The scenario: a YAML file, or the name of one that comes with nbody, such as disk.", scenarios)
 ]
@@ -103,8 +104,8 @@ Gpus = Annotated[
         metavar="<gpus>",
     ),
 ]
-Size = Annotated[str, typer.Option(help="Width and height of the picture in pixels.")]
-Hud = Annotated[bool, typer.Option(help="Text on the picture.")]
+Size = Annotated[str, typer.Option(help="Width and height of the picture, or the window, in pixels.")]
+Hud = Annotated[bool, typer.Option(help="Text on the picture (in a window, the key H shows it).")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
 ]

@@ -14,7 +14,7 @@ from nbody.errors import InputError
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
-    from nbody.viewer.picture.aim import Aim
+    from nbody.viewer.picture.aim import Display
     from nbody.viewer.sources.recording import RecordedSource
 
 
@@ -26,8 +26,6 @@ class Screenshot:
     frame: Annotated[
         int | None, count_option("The frame to begin with, or of the picture (else the last); negative: from the end.")
     ] = None
-    size: Size = "1280x720"
-    hud: Hud = True
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,13 @@ class Playing:
 
     follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False
     fps: Annotated[
-        float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
-    ] = 30.0
+        float | None, text_option("Frames shown per second [30].", parser=between(0.25, 480), metavar="<float>")
+    ] = None
 
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """What the camera looks at."""
+    """What the camera looks at, and the size of the picture."""
 
     camera: Annotated[
         str,
@@ -53,6 +51,15 @@ class Viewpoint:
         ),
     ] = "run"
     track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = ""
+    size: Size = "1280x720"
+    hud: Hud = True
+
+    def display(self, look: Look) -> "Display":
+        """How the run is shown. Raises InputError."""
+        from nbody.viewer.picture.aim import Aim, Display
+        from nbody.viewer.screenshot import parse_size
+
+        return Display(look, Aim(self.camera, self.track), parse_size(self.size), self.hud)
 
 
 @grouped
@@ -97,19 +104,17 @@ def view(
 
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
-    from nbody.viewer.picture.aim import Aim
-
-    aim = Aim(viewpoint.camera, viewpoint.track)
+    shown = viewpoint.display(look)
     if is_scenario(run):
         from nbody.cli.live import view_scenario
         from nbody.scenario.packaged import locate
 
-        given = {"screenshot": picture.screenshot, "frame": picture.frame, "follow": playing.follow or None}
+        given = {**vars(picture), **vars(playing), "follow": playing.follow or None}
         for option in (name for name, value in given.items() if value is not None):
             raise InputError(
                 f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
             )
-        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, look, aim)
+        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, shown)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
@@ -117,29 +122,28 @@ def view(
     with Trajectory(run) as trajectory:
         recording = RecordedSource(trajectory)
         if picture.screenshot is not None:
-            return _save(picture, recording, overwrite, look, aim)
+            return _save(picture, recording, overwrite, shown)
         from nbody.viewer.window.clock import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, playing.fps, playing.follow, recording)
+        playback = Playback(recording.frames, playing.fps or 30.0, playing.follow, recording)
         if picture.frame is not None or playing.follow:
             playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
-        show(recording, playback, look=look, aim=aim)
+        show(recording, playback, shown)
     return 0
 
 
-def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, look: Look, aim: "Aim") -> int:
+def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, view: "Display") -> int:
     """Save the picture of a frame; returns the exit code."""
     from nbody.scenario.quantities import time_text
-    from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
+    from nbody.viewer.screenshot import check_picture, draw_frame, save_picture
 
     assert picture.screenshot is not None
-    path, sides = check_picture(picture.screenshot, overwrite), parse_size(picture.size)
+    path = check_picture(picture.screenshot, overwrite)
     k = recording.index(-1 if picture.frame is None else picture.frame)
-    save_picture(
-        draw_frame(recording, k, sides, picture.hud, look, aim.view(recording, k)), path, overwrite, print_message
-    )
+    drawn = draw_frame(recording, k, view.size, view.hud, view.look, view.aim.view(recording, k))
+    save_picture(drawn, path, overwrite, print_message)
     time = time_text(recording.run.time[k], recording.run.units.symbol("time"))
     result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
     return 0

@@ -21,7 +21,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.together import note
+from nbody.compute.precompile import note
 from nbody.errors import DeviceError
 
 SETTINGS = (

@@ -14,7 +14,7 @@ from typing import Any
 
 from nbody.compute.device import SIMULATED, cuda, facts
 from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.together import note
+from nbody.compute.precompile import note
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""

@@ -24,6 +24,7 @@ class GadgetFormat(GuardedFormat):
     """The bodies are particles of type 1 (halo), or of the type that has their species' name. Numbers are in the run's
     units; /Units says what these are if the scenario does. There is no cosmology."""
 
+    suffixes = (".hdf5",)
     opened_by = "yt.load('{path}')"
     library, kind = "the HDF5 library", "a snapshot in GADGET's HDF5 format"
 

@@ -17,6 +17,7 @@ from nbody.particles import Particles
 class ReboundFormat(GuardedFormat):
     """One snapshot per moment. Units: G is that of the run. The ids and species are lost."""
 
+    suffixes = (".bin",)
     many = True
     package = "rebound"
     opened_by = "rebound.Simulationarchive('{path}')"

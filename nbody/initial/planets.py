@@ -45,6 +45,8 @@ class Body(Group):
         around: the name of the body at the focus.
     """
 
+    exclusive = ("f", "M")
+
     m: MassOrZero
     name: Name | None = None
     radius: LengthOrZero | None = None
@@ -56,12 +58,6 @@ class Body(Group):
     f: Finite | None = None
     M: Finite | None = None
     around: Name | None = None
-
-    @model_validator(mode="after")
-    def _one_anomaly(self) -> Self:
-        if self.f is not None and self.M is not None:
-            raise KeyProblem("M", "give the true anomaly 'f' or the mean anomaly 'M'; remove one of the two")
-        return self
 
     def relative(self, mu: float) -> tuple[Array, Array]:
         """Position and velocity (3,) relative to the focus; ``mu`` is G times the sum of the masses."""
@@ -84,8 +80,9 @@ Bodies = Annotated[
 ]
 
 
-def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int) -> tuple[Array, Array, Array]:
-    """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin.
+def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int = 0) -> tuple[Array, Array, Array]:
+    """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin; in errors it has the number
+    ``first``.
 
     Raises:
         InputError: an orbit without a, a focus that is not listed before, or an inclination in two dimensions.
@@ -94,13 +91,13 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int) -> tuple[Ar
     position, velocity = np.zeros((2, len(bodies), 3))
     names = [body.name for body in bodies]
     for k, body in enumerate(bodies):
-        at = f"bodies.{k}"
+        at = f"bodies.{first + k}"
         if k == 0:
             if body.a is not None:
                 raise InputError(f"{at}.a: the first body is the centre and has no orbit; remove 'a'")
             continue
         if body.a is None:
-            raise InputError(f"{at}.a: is missing; every body but the first needs the semi-major axis of its orbit")
+            raise InputError(f"{at}.a: is missing; a body on an orbit needs the semi-major axis")
         if dimensions == 2 and math.sin(math.radians(body.inc)) != 0:
             raise InputError(f"{at}.inc: a run in 2 dimensions has no inclinations; remove it")
         if body.around is None:
@@ -184,7 +181,7 @@ class Annulus(Generator):
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         large = (Body(m=self.centre), *self.bodies)[:count]
-        mass, x, v = placed_bodies(large, gravity.G, gravity.dimensions)
+        mass, x, v = placed_bodies(large, gravity.G, gravity.dimensions, first=-1)
         small = count - len(large)
         position, velocity = self._small(small, gravity, rng)
         n = gravity.dimensions

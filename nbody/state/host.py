@@ -5,7 +5,12 @@ from typing import ClassVar
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Column, ForceProgress, Frame, State, StateClock, StateFrames, StateMoves
+from nbody.state.clock import StateClock
+from nbody.state.columns import Column
+from nbody.state.frames import Frame, StateFrames
+from nbody.state.moves import StateMoves
+from nbody.state.progress import ForceProgress
+from nbody.state.state import State
 from nbody.state.sums import system_sums
 
 
@@ -63,7 +68,7 @@ class HostFrames(StateFrames):
         return Frame(step, time, position, velocity, sums=sums, columns=columns, slots=self.slots)
 
 
-class HostState(State):
+class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous."""
 
     COLUMNS = (

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from nbody.compute import SIMULATED, Graph
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
+from nbody.state.device_moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
 from nbody.state.frames import COLUMNS, Frame, StateFrames
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress
-from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
 from nbody.state.outputs import Outputs
 from nbody.state.staging import DeviceBlock, Staging
 

@@ -2,11 +2,11 @@
 
     body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a slot of a block in pinned memory
 
-The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
-area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
-it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
-areas: there are two buffers, used alternately (or one if a frame is large). The blocks form a ring. A block is free when
-all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
+The kernel that makes the moves between two force evaluations (:mod:`nbody.state.device_moves`) packs the data of a frame
+into an area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one
+graph. After it, a second stream copies all areas of the block at once, while the first stream makes the next steps and
+packs into other areas: there are two buffers, used alternately (or one if a frame is large). The blocks form a ring. A
+block is free when all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
 One H200, 20480 bodies of a Plummer sphere, float32: a step takes 148 µs, 159 with the sum of the energy,
 160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the
@@ -21,7 +21,7 @@ import numpy as np
 
 from nbody.compute import cuda, is_done, out_of_memory
 from nbody.state import BLOCKS, Frame, Slots, device_blocks, frame_bytes, frames_per_block
-from nbody.state.moves import Area, blocks
+from nbody.state.device_moves import Area, blocks
 from nbody.state.sums import SUMS
 
 Moment = tuple[int, float]

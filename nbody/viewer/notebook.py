@@ -13,6 +13,7 @@ from nbody.errors import InputError
 from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -104,8 +105,8 @@ def movie(
     from nbody.viewer.movie.film import Film, Writer, checked, moments
 
     backends.use_screenless()
+    from nbody.viewer.gl.studio import Studio
     from nbody.viewer.movie.make import make_movie
-    from nbody.viewer.picture.studio import Studio
 
     suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
     size = (size[0] // 2 * 2, size[1] // 2 * 2)
@@ -115,5 +116,5 @@ def movie(
         with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:
             film = checked(Film(Path(folder, f"run.{suffix}"), size, FPS, len(shown)))
             with Writer(film) as writer:
-                make_movie(studio, shown, lambda number, at: studio.renderer.home, writer)
+                make_movie(studio, shown, Aim().moving(recording), writer)
             return PageMovie(film.path.read_bytes(), kind, size)

@@ -133,7 +133,7 @@ class CpuEngine(Engine):
     def _scaled_lengths(self, state: HostState, units: ComputeUnits) -> np.ndarray:
         """The softening length squared of each body in the kernel's units."""
         with np.errstate(over="ignore", under="ignore"):
-            [softening2] = state.values("softening2", copy=False)
+            softening2 = state.column("softening2")
             softening2 = np.ldexp(softening2, 2 * (math.frexp(units.position)[1] - 1))
         found: np.ndarray = np.maximum(softening2, self._dtype.type(power_of_two(1.0, 2 * NEAREST[self.precision])))
         return found

@@ -120,12 +120,12 @@ def one_thread_for_few(count: int) -> Iterator[None]:
 
 @intrinsic
 def for_each(typing_context, function, count, few, arguments):
-    """``function(k, *arguments)`` for k = 0 … count - 1, divided among Numba's threads, or by this thread alone for less
-    than ``few`` numbers. What the function returns is ignored. Any call of ``numba.get_num_threads`` must have started the
-    threads."""
+    """``function(k, *arguments)`` for k = 0 … count - 1, without results: divided among Numba's threads, or by this thread
+    alone for less than ``few`` numbers."""
     signature = function.get_call_type(typing_context, (types.int64, *arguments.types), {})
 
     def generate(context, builder, _, values):
+        get_num_threads()  # starts the threads: LLVM must know the functions below, or it ends the process
         compiled = function.dispatcher.get_compile_result(signature)
         context.add_linking_libs([compiled.library])
         _, total, least, given = values

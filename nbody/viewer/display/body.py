@@ -52,7 +52,7 @@ def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     dimensions, symbol = bodies.dimensions, bodies.units.symbol
     position = moment.positions(row)[:dimensions] * source.length_unit
     velocity = moment.velocities(row)[:dimensions] * source.speed_unit
-    masses = source.masses(moment.first.number)
+    masses = moment.first.mass
     mass, half_square = float(masses[body]), 0.5 * float(velocity @ velocity)
     phi = np.nan
     if bodies.gravity is not None and source.shown.count == bodies.count <= MOST:

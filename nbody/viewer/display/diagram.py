@@ -8,9 +8,8 @@ import numpy as np
 from PIL import Image
 
 from nbody.viewer.display.text import BACKGROUND, BRIGHT, DIM, blank
+from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import Curve, Series, Source
-
-Array = np.ndarray
 
 WIDTH, HEIGHT = 340, 310  # the size where there is room, in pixels at scale 1
 ROW_HEIGHT = 75  # three diagrams stand one under another if each gets this height, else side by side

@@ -27,10 +27,9 @@ from nbody.viewer.display.text import (
 )
 from nbody.viewer.picture.coloring import Legend
 from nbody.viewer.picture.look import BACKGROUNDS
-from nbody.viewer.picture.quantities import LOGARITHMIC
+from nbody.viewer.sources.frames import Array
+from nbody.viewer.sources.samples import LOGARITHMIC
 from nbody.viewer.sources.source import Caption
-
-Array = np.ndarray
 
 CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers
 ALERT_WIDTH, LONGEST_ALERT = 48, 400  # characters per line of an alert, and of the whole

@@ -8,8 +8,9 @@ import numpy as np
 
 from nbody.viewer.picture import styles
 from nbody.viewer.picture.look import COLOURS, MAPS
-from nbody.viewer.picture.quantities import CATEGORIES, LOGARITHMIC, Around, ColourQuantity, ends
+from nbody.viewer.picture.quantities import Around, ColourQuantity
 from nbody.viewer.sources.frames import Array, ShownFrame
+from nbody.viewer.sources.samples import CATEGORIES, LOGARITHMIC, ends
 from nbody.viewer.sources.source import Source
 
 KEPT, MOST_WAITING = 6, 2  # frames whose values are kept, and frames for which they are computed at a time

@@ -13,8 +13,8 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 
@@ -197,7 +197,8 @@ class RecordedSource(Source):
             )
             self._left_out[k] = f"{self.run.path}: frame {k}: {bodies} left out"
         time = float(self.run.time[k]) * self.speed_unit / self.length_unit
-        return ShownFrame(k, position, velocity, time, int(self.run.step[k]), self._energy_error(k))
+        mass = self.run.left(k).mass if len(self._events) else self.catalogue.mass
+        return ShownFrame(k, position, velocity, time, int(self.run.step[k]), self._energy_error(k), mass)
 
     def _energy_error(self, k: int) -> float:
         return relative_energy_error(float(self._energy[k]), float(self._energy[0]))
@@ -209,9 +210,6 @@ class RecordedSource(Source):
             return None
         alive = self.run.left(k - 1).alive
         return None if alive.all() else ~self.shown.of(alive)
-
-    def masses(self, number: int) -> Array:
-        return self.run.left(number).mass if len(self._events) else self.catalogue.mass
 
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):

@@ -11,12 +11,12 @@ from jupyter_rfb import RemoteFrameBuffer
 from vispy import gloo
 from vispy.util import keys
 
+from nbody.viewer.picture.aim import Display
 from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.clock import Playback
-
-Size = tuple[int, int]
 
 POINTER = {"pointer_down": "press", "pointer_move": "move", "pointer_up": "release"}
 """Events of a page, and what vispy calls them."""
@@ -34,7 +34,7 @@ class PageCanvas(RemoteFrameBuffer):
         self._closed = closed
         self._recording = recording
         playback = Playback(recording.frames, source=recording)
-        self.window = Window(recording, playback, look, size=size, on_screen=False)
+        self.window = Window(recording, playback, Display(look, size=size), on_screen=False)
         self.is_closed = False
         self._resize(size, 1.0)
         self.css_width, self.css_height = f"{size[0]}px", f"{size[1]}px"

@@ -3,12 +3,11 @@
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.viewer.picture.camera import Array, Camera, Size
+from nbody.viewer.gl.lines import Ribbons
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.lines import Ribbons
-from nbody.viewer.picture.look import FEW, Look
-from nbody.viewer.picture.quantities import FAR
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment, interpolated
+from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import FEW, Camera, Size
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn, interpolated
 from nbody.viewer.sources.source import Source
 
 MOST_BODIES = 512  # the most bodies with trails; of more, so many that are spread evenly over the bodies of the file
@@ -101,7 +100,7 @@ class Trails:
         frame = np.array(numbers, float) - first.number
         time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in fractions])[:, :, None]
         time = np.broadcast_to(time, points.shape[:3])
-        seen = (np.abs(points).max(axis=3) < FAR)[:-1] & (np.abs(points).max(axis=3) < FAR)[1:]
+        seen = np.broadcast_to(drawn(position[:-1]) & drawn(position[1:]), (len(points) - 1, *points.shape[1:3]))
         begin, end, begin_colour, end_colour, out, into = (
             each[part][seen] for each in (points, colour, time) for part in (slice(None, -1), slice(1, None))
         )

@@ -1,4 +1,4 @@
-"""A process that compiles kernels for another one: ``python -m nbody.compute.helper``, see :mod:`nbody.compute.together`.
+"""A process that compiles kernels for another one, see :mod:`nbody.compute.precompile`.
 
 It reads jobs, writes a byte when it is ready for one, and ends with its standard input.
 """

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from vispy import gloo
 
-from nbody.viewer.picture.camera import Array, Camera, Size
-from nbody.viewer.picture.shaders import source
+from nbody.viewer.gl.shaders import source
 from nbody.viewer.picture.styles import Background
-from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array, ShownMoment
 
 CORNERS = np.array([[0, -1], [0, 1], [1, -1], [1, 1]], np.float32)
 TRIANGLES = np.array([0, 1, 2, 2, 1, 3], np.uint32)

@@ -9,9 +9,9 @@ from vispy.gloo import gl
 
 from nbody.errors import DeviceError, InputError
 from nbody.viewer import backends
-from nbody.viewer.picture.camera import Camera, Size
+from nbody.viewer.gl.renderer import PictureRenderer
 from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.renderer import PictureRenderer
+from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.source import Source
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from nbody.bench import card
+from nbody.bench.matmul import cublas
+from nbody.bench.matmul.cublas import CUBLAS
+from nbody.bench.matmul.products import ErrorReport, ProductProblem, check_fits, error_report
 from nbody.bench.row import Row, ratio
 from nbody.bench.timing import TimedCall, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
-from nbody.lessons.ladder import cublas
-from nbody.lessons.ladder.cublas import CUBLAS
-from nbody.lessons.ladder.products import ErrorReport, ProductProblem, check_fits, error_report
 from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER, matmul
 from nbody.linalg.rung import ProductShape, Rung
 
@@ -154,30 +154,30 @@ def checked_and_timed(
     if not error.maximum <= tolerance:
         return row.noted("the result is wrong; it was not timed", wrong=True)
     on_cpu = row.device == "CPU"
-    time = in_turns([TimedCall(work, seconds(work))])[0] if on_cpu else Timing.of(device_times(work))
-    return _with_time(row, time.median, flops, moved)
+    time = in_turns([TimedCall(work, seconds(work))])[0] if on_cpu else device_times(work)
+    return _with_time(row, time, flops, moved)
 
 
-def _with_time(row: Row, took: float, flops: float, moved: float) -> Row:
+def _with_time(row: Row, time: Timing, flops: float, moved: float) -> Row:
     """The row with its time and the rates of these operations and bytes; relative to the peak of the card's float pipes."""
     from nbody import compute
 
     peak = None if card.no_gpu() else compute.facts().peak(row.precision)
-    return replace(row, seconds=took, gflops=flops / took / 1e9 or None).extended(
-        percent_of_peak=ratio(flops / took, peak, 100), gbytes_per_s=moved / took / 1e9
+    return replace(row.timed(time, None), gflops=flops / time.median / 1e9 or None).extended(
+        percent_of_peak=ratio(flops / time.median, peak, 100), gbytes_per_s=moved / time.median / 1e9
     )
 
 
 def as_called(champion: Row, problem: ProductProblem) -> Row:
     """The champion as a user calls it, :func:`nbody.linalg.matmul` on device arrays: Python's time per call counts, where it
-    is longer than the kernel."""
+    is longer than the kernel, so the clock is the host's."""
     from nbody import compute
 
     a, b, c = problem.on_device
     calls = CALLS if problem.shape.m < LARGE else CALLS // 10
     took = compute.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
     row = replace(champion, name="as-called").extended(title="matmul() as called")
-    return _with_time(row, took, problem.shape.flops, problem.bytes)
+    return _with_time(row, Timing(took, took), problem.shape.flops, problem.bytes)
 
 
 def _run(rung: Rung, problem: ProductProblem) -> tuple[Callable[[], Any], np.ndarray]:

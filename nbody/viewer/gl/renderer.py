@@ -9,15 +9,15 @@ from nbody.errors import InputError
 from nbody.viewer.display.body import RING_SHADES, faded_ring
 from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
 from nbody.viewer.display.text import MARGIN, text_scale
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.gl.lines import Arrows, Axes, bar_length
+from nbody.viewer.gl.shaders import Overlay
+from nbody.viewer.gl.sprites import Sprites, float_targets_work
+from nbody.viewer.gl.tonemap import Glow, ToneMap, metered
+from nbody.viewer.gl.trails import Trails, check_trails
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.lines import Arrows, Axes, bar_length
 from nbody.viewer.picture.look import BACKGROUNDS, SIZES, Look
-from nbody.viewer.picture.shaders import Overlay
-from nbody.viewer.picture.sprites import Sprites, float_targets_work
 from nbody.viewer.picture.styles import Background
-from nbody.viewer.picture.tonemap import Glow, ToneMap, metered
-from nbody.viewer.picture.trails import Trails, check_trails
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownMoment
 from nbody.viewer.sources.source import Source
 

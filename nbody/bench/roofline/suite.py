@@ -1,7 +1,7 @@
 """The roofline suite: compares each GPU engine at each N with the bounds of the card.
 
 A row is checked, then timed on the device alone (excluding launches); its bounds are those of
-:mod:`nbody.lessons.roofline.bounds` at the card's highest clock, with the issue slots counted in its kernel's machine code.
+:mod:`nbody.bench.roofline.bounds` at the card's highest clock, with the issue slots counted in its kernel's machine code.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
 from nbody.bench.forces.suite import Notify, checked
+from nbody.bench.roofline import slots
+from nbody.bench.roofline.bounds import InteractionCost, bounded
 from nbody.bench.row import Row
-from nbody.bench.timing import FEWEST, Timing, device_times
-from nbody.lessons.roofline import slots
-from nbody.lessons.roofline.bounds import InteractionCost, bounded
+from nbody.bench.timing import FEWEST, device_times
 
 COUNTS = (1024, 4096, 20480, 65536, 262144)
 """The default N."""
@@ -50,7 +50,7 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
         with compute.launches() as seen:
             competitor.evaluate()
-        timing = Timing.of(device_times(competitor.evaluate, _repeats(competitor.expected(judge.count))))
+        timing = device_times(competitor.evaluate, _repeats(competitor.expected(judge.count)))
         competitor.learn(judge.count, timing.best)
         row = _explained(row.timed(timing, judge.count**2), 1 + competitor.kind.can.pairs_once, seen)
     competitor.release()

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-Array = np.ndarray
+from nbody.viewer.sources.frames import Array
+
 Size = tuple[int, int]  # width and height in pixels
+
+FEW = 64  # up to this number of bodies, orbits are framed, and trails and sizes by mass are on unless the user chooses
 
 FIELD = np.radians(35.0)  # field of view in radians, across the shorter side of the picture
 INSIDE = 0.97  # the fraction of the particles that is framed: a few escapers must not shrink the others to a dot
 
 MARGIN = 1.08
-NEAR, FAR = 0.02, 50.0  # the clipping planes, in units of the distance from the camera to the centre
+NEAREST, FARTHEST = 0.02, 50.0  # the clipping planes, in units of the distance from the camera to the centre
 
 
 @dataclass
@@ -79,7 +82,7 @@ class Camera:
         if self.flat:
             # No clipping in depth: all particles have the same depth.
             return np.diag([x / self.radius, y / self.radius, 0.0, 1.0])
-        near, far = NEAR * self.distance, FAR * self.distance
+        near, far = NEAREST * self.distance, FARTHEST * self.distance
         matrix = np.diag([x, y, 0.0, 0.0]) / np.tan(FIELD / 2)
         matrix[2, 2:] = (near + far) / (near - far), 2 * near * far / (near - far)
         matrix[3, 2] = -1.0

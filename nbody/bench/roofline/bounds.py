@@ -13,9 +13,9 @@ come near the float peak, or exceed it, with far fewer operations.
 
 from dataclasses import dataclass
 
+from nbody.bench.roofline.slots import InstructionCounts
 from nbody.bench.row import FLOPS, Row
 from nbody.compute import Facts
-from nbody.lessons.roofline.slots import InstructionCounts
 
 ISSUED = 4 * 32
 """Lanes of the warp instructions that a multiprocessor issues per clock."""

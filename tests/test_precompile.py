@@ -1,5 +1,6 @@
 """Kernels that are compiled together: what runs is the same, and no process is started in vain or left behind."""
 
+import pickle
 import subprocess
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import nbody
 from nbody import machine
-from nbody.compute import cache, compile_together, kernel, together
+from nbody.compute import cache, compile_together, kernel, precompile
 from nbody.state import Outputs
 
 
@@ -25,7 +26,7 @@ def kernels():
 
 
 @pytest.fixture
-def helpers(tmp_path, monkeypatch):
+def workers(tmp_path, monkeypatch):
     """An empty cache and three cores; the processes that are started."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(machine, "cores", lambda: 3)
@@ -35,7 +36,7 @@ def helpers(tmp_path, monkeypatch):
         started.append(start(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr(together.subprocess, "Popen", noted)
+    monkeypatch.setattr(precompile.subprocess, "Popen", noted)
     return started
 
 
@@ -48,37 +49,37 @@ def loaded(made):
     return [sum(each.stats.cache_hits.values()) for each in made]
 
 
-def test_missing_kernels_are_compiled_by_several_processes_and_then_loaded(helpers):
+def test_missing_kernels_are_compiled_by_several_processes_and_then_loaded(workers):
     x, made = np.zeros(3), kernels()
     compile_together(lambda: call(made, x))
     assert x.tolist() == [0, 0, 0], "a rehearsal computes nothing"
-    assert len(helpers) == 2 and all(each.poll() is not None for each in helpers)
+    assert len(workers) == 2 and all(each.poll() is not None for each in workers)
     assert len([*(cache.folder() / "kernels").iterdir()]) == 3
     call(made, x)
     assert x.tolist() == [6, 6, 6] and sum(loaded(made)) >= 1
 
 
-def test_no_process_is_started_if_at_most_one_kernel_is_missing(helpers):
+def test_no_process_is_started_if_at_most_one_kernel_is_missing(workers):
     first = kernels()
     call(first[:2], np.zeros(3))
     for _ in range(2):
         made = kernels()
         compile_together(lambda made=made: call(made, np.zeros(3)))
         call(made, np.zeros(3))
-        assert not helpers
+        assert not workers
     assert loaded(made) == [1, 1, 1]
 
 
-def test_where_nothing_can_be_stored_this_process_compiles(helpers, tmp_path, monkeypatch):
+def test_where_nothing_can_be_stored_this_process_compiles(workers, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     x, made = np.zeros(3), kernels()
     compile_together(lambda: call(made, x))
     call(made, x)
-    assert x.tolist() == [6, 6, 6] and not helpers
+    assert x.tolist() == [6, 6, 6] and not workers
 
 
-def test_an_interrupt_ends_the_helpers(helpers, monkeypatch):
+def test_an_interrupt_ends_the_workers(workers, monkeypatch):
     made = kernels()
 
     def interrupted(types):
@@ -88,18 +89,18 @@ def test_an_interrupt_ends_the_helpers(helpers, monkeypatch):
         monkeypatch.setattr(each, "compile", interrupted, raising=False)
     with pytest.raises(KeyboardInterrupt):
         compile_together(lambda: call(made, np.zeros(3)))
-    assert len(helpers) == 2 and all(each.poll() is not None for each in helpers)
+    assert len(workers) == 2 and all(each.poll() is not None for each in workers)
 
 
-def test_a_helper_that_dies_leaves_its_kernels_to_the_call(helpers, monkeypatch):
-    monkeypatch.setattr(together.child, "python", lambda *arguments: {"args": ["false"]})
+def test_a_worker_that_dies_leaves_its_kernels_to_the_call(workers, monkeypatch):
+    monkeypatch.setattr(precompile.child, "python", lambda *arguments: {"args": ["false"]})
     x, made = np.zeros(3), kernels()
     compile_together(lambda: call(made, x))
     call(made, x)
     assert x.tolist() == [6, 6, 6]
 
 
-def test_an_error_of_a_rehearsal_is_left_to_the_evaluation(helpers):
+def test_an_error_of_a_rehearsal_is_left_to_the_evaluation(workers):
     made = kernels()
 
     def work():
@@ -107,11 +108,48 @@ def test_an_error_of_a_rehearsal_is_left_to_the_evaluation(helpers):
         raise ValueError("it will be raised again")
 
     compile_together(work)
-    assert len(helpers) == 2
+    assert len(workers) == 2
+
+
+def test_a_rehearsal_within_another_one_leaves_the_rest_to_the_outer_one(workers):
+    x, made = np.zeros(3), kernels()
+
+    def work():
+        call(made[:1], x)
+        compile_together(lambda: call(made[1:2], x))
+        assert not workers, "all missing kernels are compiled at once"
+        call(made[2:], x)
+
+    compile_together(work)
+    assert x.tolist() == [0, 0, 0] and len(workers) == 2
+    assert len([*(cache.folder() / "kernels").iterdir()]) == 3
 
 
 @pytest.mark.slow
-def test_forces_have_the_same_bits_whichever_process_compiles(helpers, tmp_path, monkeypatch):
+def test_a_worker_compiles_several_parallel_kernels_one_after_the_other(tmp_path, monkeypatch):
+    """It ended at the second one: LLVM did not know the functions of Numba's threads."""
+    from nbody.forces.tree.octree.order_cpu import find_extremes, gather, pick
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    x, m, order = np.zeros((9, 3)), np.zeros(9), np.zeros(9, np.uint32)
+    with precompile.rehearsal() as calls:
+        pick(m, order, m)
+        find_extremes(x, x.reshape(3, 3, 3))
+        gather(x, m, order, 1.0, 1.0, x)
+    worker = subprocess.Popen(
+        **precompile.child.python("-m", "nbody.compute.precompile_worker"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    for each in calls:
+        stored = each.kernel._cache
+        pickle.dump(stored.job(stored.name(each.types), each.types), worker.stdin)
+    assert worker.communicate()[0] == b"...." and worker.returncode == 0
+    assert len([*(cache.folder() / "kernels").iterdir()]) == 3
+
+
+@pytest.mark.slow
+def test_forces_have_the_same_bits_whichever_process_compiles(workers, tmp_path, monkeypatch):
     from nbody.forces.direct.cpu import CpuEngine
     from nbody.law import Gravity
     from nbody.particles import Particles
@@ -127,7 +165,7 @@ def test_forces_have_the_same_bits_whichever_process_compiles(helpers, tmp_path,
         state = engine.load(bodies)
         engine.evaluate(state, Outputs.POTENTIAL)
         found.append([each.tobytes() for each in state.values("acceleration", "potential")])
-    assert found[0] == found[1] and len(helpers) == 1
+    assert found[0] == found[1] and len(workers) == 1
     names = [{each.name for each in (tmp_path / cores / "nbody/kernels").glob("gravitate-*")} for cores in "13"]
     assert names[0] == names[1] and len(names[0]) == 2
 

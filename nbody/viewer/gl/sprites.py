@@ -6,11 +6,10 @@ import numpy as np
 from vispy import gloo
 from vispy.gloo import gl
 
-from nbody.viewer.picture.camera import Array, Camera, Size
+from nbody.viewer.gl.shaders import source
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.look import FEW
-from nbody.viewer.picture.shaders import source
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import FEW, Camera, Size
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
 
 SPACING_FRACTION = 0.12  # sigma of a sprite per mean distance between particles in the initial view
 LEAST_SIGMA = 0.6  # in pixels at scale 1; with it the flux depends on the position between the pixels by less than 1 %

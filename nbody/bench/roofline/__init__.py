@@ -25,7 +25,7 @@ def prepare(
     """
     from nbody.bench import card, report
     from nbody.bench.forces import selection
-    from nbody.lessons.roofline import suite
+    from nbody.bench.roofline import suite
 
     card.require_gpu("nbody bench roofline")
     counts = selection.counts(particles, False, suite.COUNTS)

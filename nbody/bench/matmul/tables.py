@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from nbody.bench.matmul.cublas import CUBLAS
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, facts, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, checked_time, error, markdown, named, of, three
-from nbody.lessons.ladder.cublas import CUBLAS
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.units import duration, rate, size

@@ -26,7 +26,7 @@ def prepare(
       nbody bench matmul --explain k04 k06
     """
     from nbody.bench import report
-    from nbody.lessons.ladder import cublas, suite
+    from nbody.bench.matmul import cublas, suite
 
     sizes, precision = sorted(set(sizes or suite.SIZES)), list(dict.fromkeys(precision or suite.PRECISIONS))
     suite.check(sizes, precision, rungs)

@@ -3,10 +3,9 @@
 import numpy as np
 from vispy import gloo
 
+from nbody.viewer.gl.shaders import cover, rectangle
 from nbody.viewer.picture.look import BACKGROUNDS, Look
-from nbody.viewer.picture.shaders import cover, rectangle
-
-Size = tuple[int, int]
+from nbody.viewer.sources.camera import Size
 
 SHRINK = 4  # the grid of the glow is coarser by this factor in both directions; the shader knows it
 CONTRAST = 200.0  # the ratio of white (drawn bright) to dark (where the logarithm starts to bend)
