@@ -28,18 +28,19 @@ class AdaptiveStep(Integrator):
         super().__init__(dt, options)
         self._clock = np.zeros(4)
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return bool(self._clock[LENGTH] > 0 and motion.state.clock.time < self._clock[END])
-
     def _return(self, motion: Motion, until: float) -> int:
         state, last = motion.state, self._clock
-        if not last[LENGTH] or not (self._is_within_a_step(motion) or until < state.clock.time):
+        if not last[LENGTH] or not (state.clock.moment.within or until < state.clock.time):
             return 0
         for now, before in zip(*self._changed(state), strict=True):
             now[...] = before
-        state.clock.time, last[NEXT], last[LENGTH] = float(last[BEGIN]), last[LENGTH], 0.0
-        state.clock.step, state.clock.current = state.clock.step - 1, self.facts.leaves
+        last[NEXT], last[LENGTH], state.clock.current = last[LENGTH], 0.0, self.facts.leaves
+        state.clock.count(-1, last[BEGIN])
         return 1
+
+    def _count(self, motion: Motion, steps: int, time: float) -> None:
+        """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
+        motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
 
     def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """The arrays that a step changes, and those with their values at the beginning of the last one."""

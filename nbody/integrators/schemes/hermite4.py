@@ -83,20 +83,20 @@ class Hermite4(AdaptiveStep):
         state: Any = motion.state
         engine, clock, few, failed = motion.engine, motion.state.clock, in_one_call(motion), False
 
-        def evaluate(x: Any, v: Any, a: np.ndarray, j: np.ndarray, law: tuple, time: float) -> None:
-            state.invalidate()
-            clock.now = time
+        def evaluate(x: Any, v: Any, a: np.ndarray, j: np.ndarray, law: tuple, h: float) -> None:
+            clock.drift(h)
             motion.evaluate(Outputs.JERK)
             a[...], j[...] = state.acceleration, state.jerk
 
         law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
-        kernel = steps_of_few(engine.gravity.softening, state.dimensions) if few else steps_by(*moves(), evaluate)
+        kernel = steps_of_few(engine.gravity.softening, state.dimensions) if few else steps_by(evaluate, *moves())
         while steps and clock.time < until and not failed:
-            made, clock.time, h, failed = kernel(
+            made, time, h, failed = kernel(
                 *self._changed(state), self._clock, (clock.time, clock.origin, clock.step), law,
                 (steps if few else 1, float(until), float(self.dt), float(self._eta or 0.0)),
             )  # fmt: skip
-            steps, clock.step = steps - made, clock.step + made
+            steps -= made
+            self._count(motion, made, time)
             if made and few:
                 state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
                 state.progress.report(made * engine.work(state, Outputs.JERK))
@@ -160,8 +160,8 @@ def next_step(a, j, before, h, eta):
     return np.sqrt(eta * smallest)
 
 
-def steps_by(predict: Callable, correct: Callable, next_step: Callable, evaluate: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, v, a, j, law, time)`` computes accelerations and jerks."""
+def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable) -> Callable:
+    """The loop over steps; ``evaluate(x, v, a, j, law, h)`` computes accelerations and jerks a time h later."""
 
     def make_steps(rows, before, clock, moment, law, limits):
         """Make steps of all bodies.
@@ -185,7 +185,7 @@ def steps_by(predict: Callable, correct: Callable, next_step: Callable, evaluate
             if not abs(h) < np.inf or time + h == time:
                 return done, time, h, True
             predict(x, v, a, j, before, h)
-            evaluate(x, v, a, j, law, time + h)
+            evaluate(x, v, a, j, law, h)
             correct(x, v, a, j, before, h)
             done += 1
             if eta == 0.0:
@@ -212,14 +212,14 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
     add_jerks, compiled = adding_jerks(softening, dimensions), njit(error_model="numpy")
 
     @compiled
-    def evaluate(x, v, a, j, law, time):
+    def evaluate(x, v, a, j, law, h):
         m, G, length2, sums = law
         add_jerks(x, v, m, G, length2, sums)
         for i in range(m.size):
             for d in range(dimensions):
                 a[i, d], j[i, d] = sums[d, i], sums[3 + d, i]
 
-    return compute.kernel("cpu")(steps_by(compiled(predict), compiled(correct), compiled(next_step), evaluate))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, compiled(predict), compiled(correct), compiled(next_step)))  # type: ignore[no-any-return]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

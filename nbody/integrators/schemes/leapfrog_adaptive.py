@@ -84,9 +84,8 @@ class LeapfrogAdaptive(AdaptiveStep):
         engine, few, failed = motion.engine, in_one_call(motion), False
         motion.evaluate()
 
-        def evaluate(x: Any, a: Any, law: tuple, time: float) -> None:
-            state.invalidate()
-            clock.now = time
+        def evaluate(x: Any, a: Any, law: tuple, h: float) -> None:
+            clock.drift(h)
             motion.evaluate()
 
         scratch = tuple(np.zeros((3, 3, state.count))) if few else ()
@@ -95,11 +94,12 @@ class LeapfrogAdaptive(AdaptiveStep):
         if few:
             kernel = steps_of_few(engine.gravity.softening, state.dimensions)
         while steps and clock.time < until and not failed:
-            made, clock.time, h, failed = kernel(
+            made, time, h, failed = kernel(
                 *self._changed(state), self._clock, self._rates, clock.time, law,
                 (steps if few else 1, float(until), float(self.dt), self._options.eta),  # type: ignore[attr-defined]
             )  # fmt: skip
-            steps, clock.step = steps - made, clock.step + made
+            steps -= made
+            self._count(motion, made, time)
             if few:
                 clock.current = self.facts.leaves
                 state.progress.report(made * engine.work(state))
@@ -155,7 +155,7 @@ def keep(x, v, a, before):
 
 
 def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, a, law, time)`` computes accelerations, and ``rate(x, v, law, scale)`` ρ η."""
+    """The loop over steps; ``evaluate(x, a, law, h)`` computes accelerations a time h later, and ``rate(x, v, law, scale)`` ρ η."""
 
     def make_steps(rows, before, clock, rates, time, law, limits):
         """Make steps of all bodies.
@@ -184,7 +184,7 @@ def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable)
             rates[1, 0], rates[1, 1] = rates[0, 0], rates[0, 1]
             kick(v, a, h / 2)
             kick(x, v, h)
-            evaluate(x, a, law, time + h)
+            evaluate(x, a, law, h)
             kick(v, a, h / 2)
             done += 1
             if end <= until:
@@ -221,7 +221,7 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
     rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
 
     @compiled
-    def evaluate(x, a, law, time):
+    def evaluate(x, a, law, h):
         m, G, length2, (sums, _, _) = law
         add_pairs(x, m, G, length2, sums)
         for i in range(m.size):

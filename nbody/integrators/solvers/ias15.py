@@ -63,17 +63,11 @@ class IAS15(AdaptiveStep):
         return 0  # the kernel shows any time within the last step
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        good = self._make(motion, self._clock, steps, until)
-        if not good:
-            raise too_short(motion, self._clock[NEXT], "a softening")
-
-    def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
-        """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
         from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
         from nbody.integrators.solvers.radau import Limits, RadauStep, steps_for
 
         state: Any = motion.state
-        gravity, n = motion.engine.gravity, state.count
+        gravity, n, clock = motion.engine.gravity, state.count, self._clock
         if clock[LENGTH] == UNKNOWN:
             self._begin[:2] = components(state.position), components(state.velocity)
             clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
@@ -90,20 +84,21 @@ class IAS15(AdaptiveStep):
             x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
             RadauStep(self._begin, clock, b, e, lost_x, lost_v), Limits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
-        state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
+        self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.polynomial[...], state.prediction[...] = (
             rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
         )
         state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
         state.invalidate()
-        return good
+        if not good:
+            raise too_short(motion, clock[NEXT], "a softening")
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
+        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
         try:
             self._advance(motion, steps, until)
             return self._watched.span
