@@ -155,7 +155,7 @@ def keep(x, v, a, before):
 
 
 def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, a, law, h)`` computes accelerations a time h later, and ``rate(x, v, law, scale)`` ρ η."""
+    """The loop over steps; ``evaluate(x, a, law, h)``: the accelerations a time h later, ``rate(x, v, law, scale)``: ρ η."""
 
     def make_steps(rows, before, clock, rates, time, law, limits):
         """Make steps of all bodies.
