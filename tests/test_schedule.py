@@ -9,6 +9,7 @@ from nbody.particles import Particles
 from nbody.run.plan import plan
 from nbody.run.resume import rerun, resume
 from nbody.run.schedule import StepSchedule, TimeSchedule
+from nbody.state import Moment
 from nbody.trajectory import first_difference
 
 PLUMMER = """
@@ -30,8 +31,8 @@ def scenario(integrator, record="every: 1", engine="cpu"):
 @pytest.mark.parametrize("every,last", [(1, 5), (3, 10), (7, 7), (9, 5)])
 def test_a_schedule_of_steps_counts_the_frames_that_are_due(every, last):
     schedule = StepSchedule(every, last)
-    due = [step for step in range(1, last + 1) if schedule.due(step, 0.0)]
-    assert [schedule.count_after(step) for step in range(last + 1)] == [
+    due = [step for step in range(1, last + 1) if schedule.due(Moment(step, 0.0))]
+    assert [schedule.count_after(Moment(step, 0.0)) for step in range(last + 1)] == [
         sum(d > s for d in due) for s in range(last + 1)
     ]
 
@@ -42,21 +43,21 @@ def test_a_time_just_below_a_frame_is_before_it():
         for interval in (0.1, 0.07, 0.3):
             schedule = TimeSchedule(interval, 1e9, 0.0)
             for time in (np.nextafter(number * interval, 0), number * interval, np.nextafter(number * interval, 1e9)):
-                assert schedule.next(0, time)[1] > time
-                assert schedule.regular(0, time) == (time == number * interval)
+                assert schedule.next(Moment(0, time))[1] > time
+                assert schedule.regular(Moment(0, time)) == (time == number * interval)
 
 
 @pytest.mark.parametrize("interval,end,origin", [(0.1, 1.0, 0.0), (0.3, 1.0, 0.0), (0.1, 7.7, 7.0), (2.0, 1.0, 0.0)])
 def test_a_schedule_of_times_meets_each_frame_once_whatever_their_rounding(interval, end, origin):
     schedule, times = TimeSchedule(interval, end, origin), [origin]
-    planned = schedule.count_after()
-    while not schedule.ended(0, times[-1]):
-        assert schedule.count_after(0, times[-1]) == planned - len(times) + 1
-        times.append(schedule.next(0, times[-1])[1])
-        assert schedule.due(0, times[-1])
+    planned = schedule.count_after(Moment(0, origin))
+    while not schedule.ended(Moment(0, times[-1])):
+        assert schedule.count_after(Moment(0, times[-1])) == planned - len(times) + 1
+        times.append(schedule.next(Moment(0, times[-1]))[1])
+        assert schedule.due(Moment(0, times[-1]))
     assert times[-1] == end and len(times) == planned + 1 == len(set(times))
     assert np.diff(times)[:-1] == pytest.approx(interval)
-    assert not schedule.due(0, origin + interval / 2) or interval / 2 == end - origin
+    assert not schedule.due(Moment(0, origin + interval / 2)) or interval / 2 == end - origin
 
 
 def test_times_of_a_scheme_with_fixed_steps_are_steps():
