@@ -321,11 +321,11 @@ def test_the_bits_of_encounters_do_not_depend_on_where_a_run_is_cut_or_resumed()
     scheme, motion = moving("hybrid", meeting(), 0.05)
     for steps in (150, 17, 1, 1, 31):  # the encounter is around step 160
         scheme.advance(motion, steps)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
+        saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
         scheme, motion = moving("hybrid", meeting(), 0.05)
         motion.state.restore(saved)
         scheme.restore(own)
-        motion.state.clock.step, motion.state.clock.time = moment
+        motion.state.clock.set(moment)
     scheme.advance(motion, 200)
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)
     np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)

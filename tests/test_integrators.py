@@ -275,7 +275,7 @@ def test_frames_of_adaptive_leapfrog_and_a_resume_leave_its_bits():
         assert motion.state.clock.time == until
     again, other = varying(0.05, bodies, engine=engine)
     other.state.restore(motion.state.arrays())
-    other.state.clock.time = motion.state.clock.time
+    other.state.clock.set(motion.state.clock.moment)
     again.restore(scheme.arrays())
     again.advance(other, 10**6, 0.3)
     assert np.array_equal(other.state.position, whole.state.position)

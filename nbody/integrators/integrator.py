@@ -210,10 +210,6 @@ class Integrator(ABC):
         it no longer. Returns the number of steps to make again."""
         return 0
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        """True if the bodies are shown within a step."""
-        return False
-
     @abstractmethod
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         """Make steps from the end of one, as :meth:`advance` does without a watcher."""
@@ -224,7 +220,7 @@ class Integrator(ABC):
         while steps > 0 and state.clock.time < until:
             made, begin, (x0, v0) = state.clock.step, state.clock.time, (x, v)
             self._advance(motion, 1, until)
-            if self._is_within_a_step(motion):
+            if state.clock.moment.within:
                 return None
             x, v = state.values("position", "velocity")
             span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star, self._encounter)

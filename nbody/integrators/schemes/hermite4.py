@@ -68,17 +68,14 @@ class Hermite4(Integrator):
             times[size == 0] = np.nan  # no force acts on them yet
             self._next = min(self.dt, 0.1 * self._eta * _smallest(times))
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._length > 0 and motion.state.clock.time != self._begin + self._length
-
     def _return(self, motion: Motion, until: float) -> int:
         state: Any = motion.state
-        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
+        if not self._length or not (state.clock.moment.within or until < state.clock.time):
             return 0
         state.position[...], state.velocity[...], state.step_acceleration[...], state.step_jerk[...] = self._before
         state.invalidate()
-        state.clock.time, self._next, self._length = self._begin, self._length, 0.0
-        state.clock.step -= 1
+        state.clock.count(-1, self._begin)
+        self._next, self._length = self._length, 0.0
         return 1
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
@@ -90,11 +87,12 @@ class Hermite4(Integrator):
             begin, h = clock.time, self._next
             end = begin + h
             self._step(motion, h if end <= until else until - begin)
-            steps, clock.step = steps - 1, clock.step + 1
+            steps -= 1
             if self.facts.adaptive:
-                self._begin, self._length, clock.time = begin, h, min(end, until)
+                self._begin, self._length = begin, h
+                clock.count(1, min(end, until), within=until < end)
             else:
-                clock.time = clock.origin + clock.step * self.dt
+                clock.count_steps(1, self.dt)
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         forces = steps * motion.engine.work(motion.state, Outputs.JERK)
@@ -119,14 +117,14 @@ class Hermite4(Integrator):
 
         state: Any = motion.state
         engine, clock = motion.engine, state.clock
-        made, clock.time, self._next, last, (length, failed) = steps_for(engine.gravity.softening, state.dimensions)(
+        made, time, self._next, last, (length, failed) = steps_for(engine.gravity.softening, state.dimensions)(
             state.position, state.velocity, state.step_acceleration, state.step_jerk, state.mass,
             (engine.gravity.G, engine.gravity.length2), (clock.time, float(self._next)), (steps, float(until)),
             (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0), self._before,
         )  # fmt: skip
-        clock.step += made
         if made:
             self._begin, self._length = last if self.facts.adaptive else (0.0, 0.0)
+            clock.count(made, time, within=self.facts.adaptive and time < self._begin + self._length)
             state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
             state.invalidate()
         state.progress.report(made * engine.work(state, Outputs.JERK))
@@ -143,8 +141,7 @@ class Hermite4(Integrator):
         a, j = state.step_acceleration.copy(), state.step_jerk.copy()
         state.position += v * h1 + a * h2 + j * h3
         state.velocity += a * h1 + j * h2
-        state.invalidate()
-        state.clock.now = state.clock.time + h
+        state.clock.drift(h)
         motion.evaluate(Outputs.JERK)
         a1, j1 = state.step_acceleration, state.step_jerk
         a1[...], j1[...] = state.acceleration, state.jerk
@@ -152,7 +149,6 @@ class Hermite4(Integrator):
         state.velocity[...] = v + ((a + a1) * half + (j - j1) * twelfth)
         state.position[...] = x + ((v + state.velocity) * half + (a - a1) * twelfth)
         state.invalidate()
-        state.clock.time += h
         if self._eta is not None:
             self._next = min(self.dt, self._aarseth(a, j, a1, j1, h))
             self._before[:] = x, v, a, j

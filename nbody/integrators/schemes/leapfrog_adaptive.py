@@ -147,17 +147,14 @@ class LeapfrogAdaptive(Integrator):
         self._scale = 1 / shortest_time(motion)
         self._rate, self._begin, self._length = self._wanted(motion), motion.state.clock.time, 0.0
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._length > 0 and motion.state.clock.time != self._begin + self._length
-
     def _return(self, motion: Motion, until: float) -> int:
         state: Any = motion.state
-        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
+        if not self._length or not (state.clock.moment.within or until < state.clock.time):
             return 0
         state.position[...], state.velocity[...] = state.last_position, state.last_velocity
         state.acceleration[...], state.clock.current = state.last_acceleration, Outputs.ACCELERATION
-        (self._rate, self._scale), state.clock.time, self._length = self._before, self._begin, 0.0
-        state.clock.step -= 1
+        state.clock.count(-1, self._begin)
+        (self._rate, self._scale), self._length = self._before, 0.0
         return 1
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
@@ -173,7 +170,8 @@ class LeapfrogAdaptive(Integrator):
             self._keep(motion, h)
             end = clock.time + h
             self._step(motion, h if end <= until else until - clock.time)
-            steps, clock.step, clock.time = steps - 1, clock.step + 1, min(end, until)
+            clock.count(1, min(end, until), within=until < end)
+            steps -= 1
             if end <= until:
                 self._rate = 2 * self._wanted(motion) - self._rate
 
@@ -189,7 +187,7 @@ class LeapfrogAdaptive(Integrator):
         )  # fmt: skip
         if made:
             (self._begin, self._length), self._before, (self._rate, self._scale) = last, before, rates
-            clock.step, clock.time = clock.step + made, self._begin + self._length
+            clock.count(made, self._begin + self._length)
             clock.current = self.facts.leaves
         state.progress.report(made * motion.engine.work(state))
         return int(made)

@@ -69,9 +69,6 @@ class IAS15(FewBodies):
         # A first step, which is repeated if it turns out too long.
         self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._clock[LENGTH] > 0 and motion.state.clock.time < self._clock[END]
-
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         good = self._make(motion, self._clock, steps, until)
         if not good:
@@ -100,7 +97,8 @@ class IAS15(FewBodies):
             x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, math.inf, steps,
             self.dt, eta, np.array([strength]),
         )  # fmt: skip
-        state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
+        time = max(clock[BEGIN], min(clock[END], until))
+        state.clock.count(done, time, within=clock[LENGTH] > 0 and time < clock[END])
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.polynomial[...], state.prediction[...] = (
             rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
@@ -113,7 +111,7 @@ class IAS15(FewBodies):
         # In the compiled loop.
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
+        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
         try:
             self._advance(motion, steps, until)
             return self._watched.span

@@ -99,13 +99,10 @@ class BlockHermite(OwnForces):
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._begun
-
     def _return(self, motion: Motion, until: float) -> int:
         # The block is still to be made.
-        begun, clock, self._begun = self._begun, motion.state.clock, False
-        clock.step, clock.time = clock.step - begun, self._reached
+        begun, self._begun = self._begun, False
+        motion.state.clock.count(-begun, self._reached)
         if begun:
             self._show(motion, self._now)
         return int(begun)
@@ -115,17 +112,18 @@ class BlockHermite(OwnForces):
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
             at = max(self._now - self._blocks.shortest(), 0.0, (until - self._begin) / (self._tick or 1.0))
-            clock.time = max(until, self._begin + at * self._tick)
+            clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
                 self._new_stretch(motion)
             at = (until - self._begin) / self._tick if until < self._end else float(TICKS)
             steps -= self._make_blocks(motion, steps, int(at))
-            clock.time = min(clock.time, until)  # ticks are shorter than the rounding of times
+            clock.count(0, min(clock.time, until))  # ticks are shorter than the rounding of times
             if not steps or clock.time >= until:
                 at = self._now
             elif until < self._end:
-                self._begun, clock.step, clock.time = True, clock.step + 1, until
+                self._begun = True
+                clock.count(1, until, within=True)
                 break
         self._show(motion, at)
 
@@ -142,11 +140,11 @@ class BlockHermite(OwnForces):
         while made < steps and failed < 0:
             most = min(steps - made, LOOK - state.clock.step % LOOK)
             blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
-            made, state.clock.step, self._single = made + blocks, state.clock.step + blocks, self._single + single
+            made, self._single = made + blocks, self._single + single
             self._made = self._made[0] + blocks, self._made[1] + single
             if blocks:
                 self._now = now
-                state.clock.time = self._reached
+                state.clock.count(blocks, self._reached)
             if blocks < most or now == TICKS:  # the next stretch begins with a look
                 break
             if state.clock.step % LOOK == 0:

@@ -87,8 +87,8 @@ class IAS15Systems(ManySystems):
             rows.reshape(self._systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
         )
         state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
-        state.clock.step = int(self._steps.max())
-        state.clock.time = float(min(self._clock[self._status == DONE], default=until))
+        time = min(self._clock[self._status == DONE], default=until)
+        state.clock.count(int(self._steps.max()) - state.clock.step, time)
         state.invalidate()
 
     def arrays(self) -> dict[str, np.ndarray]:
