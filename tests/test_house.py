@@ -170,7 +170,7 @@ LINES = {
     "verify": 277,
     "viewer": 6124,
     "child": 15,
-    "doctor": 400,
+    "doctor": 434,
     "errors": 73,
     "figures": 82,
     "given": 83,
