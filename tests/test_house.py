@@ -158,7 +158,7 @@ LINES = {
     "forces": 11519,
     "exchange": 910,
     "initial": 2613,
-    "integrators": 7190,
+    "integrators": 7180,
     "law": 369,
     "lessons": 1077,
     "linalg": 2943,
