@@ -33,7 +33,7 @@ from nbody.integrators.few_bodies import components, require_star
 from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover
-from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
+from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
@@ -250,7 +250,7 @@ def encounter(x, v, m, h, near, guess, eta, radius):
     time, good = 0.0, True
     while time < h and good:
         before_x[:], before_v[:], begun = x, v, time
-        _, good = encounter_steps(x, v, law, step, Limits(h, h, steps, h, eta))
+        _, good = encounter_steps(x, v, law, step, StepLimits(h, h, steps, h, eta))
         time, guess[0] = clock[END], clock[NEXT]
         if any_contact(before_x, before_v, x, v, time - begun, radius):
             if count == len(times):

@@ -64,7 +64,7 @@ class IAS15(AdaptiveStep):
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
-        from nbody.integrators.solvers.radau import Limits, RadauStep, steps_for
+        from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
         state: Any = motion.state
         gravity, n, clock = motion.engine.gravity, state.count, self._clock
@@ -82,7 +82,7 @@ class IAS15(AdaptiveStep):
         kernels = steps_for if self._watched is None else self._watched.steps_for
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
             x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
-            RadauStep(self._begin, clock, b, e, lost_x, lost_v), Limits(float(until), math.inf, steps, self.dt, eta),
+            RadauStep(self._begin, clock, b, e, lost_x, lost_v), StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
         self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]

@@ -259,7 +259,7 @@ class RadauStep(NamedTuple):
     lost_v: np.ndarray
 
 
-class Limits(NamedTuple):
+class StepLimits(NamedTuple):
     """How far steps go.
 
     Attributes:
@@ -328,7 +328,7 @@ def stepper_for(kind: str) -> Callable:
         Args:
             law: :class:`.Attraction`.
             step: :class:`RadauStep`.
-            limits: :class:`Limits`.
+            limits: :class:`StepLimits`.
 
         Returns:
             The number of steps, and False if the next step cannot be made.

@@ -11,7 +11,7 @@ from nbody.integrators.adaptive import BEGIN, END
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.solvers.pair_forces import Attraction
-from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
+from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 
 
 @cache
@@ -33,7 +33,7 @@ def _watching(kind: str) -> Callable:
         begin, clock = step.begin, step.clock
         done, good, touched, count = 0, True, False, 0 if again else 1
         while (count == 0 or (done < steps and clock[END] < until)) and good and not touched:
-            made, good = make_steps(x, v, law, step, Limits(shown, np.inf, count, longest, eta))
+            made, good = make_steps(x, v, law, step, StepLimits(shown, np.inf, count, longest, eta))
             touched = made >= count and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
             done, count = done + made, 1
         return done, good, touched
@@ -60,7 +60,7 @@ class WatchedSteps:
         return partial(self._call, _watching(kind))
 
     def _call(
-        self, watching: Callable, x: np.ndarray, v: np.ndarray, law: Attraction, step: RadauStep, limits: Limits
+        self, watching: Callable, x: np.ndarray, v: np.ndarray, law: Attraction, step: RadauStep, limits: StepLimits
     ) -> tuple[int, bool]:
         until, clock = limits.until, step.clock
         done, good, touched = watching(x, v, law, step, limits, self._radius, self._within)

@@ -64,7 +64,7 @@ class IAS15Systems(ManySystems):
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
         from nbody.integrators.solvers.pair_forces import Attraction
-        from nbody.integrators.solvers.radau import Limits, RadauStep
+        from nbody.integrators.solvers.radau import RadauStep, StepLimits
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
         state: Any = motion.state
@@ -82,7 +82,7 @@ class IAS15Systems(ManySystems):
         divided(
             steps_of_all(gravity.softening), self._systems, x, v,
             Attraction(self._masses(motion), gravity.G, gravity.length2, np.zeros(1)),
-            RadauStep(self._begin, self._last, b, e, *lost), Limits(float(until), math.inf, steps, self.dt, eta),
+            RadauStep(self._begin, self._last, b, e, *lost), StepLimits(float(until), math.inf, steps, self.dt, eta),
             (self._steps, self._status, self._closest),
         )  # fmt: skip
         self._clock[:] = np.minimum(self._last[:, END], until)

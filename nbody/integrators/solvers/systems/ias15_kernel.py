@@ -9,7 +9,7 @@ from numba import njit
 from nbody import compute
 from nbody.integrators.adaptive import BEGIN, END, LENGTH
 from nbody.integrators.solvers.pair_forces import Attraction
-from nbody.integrators.solvers.radau import Limits, RadauStep, stepper_for
+from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
 
 
@@ -64,7 +64,7 @@ def steps_of_all(law_name: str) -> Callable:
         until, last, steps, longest, eta = limits
         status, clock = DONE, step.clock
         while made < steps and clock[END] < until and status == DONE:
-            done, good = make_steps(x, v, law, step, Limits(np.inf, last, 1, longest, eta))
+            done, good = make_steps(x, v, law, step, StepLimits(np.inf, last, 1, longest, eta))
             near = closest_pair(x)
             status = ended(x, v, good, near)
             if status == DONE:
@@ -72,7 +72,7 @@ def steps_of_all(law_name: str) -> Callable:
         if status != DONE:  # it stays where that step began, and nothing that is not finite stays in the state
             clock[LENGTH], clock[END] = 0.0, clock[BEGIN]
             step.b[:], step.e[:], step.lost_x[:], step.lost_v[:] = 0.0, 0.0, 0.0, 0.0
-        make_steps(x, v, law, step, Limits(until, last, 0, longest, eta))
+        make_steps(x, v, law, step, StepLimits(until, last, 0, longest, eta))
         return status, made, closest
 
     def advance(first, last, x, v, law, step, limits, ends):
@@ -87,7 +87,7 @@ def steps_of_all(law_name: str) -> Callable:
                 own = RadauStep(step.begin[s], step.clock[s], step.b[s], step.e[s], step.lost_x[s], step.lost_v[s])
                 status[s], made[s], closest[s] = one_system(
                     x[s], v[s], Attraction(law.m[s], law.G, law.length2, law.more), own,
-                    Limits(limits.until, limits.last, made[s] + limits.steps, limits.longest, limits.eta),
+                    StepLimits(limits.until, limits.last, made[s] + limits.steps, limits.longest, limits.eta),
                     made[s], closest[s],
                 )  # fmt: skip
 
