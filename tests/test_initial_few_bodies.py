@@ -253,7 +253,7 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
         ),
         (
             {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "a": 1, "f": 1, "M": 2}]},
-            "true anomaly 'f' or the mean",
+            "M: cannot be combined with 'f'; remove",
         ),
         ({"generator": "planets", "bodies": [{"m": 1}, {"mass": 1, "a": 1}]}, "bodies.1.mass: unknown key"),
         ({"generator": "planets"}, "initial.bodies: is missing"),

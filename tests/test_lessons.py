@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import child
+from matplotlib import rc_context
 
 from nbody.lessons import FIGURES, FOLDER
 from nbody.linalg import LADDER
@@ -67,10 +68,11 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
     ],
 )
 def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
-    from nbody.lessons.style import save
+    from nbody.lessons.style import RC, save
 
-    figure = FIGURES.load(name)()
-    figure.canvas.draw()
+    with rc_context(RC):
+        figure = FIGURES.load(name)()
+        figure.draw_without_rendering()
     titles = [axes._left_title.get_window_extent() for axes in figure.axes if axes._left_title.get_text()]
     for k, title in enumerate(titles):
         assert title.x1 <= figure.bbox.x1 and not any(title.overlaps(other) for other in titles[:k]), name

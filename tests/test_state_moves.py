@@ -133,7 +133,7 @@ def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothi
 
         def _launch(self, potential, state, G, length2):
             body, acceleration = state.body._ary, state.acceleration._ary
-            state.clock.time_dependent, moment = True, state.clock.moment()
+            state.clock.time_dependent, moment = True, state.clock.graph_time()
 
             def pull():
                 acceleration[:, :3] = -body[:, :3] + math.cos(100 * time_of(*moment))

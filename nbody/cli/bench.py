@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from nbody.bench import SUITES, part
 from nbody.cli import completion
-from nbody.cli.commands import ListCommand, with_options
+from nbody.cli.commands import Annotation, Context, ListCommand, Values, with_options
 from nbody.cli.options import AsJson, count_option, real, text_option, whole
 from nbody.cli.progress import status_line
 from nbody.cli.streams import print_message, result, result_json, styled
@@ -22,21 +22,22 @@ from nbody.errors import InputError, RunFailed
 if TYPE_CHECKING:
     from nbody.bench.compare import Comparison
     from nbody.bench.report import Report
+    from nbody.bench.tables import Sheet
 
 FORCES = next(iter(SUITES))  # the suite that 'nbody bench' measures by itself
 SCALING = "scaling"  # the suite that 'nbody bench --gpus' measures
 WIDTH = 132  # columns that the widest table takes
 
 
-def _numbers(help: str) -> Any:
+def _numbers(help: str) -> Annotation:
     return Annotated[list[int] | None, text_option(help, parser=whole, metavar="<list[int]>")]
 
 
-def _names(help: str, offer: Callable) -> Any:
+def _names(help: str, offer: Callable) -> Annotation:
     return Annotated[list[str] | None, text_option(help, autocompletion=offer)]
 
 
-OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Annotation] = {
     "cpu": Annotated[bool, text_option("Measure the CPU's engines.", "--cpu")],
     "gpu": Annotated[bool, text_option("Measure the GPU's engines.", "--gpu")],
     "particles": _numbers("Numbers of particles, such as 1024 20480."),
@@ -61,7 +62,7 @@ Output = Annotated[
 ]
 Readme = Annotated[bool, text_option("Also write the tables into this checkout's README files.", "--readme")]
 LATEST = Path("output/bench.json")  # the report that 'nbody bench' has written last
-_reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
+_reports: Values = {"autocompletion": completion.files(".json"), "show_default": False}
 Reports = Annotated[list[Path] | None, typer.Argument(help=f"Reports; {LATEST} by default.", **_reports)]
 Old = Annotated[Path, typer.Argument(help=f"The earlier report; {LATEST} by default.", **_reports)]
 New = Annotated[Path | None, typer.Argument(help="The later one; without it, the same is measured again.", **_reports)]
@@ -72,7 +73,7 @@ MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare",
 class BenchGroup(TyperGroup):
     """``nbody bench`` without a subcommand is ``nbody bench forces``, whose options its help shows too."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Name the subcommand that is meant."""
         for word in args:
             if word in MOVED and not ctx.resilient_parsing:
@@ -81,7 +82,7 @@ class BenchGroup(TyperGroup):
             args = [SCALING if any(word.partition("=")[0] == "--gpus" for word in args) else FORCES, *args]
         return super().parse_args(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: Context, formatter: Any) -> None:
         """The help of the group, with the options of the force suite."""
         own, self.params = self.params, self.commands[FORCES].params
         super().format_help(ctx, formatter)
@@ -117,7 +118,7 @@ def _measuring(suite: str) -> Callable[..., int]:
     options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
     def command(
-        requested: dict[str, Any], output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
+        requested: Values, output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
     ) -> int:
         if explain := requested.pop("explain", None):
             return _explain(explain, as_json)
@@ -200,7 +201,7 @@ def _explain(words: Sequence[str], as_json: bool) -> int:
 
 
 def _measure(
-    suite: str, requested: dict[str, Any], output: Path, readme: bool = False
+    suite: str, requested: Values, output: Path, readme: bool = False
 ) -> tuple[list["Report"], list[str], Path | None]:
     """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
     name of an earlier report."""
@@ -257,15 +258,16 @@ def _finish(
     return 1 if failed else 0
 
 
-def _print(sheets: Sequence[Any]) -> None:
+def _print(sheets: Sequence["Sheet"]) -> None:
     """Tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no number.
     (Rich itself would end a closed pipe with exit code 1.)"""
     from rich.console import Console
 
     terminal, text = Console(), StringIO()
-    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     width = max(terminal.width, WIDTH)
-    console = Console(file=text, width=width, force_terminal=terminal.is_terminal, **plain)
+    console = Console(
+        file=text, width=width, force_terminal=terminal.is_terminal, highlight=False, markup=False, emoji=False
+    )
     for sheet in sheets:
         console.print(sheet.on_terminal())
     styled(text.getvalue())

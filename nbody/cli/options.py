@@ -86,6 +86,7 @@ def argument(help: str, offer: Callable | None = None) -> Any:
     return typer.Argument(help=help, show_default=False, autocompletion=offer)
 
 
+Quantity = Any  # None, a number, or a text such as ``20 Myr`` (Typer knows no such type)
 Scenario = Annotated[
     Path, argument("The scenario: a YAML file, or the name of one that comes with nbody, such as disk.", scenarios)
 ]

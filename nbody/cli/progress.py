@@ -16,13 +16,15 @@ from nbody.run.progress import Progress, Summary
 from nbody.units import rate, size
 
 if TYPE_CHECKING:
+    from nbody.run.simulation import Simulation
     from nbody.scenario.quantities import Units
 
+Tell = Callable[[str], None]  # shows a line
 LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 
 
 @contextmanager
-def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def messages(quiet: bool = False) -> Iterator[Tell]:
     """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
     long."""
     if quiet:
@@ -33,7 +35,7 @@ def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def status_line() -> Iterator[Callable[[str], None]]:
+def status_line() -> Iterator[Tell]:
     """One status line on standard error, which is overwritten; without a terminal (a batch job's log), one line every ten
     seconds. (No spinner: its thread would disturb the measurement.)"""
     if not _terminal():
@@ -51,7 +53,7 @@ def _terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _log() -> Callable[[str], None]:
+def _log() -> Tell:
     """Prints a line, unless it has printed one in the last :data:`LOG_SECONDS`."""
     last = time.monotonic()
 
@@ -163,7 +165,10 @@ def _output(summary: Summary) -> str:
     return str(summary.output)
 
 
-Tell = Callable[[float, str], None]  # shows the fraction that is done, 0 to 1, and a text
+def run_with_bar(simulation: "Simulation", hidden: bool) -> Summary:
+    """Run to the end with a progress bar, unless it is ``hidden``."""
+    with progress_bar(hidden) as progress:
+        return simulation.run(progress=progress)
 
 
 @contextmanager
@@ -174,8 +179,9 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
-    """A progress bar with the remaining time and a text; without a terminal, one line every ten seconds instead."""
+def fraction_bar(hidden: bool = False) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar with the remaining time and a text, of the fraction that is done (0 to 1); without a terminal,
+    one line every ten seconds instead."""
     if hidden or not _terminal():
         log = (lambda line: None) if hidden else _log()
         yield lambda fraction, text: log(text)

@@ -45,6 +45,8 @@ class Body(Group):
         around: the name of the body at the focus.
     """
 
+    exclusive = ("f", "M")
+
     m: MassOrZero
     name: Name | None = None
     radius: LengthOrZero | None = None
@@ -56,12 +58,6 @@ class Body(Group):
     f: Finite | None = None
     M: Finite | None = None
     around: Name | None = None
-
-    @model_validator(mode="after")
-    def _one_anomaly(self) -> Self:
-        if self.f is not None and self.M is not None:
-            raise KeyProblem("M", "give the true anomaly 'f' or the mean anomaly 'M'; remove one of the two")
-        return self
 
     def relative(self, mu: float) -> tuple[Array, Array]:
         """Position and velocity (3,) relative to the focus; ``mu`` is G times the sum of the masses."""

@@ -25,7 +25,7 @@ _TEXTS = {
     "pairs:meetings": "gpu-global to gpu-split: which thread meets which body",
     "pairs:triangle": "gpu-symmetric: how blocks share the triangle of pairs",
     "pairs:rotation": "gpu-symmetric: columns rotate through the lanes",
-    "trees:morton": "cpu-tree, gpu-tree: the order of the bodies, and what a leaf sees",
+    "trees:morton": "barnes-hut, cpu-tree: the order of the bodies, and what acts on one",
     "trees:opening": "cpu-tree: errors and times, measured on this machine",
     "pairs:force_matrix": "matrix: the force matrix times four columns",
     "measured:speed": "measured speeds of the force engines",
@@ -40,11 +40,14 @@ FOLDER = machine.ROOT / ".github" / "lessons"
 def draw(name: str) -> Path:
     """Draw a figure of :data:`FIGURES` and return the picture's path. Raises InputError: there is no such figure, or this is
     no checkout."""
-    from nbody.lessons.style import save
+    from matplotlib import rc_context
+
+    from nbody.lessons.style import RC, save
 
     figure = FIGURES.load(name)
     if not FOLDER.is_dir():
         raise InputError(f"{FOLDER}: there is no such folder; the figures are drawn in a checkout of nbody")
     path = FOLDER / f"{name}.png"
-    save(figure(), path)
+    with rc_context(RC):
+        save(figure(), path)
     return path

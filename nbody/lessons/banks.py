@@ -1,8 +1,7 @@
 """Figures of single accesses of a warp: the banks of shared memory, the lines of global memory, vectors."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from nbody.lessons.accesses import BANKS, LINE, ONE_BLOCK, conflicts, of_warp, traced
 from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, cells, panels, plain
@@ -11,7 +10,7 @@ TILED = {"k04": ("shared0", "A", 32), "k05": ("shared0", "A", 33), "k06": ("shar
 """The shared array that a warp reads with the most conflicts, whose tile it is, and the words of its rows."""
 
 
-def banks() -> Any:
+def banks() -> Figure:
     """k04, k05, k06, from the top: words that one read of a warp takes from shared memory, how many of each bank, and the
     numbers of A that one read from global memory takes."""
     figure, axes = panels(3, 3, 6.3, height_ratios=(3, 1.4, 3))
@@ -39,7 +38,7 @@ def _touched(shape: tuple[int, int], indices: np.ndarray, colour: str) -> np.nda
     return grid
 
 
-def vectors() -> Any:
+def vectors() -> Figure:
     """k09 and k10: the numbers of A that one load of a warp brings; k14: the banks of one write of the transposed slab, as
     it is and without the extra vector in each row."""
     figure, axes = panels(1, 4, 2.9, width_ratios=(1, 1, 1.7, 1.7))

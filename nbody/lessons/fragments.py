@@ -1,8 +1,8 @@
 """The figure of the tensor cores: which lane of a warp holds which elements of one instruction."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from nbody.lessons.style import BLUE, GRID, INK, ORANGE, PALE, bare, coloured, image, panels
 from nbody.linalg.intrinsics import round_tf32
@@ -37,7 +37,7 @@ def split_bits(x: float) -> tuple[np.ndarray, np.ndarray]:
     return bits(float(head)), bits(float(value) - float(head))
 
 
-def fragments() -> Any:
+def fragments() -> Figure:
     """Who holds what in one instruction, with the elements of lane 5 dark; and a number in two TF32 parts."""
     figure, axes = panels(1, 4, 2.75, width_ratios=(8, 8, 8, 13))
     for panel, (matrix, lanes) in zip(axes[0], tf32_owners().items(), strict=False):
@@ -50,7 +50,7 @@ def fragments() -> Any:
     return figure
 
 
-def _split(panel: Any) -> None:
+def _split(panel: Axes) -> None:
     """k20: the bits of one number, and of its two parts."""
     head, rest = split_bits(np.pi / 4)
     for y, (name, bits, colour) in enumerate((("x", head + rest, INK), ("big", head, BLUE), ("small", rest, ORANGE))):

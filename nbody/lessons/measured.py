@@ -2,7 +2,8 @@
 
 import re
 from pathlib import Path
-from typing import Any
+
+from matplotlib.figure import Figure
 
 from nbody.bench.forces.lecture import K40C
 from nbody.bench.forces.problems import LECTURE_STEPS
@@ -37,7 +38,7 @@ def number(text: str) -> float | None:
     return float(match[1]) * POWERS[match[2]] if match and match[1] != "-" else None
 
 
-def model() -> Any:
+def model() -> Figure:
     """The gain over k02 that the cost model expects, and the one that was measured, in float32."""
     rows = tables("linalg", "matmul")[0]
     figure, axes = panels(1, 1, 3.6)
@@ -72,7 +73,7 @@ def _neighbours(points: list[tuple[float, float, str]]) -> list[tuple[float, flo
     return found
 
 
-def speed() -> Any:
+def speed() -> Figure:
     """Interactions per second against N of the GPU's engines and the cpu engine in float32, and what two old cards did."""
     rows = [row for row in tables("forces", "bench")[0] if row["precision"] == "float32"]
     sizes = [heading for heading in rows[0] if re.fullmatch(r"N = \d+", heading)]

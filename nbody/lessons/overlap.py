@@ -1,9 +1,10 @@
 """Figures of order: what a thread does one after the other, and what it streams."""
 
 from itertools import groupby, pairwise
-from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from nbody.compute.traced import BARRIER, Access, trace
 from nbody.lessons.accesses import traced
@@ -44,7 +45,7 @@ def _phases(events: list[Access], copies: bool) -> list[str]:
     return [name for name, length in runs if name == "barrier" or length > 1]
 
 
-def overlap() -> Any:
+def overlap() -> Figure:
     """k14, k15, k17: what a thread does for three slabs, in order, with the way of each slab's numbers."""
     orders = {
         "k14": _phases(traced("k14", ProductShape(128, 128, 24))[0, 0][0], copies=False),
@@ -66,7 +67,7 @@ def overlap() -> Any:
     return figure
 
 
-def _row(panel: Any, y: float, order: list[str]) -> None:
+def _row(panel: Axes, y: float, order: list[str]) -> None:
     """Boxes for the phases of one rung; an arrow from where a slab is asked for to where it is first used."""
     x, seen = 0.0, dict.fromkeys(WIDTHS, 0)
     asked: dict[int, float] = {}
@@ -93,7 +94,7 @@ def _row(panel: Any, y: float, order: list[str]) -> None:
         x += width + 0.04
 
 
-def skinny() -> Any:
+def skinny() -> Figure:
     """k18: what the lanes of the first warp read of eight rows of A, and of B, in one step."""
     rows, columns = 8, 4 * THREADS
     arrays = {"a": np.ones((rows, columns), np.float32), "b": np.ones((columns, 4), np.float32)}

@@ -5,13 +5,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from nbody.compute.traced import BARRIER, SHUFFLE, Access, Trace, trace
 from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, SERIES, VIOLET, bare, coloured, image, panels
+from nbody.lessons.style import ORANGE, RED, SERIES, bare, coloured, image, panels
 
 COUNT, TILE = 128, 32
 """Bodies, and threads per block and bodies per tile, of the traced kernels: fewer than in use, so that a figure shows
@@ -67,7 +68,7 @@ def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int]
     return acted, met
 
 
-def meetings() -> Any:
+def meetings() -> Figure:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
     figure, axes = panels(1, 4, 2.6)
@@ -95,7 +96,7 @@ def meetings() -> Any:
     return figure
 
 
-def triangle() -> Any:
+def triangle() -> Figure:
     """The units of ``gpu-symmetric`` for 24 chunks, tiles of three, and 10 blocks; a colour per block."""
     chunks, bodies, blocks = 24, 3, 10
     tiles = chunks // bodies
@@ -127,7 +128,7 @@ def triangle() -> Any:
     return figure
 
 
-def rotation() -> Any:
+def rotation() -> Figure:
     """Which column is in which lane in each step of ``gpu-symmetric``, from the numbers that the shuffles bring."""
     tiling, count = PairTiling(1, 1), 64
     units = units_before(2, 2, tiling.bodies)
@@ -140,7 +141,7 @@ def rotation() -> Any:
     arrived = shuffles[:, ::per_step].reshape(LANES, units, LANES)[:, 1]  # unit 1: tile 0 and chunk 1
     own = np.arange(LANES) + arrived.min()
     held = np.column_stack([own, arrived])[:, :LANES].astype(int) % LANES
-    figure, axes = panels(1, 2, 3.3, width_ratios=(3, 1.25))
+    figure, axes = panels(1, 1, 3.3)
     panel = axes[0, 0]
     panel.imshow(held, cmap="twilight_shifted", interpolation="nearest", extent=(0, LANES, LANES, 0))
     for step in range(0, LANES, 4):
@@ -149,25 +150,10 @@ def rotation() -> Any:
     panel.set_xlabel("step")
     panel.set_ylabel("lane")
     bare(panel, "gpu-symmetric: the column in each lane")
-    _slots(axes[0, 1])
     return figure
 
 
-def _slots(panel: Any) -> None:
-    """Issue slots per interaction, counted in the machine code (float32, 3-D, sm_90)."""
-    slots = {"gpu-global": 40.0, "gpu-tiled": 14.2, "gpu-unrolled": 13.75, "gpu-symmetric": 17.5 / 2}
-    for y, ((name, value), colour) in enumerate(zip(slots.items(), (BLUE, ORANGE, GREEN, VIOLET), strict=True)):
-        panel.barh(y, value, color=colour, height=0.6)
-        panel.text(value + 0.8, y, f"{value:.3g}", va="center")
-        panel.text(0, y - 0.34, name, va="bottom", fontsize=8)
-    panel.axvline(13, color="0.4", linestyle="--", linewidth=1, zorder=0)
-    panel.text(13.4, 3.62, "the law\nalone: 13", fontsize=7, va="top", color="0.4")
-    panel.set_ylim(4.1, -0.8)
-    panel.set_xlim(0, 47)
-    bare(panel, "issue slots per interaction")
-
-
-def force_matrix() -> Any:
+def force_matrix() -> Figure:
     """|W| for 64 bodies of a Plummer sphere sorted by distance from the centre, the factor, and the product."""
     from nbody.initial import make_particles
     from nbody.scenario import Scenario

@@ -1,8 +1,7 @@
 """The figure of rounding: how the error of a sum in float32 grows with its length."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from nbody.lessons.style import BLUE, GREEN, ORANGE, panels, plain
 
@@ -33,7 +32,7 @@ def errors() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return lengths, {name: (np.abs(sums[at] - exact[at]) / exact[at]).mean(axis=1) for name, sums in ways.items()}
 
 
-def rounding() -> Any:
+def rounding() -> Figure:
     """Mean relative error against the number of terms, with the unit roundoff of float32."""
     lengths, ways = errors()
     figure, axes = panels(1, 1, 2.9)

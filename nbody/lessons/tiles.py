@@ -1,8 +1,8 @@
 """Figures of tiles: what blocks and threads compute and read."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from nbody.errors import counted
 from nbody.lessons.accesses import ONE_BLOCK, count, traced
@@ -28,7 +28,7 @@ SIDE = 32
 """Rows and columns of the matrices in :func:`who_reads_what`."""
 
 
-def who_reads_what() -> Any:
+def who_reads_what() -> Figure:
     """k00 to k03: a grid of A (left), B (above) and C each, with what one block reads and computes."""
     figure, axes = panels(1, 4, 2.45)
     _column_of_b(axes[0, 0])
@@ -49,7 +49,7 @@ def who_reads_what() -> Any:
     return figure
 
 
-def _column_of_b(panel: Any) -> None:
+def _column_of_b(panel: Axes) -> None:
     """k00: the numbers of B that one result reads, and the lines of 64 bytes that come with them."""
     grid = np.full((SIDE, SIDE), "", dtype=object)
     grid[:, :16] = "#f6d9b0"
@@ -57,7 +57,7 @@ def _column_of_b(panel: Any) -> None:
     cells(panel, grid, f"k00: one column of B,\n{SIDE} cache lines of\n16 numbers")
 
 
-def register_tiles() -> Any:
+def register_tiles() -> Figure:
     """k06 to k13: in the block's tile of C, the results of one thread, and what it reads for them in one step along k."""
     names = ("k06", "k07", "k08", "k09", "k11", "k12", "k13", "k14")
     figure, axes = panels(2, 4, 4.9)
@@ -88,7 +88,7 @@ def register_tiles() -> Any:
     return figure
 
 
-def reads() -> Any:
+def reads() -> Figure:
     """k04 to k17: reads per multiply-add, counted in the kernels (bars) and as the ladder's model has them (lines)."""
     names = [name for name in ONE_BLOCK if name != "k01"]
     work = {name: count(name) for name in names}
@@ -110,7 +110,7 @@ def reads() -> Any:
     return figure
 
 
-def champion() -> Any:
+def champion() -> Figure:
     """k17: which warp computes what of a block's tile, and which lane what of a warp's."""
     shape, threads = ONE_BLOCK["k17"], traced("k17")[0, 0]
     owner = np.zeros((shape.m, shape.n), int)

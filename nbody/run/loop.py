@@ -50,7 +50,7 @@ class RunStatus:
         return Progress(
             step=clock.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=clock.time,
             energy_error=(energies or self._recording.energies).error,
-            fraction_done=schedule.fraction(*self._stepper.reached), doing=doing, fraction=fraction,
+            fraction_done=schedule.fraction(self._stepper.moment), doing=doing, fraction=fraction,
             observed=self._recording.observed, units=self._setup.scenario.units,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
@@ -236,7 +236,7 @@ class Loop:
         """Record the last moment, and close the file. Raises the error of the user's callback."""
         stepper, recording = self._stepper, self._recording
         self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
-        if not recording.schedule.due(*stepper.reached):  # interrupted between frames
+        if not recording.schedule.due(stepper.moment):  # interrupted between frames
             recording.record()
         if self._made:
             self._checkpoint()
@@ -253,7 +253,7 @@ class Loop:
     @property
     def ended(self) -> bool:
         """True if the run has reached its end, of the schedule or by what an observer has seen."""
-        return self._recording.schedule.ended(*self._stepper.reached) or any(each.ended for each in self._others)
+        return self._recording.schedule.ended(self._stepper.moment) or any(each.ended for each in self._others)
 
     def _checkpoint(self) -> None:
         require_same_state(self._team, self._stepper.clock.step, self._stepper.arrays)

@@ -26,7 +26,7 @@ from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.model import component
 from nbody.scenario.values import Group, validated
-from nbody.state import Column, checkpoint_arrays, itemsize
+from nbody.state import Column, Moment, checkpoint_arrays, itemsize
 
 if TYPE_CHECKING:
     from nbody.trajectory import RunHeader
@@ -103,9 +103,9 @@ class Plan:
         return (*self.integrator.facts.columns, *((SOFTENING2,) if self.scenario.gravity.per_species else ()))
 
     @property
-    def first(self) -> int:
-        """The number of steps that the bodies have made before the run."""
-        return self.particles.step if self.particles else 0
+    def first(self) -> Moment:
+        """Where the run begins."""
+        return Moment(self.particles.step, self.particles.time) if self.particles else Moment(0, 0.0)
 
     @property
     def frames(self) -> int:
@@ -175,7 +175,7 @@ class Plan:
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
         amount = self.count**self.engine_kind.can.growth
-        return max(0, self.schedule.last - self.first) * self.integrator.facts.evaluations * amount / float(rate)
+        return max(0, self.schedule.last - self.first.step) * self.integrator.facts.evaluations * amount / float(rate)
 
     def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in

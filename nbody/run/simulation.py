@@ -104,7 +104,7 @@ class Simulation:
                 from nbody.trajectory.opening import one_line
 
                 with one_line(start.path):
-                    self.stepper.restore(start.checkpoint.state, start.step, start.time, start.events)
+                    self.stepper.restore(start.checkpoint.state, start.moment, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
             self.recording = Recording(self.setup, self.stepper, file, self._log, self.resumed)
             require_same_machines(ranks, self.engine, self.setup.scope)
@@ -350,7 +350,7 @@ class Simulation:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
-        interrupted = loop.stop.requested and not schedule.ended(*self.stepper.reached)
+        interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
         self._summary = found = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.motion).message):
             self.notify(line)
@@ -362,7 +362,7 @@ class Simulation:
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
         planned, scheme = self.plan.schedule, self.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.clock, steps, until, self.resumed)
+        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self.resumed)
         return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:

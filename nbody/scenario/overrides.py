@@ -9,7 +9,7 @@ import numpy as np
 from nbody.errors import InputError, unknown
 from nbody.given import shown
 from nbody.law import LAWS
-from nbody.scenario.groups import IntegratorKeys
+from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.yaml_reader import read_assignment
@@ -19,10 +19,9 @@ Assignment = tuple[Keys, str, object]
 
 
 EXCLUDES: dict[Keys, Keys] = {
-    ("integrator", "steps"): ("integrator", "end"),
-    ("integrator", "end"): ("integrator", "steps"),
-    ("record", "every"): ("record", "dt"),
-    ("record", "dt"): ("record", "every"),
+    (key, one): (key, other)
+    for key, group in (("integrator", IntegratorKeys), ("record", Record))
+    for one, other in (group.exclusive, group.exclusive[::-1])
 }
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
 

@@ -14,7 +14,7 @@
 Only snapshots and columns that are requested are copied from a GPU to the host.
 """
 
-from nbody.state.clock import StateClock
+from nbody.state.clock import Moment, StateClock
 from nbody.state.columns import Column, bytes_of, checkpoint_arrays
 from nbody.state.frames import (
     BLOCKS,
@@ -33,6 +33,7 @@ from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 
 __all__ = [
-    "BLOCKS", "Column", "ForceProgress", "Frame", "Outputs", "Slots", "State", "StateClock", "StateFrames", "StateMoves",
-    "bytes_in_transit", "bytes_of", "checkpoint_arrays", "device_blocks", "frame_bytes", "frames_per_block", "itemsize",
+    "BLOCKS", "Column", "ForceProgress", "Frame", "Moment", "Outputs", "Slots", "State", "StateClock", "StateFrames",
+    "StateMoves", "bytes_in_transit", "bytes_of", "checkpoint_arrays", "device_blocks", "frame_bytes",
+    "frames_per_block", "itemsize",
 ]  # fmt: skip

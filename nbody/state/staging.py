@@ -24,9 +24,6 @@ from nbody.state import BLOCKS, Frame, Slots, device_blocks, frame_bytes, frames
 from nbody.state.device_moves import Area, blocks
 from nbody.state.sums import SUMS
 
-Moment = tuple[int, float]
-"""The step and the time of a frame."""
-
 
 def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
     """The rows, the sums and the columns in the bytes of a frame."""
@@ -83,9 +80,9 @@ class PinnedBlock:
         self._sums: np.ndarray | None = None
         self._arrived, self._has_arrived, self._used = cuda.event(timing=False), True, 0
 
-    def frames_after(self, moments: Sequence[Moment], slots: Slots | None, stream) -> list[Frame]:
-        """The frames of its first places, which have arrived when ``stream`` reaches this point. The block is free again
-        when one thread has released all of them."""
+    def frames_after(self, moments: Sequence[tuple[int, float]], slots: Slots | None, stream) -> list[Frame]:
+        """The frames of ``moments`` (step and time), which have arrived when ``stream`` reaches this point. The block is
+        free again when one thread has released all of them."""
         self._arrived.record(stream)
         self._has_arrived, self._used, self._sums = False, len(moments), None
         return [StagedFrame(*moment, self, number, slots) for number, moment in enumerate(moments)]
@@ -167,7 +164,7 @@ class Staging:
         return buffer
 
     def send(
-        self, buffer: DeviceBlock, block: PinnedBlock, moments: Sequence[Moment], slots: Slots | None, stream
+        self, buffer: DeviceBlock, block: PinnedBlock, moments: Sequence[tuple[int, float]], slots: Slots | None, stream
     ) -> list[Frame]:
         """Copy the first frames of a buffer, those of ``moments``, to a block when ``stream`` reaches this point."""
         count = len(moments)

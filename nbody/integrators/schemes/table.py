@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
-from nbody.integrators.solvers.few_bodies import in_one_call
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 

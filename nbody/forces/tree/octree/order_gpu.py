@@ -22,8 +22,8 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.announce import compiling
 from nbody.compute.cache import keep_bytes, kernels, load_bytes
+from nbody.compute.morton import key_for
 from nbody.errors import DeviceError
-from nbody.forces.tree.octree.morton import key_for
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
