@@ -154,7 +154,7 @@ LINES = {
     "cli": 2702,
     "diagnostics": 1110,
     "fields": 715,
-    "compute": 2475,
+    "compute": 2474,
     "forces": 11573,
     "exchange": 910,
     "initial": 2613,

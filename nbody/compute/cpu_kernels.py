@@ -105,6 +105,8 @@ def _enclosed(function: FunctionType, name: str) -> Iterator[None]:
 def _typing_calls_once() -> Iterator[None]:
     """Inside this block Numba finds the types of a call once for the same arguments. (It would search all definitions of an
     operator each time that it occurs: a tenth of the time that a kernel takes.)"""
+    from unittest.mock import patch
+
     find, known = Function.get_call_type, dict[tuple, Any]()
 
     def remembered(called: Any, context: Any, types: tuple, named: dict[str, Any]) -> Any:
@@ -113,11 +115,8 @@ def _typing_calls_once() -> Iterator[None]:
             known[key] = find(called, context, types, named)
         return known[key]
 
-    Function.get_call_type = remembered
-    try:
+    with patch.object(Function, "get_call_type", remembered):
         yield
-    finally:
-        Function.get_call_type = find
 
 
 class CpuKernelCache(KernelCache):
