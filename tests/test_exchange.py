@@ -217,13 +217,6 @@ def test_the_readme_opens_a_run_in_other_programs(run, tmp_path, monkeypatch):
 TABLE = "id,m,x,y,z,vx,vy,vz\n7,1,0,0,0,0,1,0\n9,2,1,0,0,0,0,1\n"
 
 
-def test_columns_come_in_any_order_and_mass_may_be_written_out(tmp_path):
-    (tmp_path / "a.csv").write_text(TABLE)
-    (tmp_path / "b.csv").write_text("vz,Mass,vy,x,y,z,vx,ID\n0,1,1,0,0,0,0,7\n1,2,0,1,0,0,0,9\n")
-    for got, expected in zip(*(by_id(read_bodies(tmp_path / f"{name}.csv")) for name in "ab"), strict=True):
-        np.testing.assert_array_equal(got, expected)
-
-
 @pytest.mark.parametrize("name", ["", "index", "Unnamed: 0"])
 def test_a_column_that_numbers_the_rows_is_ignored_with_a_line(tmp_path, name):
     rows = TABLE.splitlines()

@@ -4,11 +4,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
-from nbody.forces.engine import devices_of
+from nbody.forces.engine import compile_kernels, devices_of
 from nbody.integrators.integrator import SchemeReport
+from nbody.run.force_error import rehearse
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
 from nbody.run.progress import Progress, Summary, WallClock
@@ -19,7 +21,7 @@ from nbody.run.setup import Setup
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
-from nbody.state import State
+from nbody.state import Outputs, State
 
 MANY = 10
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
@@ -152,12 +154,20 @@ class Loop:
 
             self._watch = Watch(self._stepper, self.stop, show_step, self._setup.notify)
             self._team.working = True
+            self._compile()
             self._stepper.begin()
             self._team.working = False
             with self._team.agreed():
                 opened = self._recording.open(self._watch)
             with opened:
                 yield from self._steps()
+
+    def _compile(self) -> None:
+        """Compile the kernels of the engine, for steps and frames, before the first step."""
+        setup, state = self._setup, self._stepper.state
+        if not setup.scheme.facts.own_forces:
+            measured = [partial(rehearse, setup.engine, state.dimensions)] if setup.measures_forces else []
+            compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *measured)
 
     def _steps(self) -> Iterator[ProgressEvent]:
         clock, stop, queued, at_most = self.clock, self.stop, 0, 0
