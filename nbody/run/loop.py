@@ -165,7 +165,7 @@ class Loop:
     def _compile(self) -> None:
         """Compile the kernels of the engine, for steps and frames, before the first step."""
         setup, state = self._setup, self._stepper.state
-        if not setup.scheme.facts.own_forces:
+        if not setup.integrator.facts.own_forces:
             measured = [partial(rehearse, setup.engine, state.dimensions)] if setup.measures_forces else []
             compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *measured)
 
