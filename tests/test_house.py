@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1110,
     "fields": 715,
     "compute": 2474,
-    "forces": 11573,
+    "forces": 11576,
     "exchange": 910,
     "initial": 2613,
     "integrators": 7195,
