@@ -151,7 +151,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 856,
     "bench": 3995,
-    "cli": 2702,
+    "cli": 2657,
     "diagnostics": 1110,
     "fields": 715,
     "compute": 2498,
@@ -168,7 +168,7 @@ LINES = {
     "state": 1546,
     "trajectory": 3273,
     "verify": 277,
-    "viewer": 6124,
+    "viewer": 6052,
     "child": 15,
     "doctor": 434,
     "errors": 73,
