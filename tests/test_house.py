@@ -154,7 +154,7 @@ LINES = {
     "cli": 2657,
     "diagnostics": 1110,
     "fields": 715,
-    "compute": 2474,
+    "compute": 2498,
     "forces": 11576,
     "exchange": 910,
     "initial": 2613,
