@@ -16,7 +16,6 @@ computes the forces.
 import math
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -121,7 +120,7 @@ class Hermite4(AdaptiveStep):
             self._clock[:] = 0.0, 0.0, 0.0, arrays["next_step"][0] or math.inf
 
 
-def parts(dimensions: int) -> tuple[FunctionType, ...]:
+def parts(dimensions: int) -> tuple[Any, ...]:
     """The parts of a step, to be compiled."""
 
     def predict(x, v, a, j, before, h):

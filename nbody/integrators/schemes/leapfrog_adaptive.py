@@ -15,7 +15,6 @@ computes the forces.
 
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def rate_of_pairs(x, v, m, G, length2, scale):
     return scale * sums.sum() ** (1 / 16)
 
 
-def parts(dimensions: int) -> tuple[FunctionType, FunctionType]:
+def parts(dimensions: int) -> tuple[Any, ...]:
     """The parts of a step, to be compiled."""
 
     def begin(x, v, a, before, h):
