@@ -4,11 +4,12 @@ and ``loop``."""
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.orbits import Elements, orbits
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
 from nbody.forces.engine import devices_of
@@ -196,6 +197,10 @@ class Simulation:
         """
         self._require_ready()
         return self.stepper.at(time_given("at: ", time, self.scenario))
+
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
+        """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
+        return orbits(self.particles, self.scenario.gravity.G, about, bodies)
 
     @property
     def events(self) -> "Table":
