@@ -18,13 +18,12 @@ from pydantic import Field, StrictBool
 from nbody.errors import RunFailed
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
+from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport
 from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import LOOK
-from nbody.integrators.solvers.few_bodies import OwnForces
 from nbody.registry import imported
 from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
@@ -40,9 +39,10 @@ LARGEST = 8.0
 are a tenth of what they are later.)"""
 
 
-def _facts(order: int, source: str) -> SchemeFacts:
+def _facts(order: int, source: str, *on_gpus: str) -> SchemeFacts:
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
+        precisions={"cpu": ("float64",), "gpu": on_gpus},
         columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ LOOPS = "nbody.integrators.solvers.blocks."
 BLOCKS = {"cpu": f"{LOOPS}cpu:HostBlocks", "gpu": f"{LOOPS}gpu:DeviceBlocks"}
 
 
-class BlockHermite(OwnForces):
+class BlockHermite(Integrator):
     """The base class of both orders; ``dt``, if given, is the largest step.
 
     The columns ``derivatives`` and ``ticks`` hold the bodies at their own times. The state's positions and velocities are
@@ -79,11 +79,8 @@ class BlockHermite(OwnForces):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        offered = ("float64", "mixed") if cls.facts.order == 4 and engine.can.device == "gpu" else ("float64",)
-        if problem.precision in offered:
-            # On the CPU ranks divide the forces on large blocks.
-            return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
-        return f"this scheme computes in {' or '.join(offered)} on the {engine.can.device.upper()}"
+        # On the CPU ranks divide the forces on large blocks.
+        return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
@@ -236,11 +233,11 @@ class BlockHermite(OwnForces):
 class Hermite4Block(BlockHermite):
     """Order 4: one pass over the pairs gives acceleration and jerk."""
 
-    facts = _facts(4, "Makino & Aarseth 1992")
+    facts = _facts(4, "Makino & Aarseth 1992", "float64", "mixed")
 
 
 class Hermite6Block(BlockHermite):
     """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
     the acceleration, in which the noise of float32 forces grows without limit."""
 
-    facts = _facts(6, "Nitadori & Makino 2008")
+    facts = _facts(6, "Nitadori & Makino 2008", "float64")
