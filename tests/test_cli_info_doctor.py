@@ -232,10 +232,7 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
 
 
 NEW = "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4"
-SRUN = {
-    NEW: ["pmix", "pmi2"],
-    "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"],
-}
+SRUN = {NEW: ["pmix", "pmi2"], "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"]}
 """What ``srun --mpi=list`` prints (Slurm 22.05, and older versions), and the types in it."""
 
 

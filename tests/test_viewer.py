@@ -248,7 +248,7 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     ours.move((9999, 0), (200, y), line, SIZE)
     assert ours.transport.frame == 100
     for frame in (0, 37, 100):
-        assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
+        assert line.frame_at(line.left + (frame + 0.5) / 101 * line.width, 101) == frame
 
 
 def test_the_display_names_what_there_is_to_know(recorded):

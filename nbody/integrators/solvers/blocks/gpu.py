@@ -107,7 +107,6 @@ class DeviceBlocks(BlockLoop):
 
     def first_derivatives(self) -> np.ndarray:
         state = self._state
-        state.moves.flush()
         rows = np.zeros((18, state.count))
         rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
         self._columns.rows.copy_to_device(rows)
