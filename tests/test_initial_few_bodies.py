@@ -237,7 +237,20 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
         ({"generator": "kepler", "particles": 3}, "this generator makes 2 bodies, not 3; leave 'particles' out"),
         (
             {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "a": 1, "e": 1.2}]},
-            "bodies.1.e: must be less than 1, got",
+            "bodies.1.a: 1 does not fit e = 1.2: an ellipse .e < 1. has a > 0, a hyperbola",
+        ),
+        ({"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "P": 1, "e": 1}]}, "bodies.1.P: only an ellipse"),
+        (
+            {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "q": 1, "a": 2}]},
+            "bodies.1.q: cannot be combined",
+        ),
+        (
+            {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "a": 1, "l": 2, "T": 3}]},
+            "bodies.1.T: cannot be combined",
+        ),
+        (
+            {"generator": "planets", "bodies": [{"m": 1}, {"m": 1, "q": 1, "e": 2, "f": 121}]},
+            "bodies.1.f: must be near",
         ),
         ({"generator": "planets", "bodies": [{"m": 1}, {"m": -1, "a": 1}]}, "bodies.1.m: must be at least 0, got -1"),
         ({"generator": "planets", "bodies": [{"m": 1}, {"m": 1}]}, "bodies.1.a: is missing; a body on an orbit"),

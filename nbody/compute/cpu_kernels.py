@@ -24,6 +24,7 @@ from numba.core.types import Function
 
 from nbody.compute.kernel_cache import KernelCache
 from nbody.compute.precompile import note
+from nbody.compute.typed_once import typed_once
 from nbody.errors import DeviceError
 
 SETTINGS = (
@@ -42,7 +43,7 @@ def cpu_kernel(function: FunctionType, **options: Any) -> Any:
     compile_now = compiled._compiler.compile
 
     def compile_enclosed(types: Any, result: Any) -> Any:
-        with global_compiler_lock, _enclosed(function, kernels.name(types)), _typing_calls_once():
+        with global_compiler_lock, _enclosed(function, kernels.name(types)), typed_once(Function):
             return compile_now(types, result)
 
     compiled._compiler.compile = compile_enclosed
@@ -99,24 +100,6 @@ def _enclosed(function: FunctionType, name: str) -> Iterator[None]:
     finally:
         function.__qualname__ = plain
         CPUCodeLibrary._optimize_final_module = optimize
-
-
-@contextlib.contextmanager
-def _typing_calls_once() -> Iterator[None]:
-    """Inside this block Numba finds the types of a call once for the same arguments. (It would search all definitions of an
-    operator each time that it occurs: a tenth of the time that a kernel takes.)"""
-    from unittest.mock import patch
-
-    find, known = Function.get_call_type, dict[tuple, Any]()
-
-    def remembered(called: Any, context: Any, types: tuple, named: dict[str, Any]) -> Any:
-        key = called, types, tuple(named.items())
-        if key not in known:
-            known[key] = find(called, context, types, named)
-        return known[key]
-
-    with patch.object(Function, "get_call_type", remembered):
-        yield
 
 
 class CpuKernelCache(KernelCache):
