@@ -15,7 +15,7 @@ from nbody.whole_file import FileKind, checked_path, new_file
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
 PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
-VIEW = FileKind("camera", "", "give another name", b"", "camera.yaml")
+CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -81,5 +81,5 @@ def save_picture(
 
 def save_text(text: str, path: Path) -> None:
     """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises as :func:`save_picture`."""
-    with new_file(path, VIEW, False, lambda line: None) as draft:
+    with new_file(path, CAMERA, False, lambda line: None) as draft:
         draft.write_text(text, encoding="utf-8")
