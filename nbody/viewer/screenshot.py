@@ -30,11 +30,8 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def check_picture(path: Path, overwrite: bool = False) -> Path:
-    """``path``, if a picture can be written there; better known before it is drawn than after.
-
-    Raises:
-        InputError: not a .png (also at the end of a link), a file that is no picture and would be overwritten, a folder
-            that is missing or not writable, or another reason of :func:`nbody.whole_file.checked_path`.
+    """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
+    is missing, or as :func:`nbody.whole_file.checked_path`.
     """
     target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
     for each in (path, target):
