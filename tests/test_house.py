@@ -168,7 +168,7 @@ LINES = {
     "state": 1507,
     "trajectory": 3273,
     "verify": 277,
-    "viewer": 6042,
+    "viewer": 5988,
     "child": 15,
     "doctor": 434,
     "errors": 73,
