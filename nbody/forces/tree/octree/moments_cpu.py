@@ -67,9 +67,7 @@ def fields_of(
         known = np.flatnonzero(cells.children == 0)
         for found, given in zip(fields, known_leaves, strict=True):
             found[known] = given[cells.first[known]]
-    # The potential's operators have the same moments, and laws other than Plummer's those of Newton's: one kernel for these.
-    same = variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none")
-    upward_for(same)(cells, bodies, scale, known_leaves is None, fields)
+    upward_for(variant.of_cells)(cells, bodies, scale, known_leaves is None, fields)
     return fields
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from nbody import compute
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions.operators import Basis
-from nbody.forces.tree.octree.moments_gpu import function_of
+from nbody.forces.tree.expansions.text import function_of
+from nbody.forces.tree.options import is_softened
 
 
 def staged_quadrupole(basis: Basis) -> Callable:
@@ -60,7 +61,7 @@ def quadrupole_pairs(shape: Shape) -> Callable:
     """``act(…)``: the same for a staged cell: with e = d u, u = 1/√(d² + ε²), S as in :func:`staged_quadrupole`,
     a = u² (e (M + u² (5/2 e·3S·e - 3/2 tr S)) - u² 3S·e) and φ = -u (M + u² (e·3S·e - tr S)/2). (ε is 0 but for Plummer's
     softening: beyond their reach the other laws are Newton's.)"""
-    potential, softened = shape.potential, shape.softening == "plummer"
+    potential, softened = shape.potential, is_softened(shape.softening)
     c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
 
     @compute.device_function
