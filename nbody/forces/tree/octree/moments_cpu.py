@@ -148,9 +148,9 @@ def _describe(variant: Variant) -> Callable:
         box[7] = least
 
     @inner(fastmath=FAST | {"nnan"})
-    def radii(first, count, bodies, cx, cy, cz, bx, by, bz):
-        """The largest squares of distances from c (of bodies with mass) and from the centre of the box."""
-        source, target = zero, zero
+    def radii(first, count, bodies, centre, box):
+        """The largest squares of distances from the centre of mass (of bodies with mass) and from that of the box."""
+        (cx, cy, cz), (bx, by, bz), source, target = centre, box, zero, zero
         for j in range(first, first + count):
             x, y, z = bodies[0, j], bodies[1, j], bodies[2, j]
             r2 = (x - cx) * (x - cx) + (y - cy) * (y - cy) + (z - cz) * (z - cz)
@@ -180,7 +180,7 @@ def _describe(variant: Variant) -> Callable:
         norms(row, record)
         r, R = zero, zero
         if children == 0 or count <= FINE:
-            r2, R2 = radii(first, count, bodies, row[0], row[1], row[2], box[0], box[1], box[2])
+            r2, R2 = radii(first, count, bodies, (row[0], row[1], row[2]), (box[0], box[1], box[2]))
             r, R = np.sqrt(r2), np.sqrt(R2)
         else:
             for s in range(child, child + children):

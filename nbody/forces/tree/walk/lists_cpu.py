@@ -168,14 +168,8 @@ def decide_for(variant: Variant) -> Callable:
 
     @inner(calls=True, fastmath=FAST)
     def decide(w, begin, end, terminal, box, walk, memory):
-        sources, rules, weights, codes, lists = (
-            walk.sources,
-            walk.rules,
-            memory.weights[w],
-            memory.codes[w],
-            memory.lists[w],
-        )
-        numbers = memory.numbers[w]
+        sources, rules, numbers = walk.sources, walk.rules, memory.numbers[w]
+        weights, codes, lists = memory.weights[w], memory.codes[w], memory.lists[w]
         numbers[:] = 0
         fill_weights(box[3], weights)
         limit = rules.error * max(box[7], rules.least)
