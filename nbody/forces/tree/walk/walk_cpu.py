@@ -143,8 +143,8 @@ def _visit(variant: Variant) -> Callable:
 
 def _finish(variant: Variant) -> Callable:
     """``finish(w, some, expansion, box, lengths, walk, memory)``: the field at ``some`` bodies (the first, and their number)
-    of a terminal target, from its lists of leaves and of cells, of these ``lengths``, and from its local expansion, if it has
-    one."""
+    of a terminal target, from its lists of leaves and of cells, of these ``lengths``, and from its local expansion, if any.
+    """
     zero, potential, sums_of = variant.real(0), variant.potential, sums_for(variant)
     near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
     local_field, multipoles = sums_of.local_field, sums_of.multipoles
