@@ -11,8 +11,8 @@ from nbody.forces import ENGINES
 from nbody.forces.reference import ReferenceEngine
 from nbody.initial.solar import SolarSystem
 from nbody.integrators import INTEGRATORS
+from nbody.integrators.adaptive import NEXT
 from nbody.integrators.integrator import Motion, unsupported
-from nbody.integrators.solvers.few_bodies import NEXT
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.radau import NODES
 from nbody.integrators.solvers.wisdom_holman import corrector_kicks

@@ -7,7 +7,8 @@ import pytest
 from test_few_bodies import energy, moving
 
 from nbody.initial.plummer import PlummerSphere
-from nbody.integrators.solvers.blocks.pairs import PARKED, Orbits, extremes
+from nbody.integrators.solvers.blocks.bodies import PARKED
+from nbody.integrators.solvers.blocks.pairs import Orbits, extremes
 from nbody.law import Gravity
 from nbody.particles import Particles
 

@@ -24,9 +24,7 @@ SAMPLES = 200
 BODIES, FEWEST = 2_000_000, 16
 """Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""
 
-
-LARGEST = 1e100
-"""Of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis."""
+LARGEST = 1e100  # of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis
 
 
 class RunData:
@@ -60,12 +58,7 @@ class RunData:
 
     def index(self, frame: int) -> int:
         """``frame`` counted from the start. Raises InputError if there is no such frame."""
-        count = len(self.time)
-        if not -count <= frame < count:
-            raise InputError(
-                f"--frame {frame}: {self.run.path} has frames 0 to {count - 1}, or from the end -1 to -{count}"
-            )
-        return frame % count
+        return from_start(frame, len(self.time), self.run.path)
 
     def particles(self, frame: int) -> Particles:
         """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
@@ -155,6 +148,13 @@ class RunData:
         if lost:
             without = counted(lost, "frame that is damaged or not finite", "frames that are damaged or not finite")
             self._notify(f"{self.run.path}: {what} without {without}")
+
+
+def from_start(frame: int, frames: int, path: object, option: str = "--frame") -> int:
+    """The number of a frame of ``path`` counted from the start. Raises InputError, beginning with ``option``."""
+    if not -frames <= frame < frames:
+        raise InputError(f"{option} {frame}: {path} has frames 0 to {frames - 1}, or from the end -1 to -{frames}")
+    return frame % frames
 
 
 def spread(frames: int, samples: int) -> list[int]:

@@ -101,12 +101,10 @@ def _bench() -> None:
     output, a report (bench.json) and a picture (bench.png) to the output
     folder, where earlier ones are kept under a numbered name.
 
+    \b
     Examples:
-
       nbody bench --cpu --gpu
-
       nbody bench --particles 1024 20480 --json > speed.json
-
       nbody bench matmul --sizes 1024 2048
     """
 
@@ -140,12 +138,10 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
     Each row is compared with the same row of the other report; a difference
     counts where it is larger than the noise of such a measurement.
 
+    \b
     Examples:
-
       nbody bench compare
-
       nbody bench compare output/bench.json
-
       nbody bench compare laptop.json h200.json
     """
     from nbody.bench.compare import again, compare
@@ -161,12 +157,10 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
 def show(reports: Reports = None, as_json: AsJson = False, readme: Readme = False) -> int:
     """Show earlier reports instead of measuring.
 
+    \b
     Examples:
-
       nbody bench show
-
       nbody bench show output/bench.json
-
       nbody bench show laptop.json h200.json --readme
     """
     from nbody.bench.report import load

@@ -26,12 +26,10 @@ def export(
     Prints the files, and to standard error how another program opens the
     first one. The same formats are read by 'initial: {file: ...}'.
 
+    \b
     Examples:
-
       nbody export output/run.h5 last.csv
-
       nbody export output/run.h5 snapshot.hdf5 --all
-
       nbody export output/run.h5 planets.bin --all
     """
     from nbody.exchange.export import export as write

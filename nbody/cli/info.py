@@ -11,6 +11,7 @@ from nbody.cli.completion import RECORDINGS
 from nbody.cli.options import AsJson, RecordingOrScenario
 from nbody.cli.streams import Json, print_message, result, result_json
 from nbody.errors import DeviceError, InputError
+from nbody.scenario.quantities import shown_time
 
 if TYPE_CHECKING:
     from nbody.trajectory import Trajectory
@@ -30,14 +31,11 @@ def info(
     defaults filled in, the engine, and the memory and disk space that a run
     needs. Changes nothing.
 
+    \b
     Examples:
-
       nbody info output/run.h5
-
       nbody info output/run.h5 --verify
-
       nbody info scenarios/disk.yaml --json
-
       nbody info plummer
     """
     from nbody.cli.info_page import lines
@@ -150,7 +148,6 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 def _collisions(run: "Trajectory") -> Json:
     """The collisions of a recording; empty if the run did not look for them."""
-    from nbody.scenario.quantities import shown_time
     from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):

@@ -98,14 +98,11 @@ def movie(
         - {at: 0, azimuth: -60, elevation: 25}
         - {at: 4, radius: 0.5, azimuth: 30}
 
+    \b
     Examples:
-
       nbody movie output/run.h5 disk.mp4
-
       nbody movie plummer cluster.mp4 --particles 4096 --seconds 20 --spin 18
-
       nbody movie output/run.h5 small.webp --size 480x300 --fps 15 --from 100
-
       nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
     """
     from nbody.cli.progress import fraction_bar, messages

@@ -13,11 +13,11 @@ from nbody.compute.announce import announcing
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
+from nbody.scenario.quantities import Units, time_text
 from nbody.units import rate, size
 
 if TYPE_CHECKING:
     from nbody.run.simulation import Simulation
-    from nbody.scenario.quantities import Units
 
 Tell = Callable[[str], None]  # shows a line
 LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
@@ -80,7 +80,7 @@ def facts(now: Progress) -> str:
     return "  ".join([*doing, *_speed(now), *error, *observed])
 
 
-def unit_of(observable: str, units: "Units | None") -> str:
+def unit_of(observable: str, units: Units | None) -> str:
     """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
     quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
     return units.symbol(quantity) if units and quantity else ""
@@ -115,7 +115,7 @@ def summary_text(summary: Summary) -> str:
     bodies, made = counted(summary.particles, "particle"), counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
-    until = _time(summary.time, summary.time_unit)
+    until = time_text(summary.time, summary.time_unit)
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
@@ -197,13 +197,7 @@ def fraction_bar(hidden: bool = False) -> Iterator[Callable[[float, str], None]]
         yield lambda fraction, text: bar.update(task, completed=fraction, description=text)
 
 
-def _time(time: float, unit: str) -> str:
-    from nbody.scenario.quantities import time_text  # pydantic takes 0.1 s
-
-    return time_text(time, unit)
-
-
 def position(now: Progress) -> str:
     """The current step and the last one; or, if the run ends at a time, the step and the time."""
-    time = _time(now.time, now.units.time if now.units else "")
+    time = time_text(now.time, now.units.time if now.units else "")
     return f"step {now.step}, t = {time}" if now.steps is None else f"step {now.step}/{now.steps}"

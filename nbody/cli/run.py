@@ -40,14 +40,11 @@ def run(
     'nbody resume' can continue; a second Ctrl-C ends it at once, and a third
     one does not wait for the disk.
 
+    \b
     Examples:
-
       nbody run scenarios/disk.yaml --particles 20480
-
       nbody run plummer --engine cpu --precision float64 --steps 100 --every 10
-
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
-
       nbody run plummer --view
     """
     from nbody.cli.progress import messages, run_with_bar, show_summary
@@ -82,10 +79,9 @@ def resume(
     It starts from the last checkpoint. On the same machine with the same versions, the result has the same bits as that of a
     run that was never interrupted; if something differs, a warning says what.
 
+    \b
     Examples:
-
       nbody resume output/run.h5
-
       nbody resume output/run.h5 --steps 2000
     """
     from nbody.cli.progress import messages, run_with_bar, show_summary
@@ -115,10 +111,9 @@ def rerun(
 ) -> int:
     """Repeat a recorded run: same first frame, scenario and engine. --verify compares the two recordings.
 
+    \b
     Examples:
-
       nbody rerun output/run.h5 --verify
-
       nbody rerun output/run.h5 -o output/again.h5 --gpus 1
     """
     from nbody.cli.progress import messages, run_with_bar, show_summary

@@ -69,12 +69,10 @@ def sweep(
     With --cluster slurm each run is a Slurm job. A job that reaches its time limit is submitted again and goes on from its
     checkpoint. Jobs outlive a sweep that is killed; the same command finds them again. Ctrl-C cancels them.
 
+    \b
     Examples:
-
       nbody sweep plummer --vary initial.seed=1..8
-
       nbody sweep scenarios/disk.yaml --vary integrator.dt=0.01,0.005 --vary gravity.length=0.02,0.05 -o output/steps
-
       nbody sweep plummer --vary initial.seed=1..64 --cluster slurm --cluster-option time=2:00:00
     """
     from nbody.cli.progress import messages

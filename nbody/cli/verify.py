@@ -22,16 +22,15 @@ def verify(
     engine: Annotated[str, typer.Option(help="Compute with this engine.")] = "cpu",
     as_json: AsJson = False,
 ) -> int:
-    """Compute cases with published answers, and compare: orbits that close,
-    Burrau's bodies at t = 10, the Earth against JPL's ephemeris, radii of
-    clusters, the lecture's invariant. Takes about two minutes.
+    """Compute cases with published answers, and compare.
 
+    The cases are orbits that close, Burrau's bodies at t = 10, the Earth against
+    JPL's ephemeris, radii of clusters, the course's invariant. Takes two minutes.
     Exits with 0 if all pass, and with 1 if not.
 
+    \b
     Examples:
-
       nbody verify
-
       nbody verify kepler figure_eight --gpu
     """
     from nbody.forces import ENGINES

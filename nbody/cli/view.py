@@ -11,6 +11,7 @@ from nbody.cli.completion import cameras
 from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size, between, count_option, text_option
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
+from nbody.scenario.quantities import time_text
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
@@ -88,20 +89,14 @@ def view(
     one step, up and down change the steps per picture, Home starts again, and a
     key starts and stops a recording.
 
+    \b
     Examples:
-
       nbody view output/run.h5
-
       nbody view disk --particles 5000 --dt 0.0001 --integrator leapfrog
-
       nbody view output/run.h5 --follow
-
       nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
-
       nbody view output/run.h5 --color density --map viridis --scale-bar
-
       nbody view output/run.h5 --camera disk-camera.yaml --track densest
-
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
     shown = viewpoint.display(look)
@@ -136,7 +131,6 @@ def view(
 
 def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, view: "Display") -> int:
     """Save the picture of a frame; returns the exit code."""
-    from nbody.scenario.quantities import time_text
     from nbody.viewer.screenshot import check_picture, draw_frame, save_picture
 
     assert picture.screenshot is not None

@@ -4,6 +4,7 @@ It reads jobs, writes a byte when it is ready for one, and ends with its standar
 """
 
 import contextlib
+import gc
 import os
 import pickle
 import sys
@@ -13,6 +14,7 @@ from nbody.compute.kernels import kernel
 
 def main() -> None:
     """Compile until there are no more jobs."""
+    gc.disable()  # a tenth of the time
     jobs = sys.stdin.buffer
     ready = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a library prints is not an answer

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.compute.precompile import rehearsing
 from nbody.errors import InputError
 
 LECTURE_SIZE = 2048
@@ -118,7 +119,7 @@ class ProductLaunch:
     def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
         """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of one kernel
         share their scratch memory: they must not run at the same time on two streams."""
-        if self.dynamic_shared:
+        if self.dynamic_shared and not rehearsing():  # it would be compiled at once
             _allow_shared(self, np.dtype(a.dtype), _device())
         self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *self._scratch_arrays())
 

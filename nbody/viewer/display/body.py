@@ -40,11 +40,6 @@ class BodyFacts:
     potential: float
     units: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def speed(self) -> float:
-        """|v|."""
-        return float(np.linalg.norm(self.velocity))
-
 
 def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     """The facts about the body that is row ``row`` of the moment's arrays."""
@@ -96,7 +91,7 @@ def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:
         ("mass", _number(facts.mass), "mass"),
         ("position", _vector(facts.position), "length"),
         ("velocity", _vector(facts.velocity), "velocity"),
-        ("speed", _number(facts.speed), "velocity"),
+        ("speed", _number(float(np.linalg.norm(facts.velocity))), "velocity"),
         ("½ m v²", _number(facts.kinetic_energy), "energy"),
         ("φ", _number(facts.potential), "energy per mass"),
         ("½ v² + φ", _number(facts.specific_energy), "energy per mass"),
@@ -119,6 +114,7 @@ def faded_ring(scale: float, shade: int) -> Array:
     return image
 
 
+@lru_cache(maxsize=4)
 def ring(scale: float) -> Array:
     """A ring with a dark edge, so that it is seen on a dark and on a bright ground."""
     radius, width = RING * scale * SMOOTH, RING_WIDTH * scale * SMOOTH

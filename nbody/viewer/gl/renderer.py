@@ -107,7 +107,7 @@ class PictureRenderer:
                 self._coloring.close()
                 self._coloring = coloring
         if self.look.map != before.map:
-            self._coloring = self._coloring.recoloured(self.look.map)
+            self._coloring.map = self.look.map
         if self.look.sizes != before.sizes:
             self._resize()
 

@@ -7,7 +7,7 @@ from vispy import gloo
 from vispy.gloo import gl
 
 from nbody.viewer.gl.shaders import source
-from nbody.viewer.picture.coloring import Coloring
+from nbody.viewer.picture.coloring import STEPS, Coloring
 from nbody.viewer.sources.camera import FEW, Camera, Size
 from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
 
@@ -66,13 +66,15 @@ class Sprites:
     def __init__(self, count: int, home: Camera, float_target: bool = True) -> None:
         self.discs = count <= DISCS_UP_TO
         self.format = "rgba32f" if float_target else "rgba8"
-        self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * _peak(count)
+        # The light in the middle of a sprite, in the initial view at a height of 720 pixels.
+        peak = min(1 / (2 * np.pi**2 * SPACING_FRACTION**2), 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
+        self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * peak
         self._count = count
         self._first, self._second = FrameBuffers(count), FrameBuffers(count)
         self._flux = home.radius**2 / count / self.range
         self._sigma = SPACING_FRACTION * home.radius * np.sqrt(np.pi / count)
         self._sizes: gloo.VertexBuffer | None = None
-        self._coloring: Coloring | None = None
+        self._palette_of: tuple[Coloring, str] | None = None
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
         self._program: gloo.Program | None = None
         self._size: Size = (0, 0)
@@ -100,9 +102,9 @@ class Sprites:
                 program["a_next_value"] = self._second.value
         if self._sizes is not None:
             program["a_size"] = self._sizes
-        if coloring is not self._coloring:
-            self._coloring = coloring
-            self._palette = gloo.Texture2D(coloring.palette()[None], interpolation="linear", wrapping="clamp_to_edge")
+        if (coloring, coloring.map) != self._palette_of:
+            self._palette_of, palette = (coloring, coloring.map), coloring.legend().colours(STEPS)[None]
+            self._palette = gloo.Texture2D(palette, interpolation="linear", wrapping="clamp_to_edge")
         program["u_palette"], program["u_scale"] = self._palette, coloring.scale()
 
     def _compiled(self, still: bool, coloring: Coloring) -> gloo.Program:
@@ -122,7 +124,9 @@ class Sprites:
         """Draw the particles into :attr:`light` as seen by ``camera``, at ``size`` (width, height) in pixels, after what
         ``before`` draws there."""
         if size != self._size:
-            self._make_target(size)
+            self._size, shape = size, (size[1], size[0], 4)
+            self.light = gloo.Texture2D(shape, format="rgba", internalformat=self.format, interpolation="linear")
+            self._target = gloo.FrameBuffer(color=self.light)
         program = self._program
         assert program is not None, "load a moment first"
         program["u_view"] = camera.view().T.astype(np.float32)
@@ -140,23 +144,11 @@ class Sprites:
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
             program.draw("points")
 
-    def _make_target(self, size: Size) -> None:
-        self._size = size
-        shape = (size[1], size[0], 4)
-        self.light = gloo.Texture2D(shape, format="rgba", internalformat=self.format, interpolation="linear")
-        self._target = gloo.FrameBuffer(color=self.light)
-
     def read(self) -> Array:
         """:attr:`light` as a (height, width, 3) float32 array, the top row first."""
         with self._target:
             values = gloo.read_pixels((0, 0, *self._size), alpha=False, out_type=np.float32)
         return values.reshape(self._size[1], self._size[0], 3) * self.range
-
-
-def _peak(count: int) -> float:
-    """The light in the middle of a sprite, in the initial view at a height of 720 pixels."""
-    unclamped = 1 / (2 * np.pi**2 * SPACING_FRACTION**2)
-    return min(unclamped, 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
 
 
 def float_targets_work(canvas) -> bool:

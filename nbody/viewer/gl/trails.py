@@ -51,7 +51,7 @@ class Trails:
             self._rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
-        requested = (first.number, second.number, look.trail_frames, coloring, valued)
+        requested = (first.number, second.number, look.trail_frames, coloring, coloring.map, valued)
         if requested == self._loaded or not len(rows) or first.position is None:
             return
         self._learn(moment, look.trail_frames)

@@ -1,6 +1,6 @@
 """The camera: orbit, pan and zoom, and the initial framing.
 
-Lengths are in the scenario's unit. Positions in the picture are in pixels from its top left corner.
+Lengths are in the picture's unit. Positions in the picture are in pixels from its top left corner.
 """
 
 from dataclasses import dataclass, field, replace

@@ -107,7 +107,7 @@ class Series:
     @property
     def times(self) -> Array:
         """The times of all curves: their number changes when there is something new to draw."""
-        return np.concatenate([curve.time for curve in (self.energy_error, self.virial_ratio, self.radii)])
+        return np.concatenate([self.energy_error.time, self.virial_ratio.time, self.radii.time])
 
 
 class Source(ABC):
@@ -174,10 +174,7 @@ class Source(ABC):
 
     @abstractmethod
     def series(self) -> Series:
-        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known now.
-
-        Called a few times per second while the panel is shown; it returns at once (work belongs on a thread).
-        """
+        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known; returns at once."""
 
     def close(self) -> None:  # noqa: B027
         """End threads."""

@@ -37,13 +37,7 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        transport: Transport,
-        view: Display = Display(),
-        on_screen: bool = True,
-    ) -> None:
+    def __init__(self, source: Source, transport: Transport, view: Display = Display(), on_screen: bool = True) -> None:
         camera, follow = view.aim.start(source, transport.at), view.aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=view.size, show=False, dpi=96, vsync=on_screen)

@@ -18,13 +18,12 @@ from pydantic import Field, StrictBool
 from nbody.errors import RunFailed
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
+from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport
 from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import LOOK
-from nbody.integrators.solvers.few_bodies import OwnForces
 from nbody.registry import imported
 from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
@@ -40,9 +39,10 @@ LARGEST = 8.0
 are a tenth of what they are later.)"""
 
 
-def _facts(order: int, source: str) -> SchemeFacts:
+def _facts(order: int, source: str, *on_gpus: str) -> SchemeFacts:
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
+        precisions={"cpu": ("float64",), "gpu": on_gpus},
         columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ LOOPS = "nbody.integrators.solvers.blocks."
 BLOCKS = {"cpu": f"{LOOPS}cpu:HostBlocks", "gpu": f"{LOOPS}gpu:DeviceBlocks"}
 
 
-class BlockHermite(OwnForces):
+class BlockHermite(Integrator):
     """The base class of both orders; ``dt``, if given, is the largest step.
 
     The columns ``derivatives`` and ``ticks`` hold the bodies at their own times. The state's positions and velocities are
@@ -79,11 +79,8 @@ class BlockHermite(OwnForces):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        offered = ("float64", "mixed") if cls.facts.order == 4 and engine.can.device == "gpu" else ("float64",)
-        if problem.precision in offered:
-            # On the CPU ranks divide the forces on large blocks.
-            return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
-        return f"this scheme computes in {' or '.join(offered)} on the {engine.can.device.upper()}"
+        # On the CPU ranks divide the forces on large blocks.
+        return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
@@ -95,7 +92,7 @@ class BlockHermite(OwnForces):
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
-        self._blocks.set_wanted(first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
+        self._blocks.put("wanted", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
@@ -111,7 +108,7 @@ class BlockHermite(OwnForces):
         # A step is a block.
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
-            at = max(self._now - self._blocks.shortest(), 0.0, (until - self._begin) / (self._tick or 1.0))
+            at = max(self._now - int(self._blocks.host("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0))
             clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
@@ -165,7 +162,7 @@ class BlockHermite(OwnForces):
 
     def _new_stretch(self, motion: Motion) -> None:
         """Begin a stretch: all bodies are at the same time."""
-        before, largest, wanted = self._tick, self.dt, self._blocks.wanted()
+        before, largest, wanted = self._tick, self.dt, self._blocks.host("wanted")
         if math.isinf(largest):
             some = wanted[(wanted > 0) & (wanted < FOREVER)]
             usual = float(np.median(some)) if len(some) else (self._end - self._begin) or 1.0
@@ -236,11 +233,11 @@ class BlockHermite(OwnForces):
 class Hermite4Block(BlockHermite):
     """Order 4: one pass over the pairs gives acceleration and jerk."""
 
-    facts = _facts(4, "Makino & Aarseth 1992")
+    facts = _facts(4, "Makino & Aarseth 1992", "float64", "mixed")
 
 
 class Hermite6Block(BlockHermite):
     """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
     the acceleration, in which the noise of float32 forces grows without limit."""
 
-    facts = _facts(6, "Nitadori & Makino 2008")
+    facts = _facts(6, "Nitadori & Makino 2008", "float64")
