@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -273,34 +273,28 @@ class FixedStep(Integrator):
     them."""
 
     @abstractmethod
-    def _step(self, motion: Motion, outputs: Outputs) -> None:
-        """Make one step. If ``outputs`` are more than accelerations, they are current after the step."""
+    def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
+        """Make steps, each followed by the move ``end``. With ``packings`` every ``every``-th is that to a frame: then
+        ``state.frames.outputs`` are current, and the next packing, unless it is None, is the value of a move ``pack``."""
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        clock, frames = motion.state.clock, motion.state.frames
+        clock = motion.state.clock
         clock.begin_steps(self.dt)
-        frames.repeat(lambda: self._timed_step(motion), steps, key=self._key(0))
+        motion.state.frames.repeat(lambda count: self._make(motion, count), steps, key=self._key(0))
         clock.count_steps(steps, self.dt)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
         """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the last one."""
-        clock, frames = motion.state.clock, motion.state.frames
+        clock = motion.state.clock
 
-        def steps() -> None:
-            for _ in range(every - 1):
-                self._timed_step(motion)
-            self._timed_step(motion, frames.outputs)
+        def make(packings: Sequence[Any]) -> None:
+            self._make(motion, every * len(packings), every, packings)
 
         clock.begin_steps(self.dt)
-        found = frames.snapshots(steps, count, key=self._key(every))
+        found = motion.state.frames.snapshots(make, count, key=self._key(every))
         clock.count_steps(count * every, self.dt)
         return found
-
-    def _timed_step(self, motion: Motion, outputs: Outputs = Outputs.ACCELERATION) -> None:
-        """Make one step, and set the time for the forces of the next one."""
-        self._step(motion, outputs)
-        motion.state.clock.end_steps()
 
     def _key(self, every: int) -> Hashable:
         """What names steps that make the same moves; None if no two do."""

@@ -14,7 +14,7 @@ from nbody.scenario import Scenario
 from nbody.state import Frame
 
 RESOLUTION = 100
-"""The softening length should be at least this many times the spacing of float32 numbers at the farthest particle."""
+"""Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
 
 FARTHEST = 2e12
 """At larger distances 1/r³ is below 1.2e-38, the smallest float32 that kernels do not flush to zero."""

@@ -236,7 +236,7 @@ class Recording(Observer):
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
             "events": self._log.recorded if self._log else 0,
-        } | ({"within": now.within} if self._setup.scheme.facts.adaptive else {})  # fmt: skip
+        } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {})  # fmt: skip
 
     def _writer(self, file: "Output") -> "TrajectoryWriter":
         from nbody.run.force_error import force_errors

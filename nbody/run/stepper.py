@@ -45,7 +45,7 @@ class Stepper:
     """
 
     def __init__(self, setup: Setup, collisions: "Collisions | None" = None) -> None:
-        self._setup, self.scheme = setup, setup.scheme
+        self._setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
@@ -77,7 +77,7 @@ class Stepper:
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        return self.collisions is None and isinstance(self.scheme, FixedStep)
+        return self.collisions is None and isinstance(self.integrator, FixedStep)
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -95,7 +95,7 @@ class Stepper:
         with np.errstate(all="ignore"):  # what is not finite is found in the first frame
             if self._setup.measures_forces:
                 self.motion.evaluate()  # the file says how accurate they are; a run without a file has the same bits
-            self.scheme.start(self.motion)
+            self.integrator.start(self.motion)
         self.begun = True
 
     def step(self, n: int) -> None:
@@ -109,7 +109,7 @@ class Stepper:
         Returns their number."""
         begun, self.within_a_step = self.motion.state.clock.step, True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            span = self.scheme.advance(self.motion, steps, until, self.collisions)
+            span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
@@ -119,7 +119,7 @@ class Stepper:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
         self.within_a_step = True
         with np.errstate(all="ignore"):
-            found = cast(FixedStep, self.scheme).frames(self.motion, count, every)
+            found = cast(FixedStep, self.integrator).frames(self.motion, count, every)
         self.within_a_step = False
         return found
 
@@ -128,7 +128,7 @@ class Stepper:
         with np.errstate(all="ignore"):
             frame = _frame_of(self.motion)
         of_mergers = self.collisions.numbers() if self.collisions is not None else {}
-        frame.observables = {**self.scheme.report(self.motion).observed, **of_mergers}
+        frame.observables = {**self.integrator.report(self.motion).observed, **of_mergers}
         return frame
 
     def first_frame(self) -> Frame:
@@ -160,7 +160,7 @@ class Stepper:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
         scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_scheme(scheme), self.collisions)
+        other = Stepper(self._setup.with_integrator(scheme), self.collisions)
         if self.begun:
             other._restore(self.arrays(), self.moment)
         with np.errstate(all="ignore"):
@@ -179,7 +179,7 @@ class Stepper:
 
     def _reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, motion, begun = self.scheme, self.motion, self.clock.time
+        scheme, motion, begun = self.integrator, self.motion, self.clock.time
         if scheme.facts.adaptive:
             scheme.advance(motion, FOREVER, time)
             return self.clock.time  # if that is later, the beginning of the last step
@@ -206,7 +206,7 @@ class Stepper:
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme and of
         collisions."""
-        own = {OWN + name: array for name, array in self.scheme.arrays().items()}
+        own = {OWN + name: array for name, array in self.integrator.arrays().items()}
         own |= self.collisions.arrays() if self.collisions else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
@@ -222,7 +222,7 @@ class Stepper:
 
     def _restore(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
         self.state.restore(dict(arrays))
-        self.scheme.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
+        self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
         self.clock.set(moment)
         self.begun = True
 
@@ -235,7 +235,7 @@ class Stepper:
 
     @property
     def _first_moment(self) -> Moment:
-        bodies, scheme = self._setup.bodies, self.scheme
+        bodies, scheme = self._setup.bodies, self.integrator
         before = 0.0 if scheme.facts.adaptive else bodies.step * scheme.dt  # so that its time is that of its step
         return Moment(bodies.step, bodies.time, bodies.time - before)
 
@@ -254,7 +254,7 @@ class Stepper:
     def _prepared(self, bodies: Particles, moment: Moment) -> Motion:
         """The same, ready for the scheme."""
         motion = self._loaded(bodies, moment)
-        self.scheme.prepare(motion, self.collisions is not None)
+        self.integrator.prepare(motion, self.collisions is not None)
         return motion
 
     def _resolve(self, span: Span) -> None:
@@ -270,7 +270,7 @@ class Stepper:
             return
         try:
             motion = self._prepared(left, self.moment)
-            self.scheme.start(motion)
+            self.integrator.start(motion)
         except InputError as error:
             raise RunFailed(f"step {state.clock.step}: after a merger the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)

@@ -147,8 +147,8 @@ class Group(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that users write here, and where they belong."""
-    exclusive: ClassVar[tuple[str, ...]] = ()
-    """Keys that exclude each other."""
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Sets of keys of which only one may be given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -157,9 +157,10 @@ class Group(BaseModel):
             return values
         if not isinstance(values, Mapping):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
-        first, *others = [key for key in cls.exclusive if values.get(key) is not None] or [""]
-        if others:
-            raise KeyProblem(others[0], f"cannot be combined with '{first}'; remove one of the two")
+        for keys in cls.exclusive:
+            first, *others = [key for key in keys if values.get(key) is not None] or [""]
+            if others:
+                raise KeyProblem(others[0], f"cannot be combined with '{first}'; remove one of the two")
         strange = [str(key) for key in values if key not in cls.__pydantic_fields__]
         if not strange:
             return values

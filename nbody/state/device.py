@@ -6,8 +6,8 @@ Arrays have rows of four numbers, so that a body is one 128-bit load in float32:
     velocity     (N, 4)   vx  vy  vz  0
     acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the q of ``Outputs.ENERGY``, if requested)
 
-In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames are collected until a force evaluation or the host needs
-their result, and are then made by one launch: :mod:`nbody.state.device_moves`. Repeated steps are replayed as CUDA graphs
+In 2-D, z = vz = az = 0. The kicks and drifts between two force evaluations, and the packing of a frame, are one launch:
+:mod:`nbody.state.device_moves`. Repeated steps are replayed as CUDA graphs
 (:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
 """
 
@@ -78,7 +78,6 @@ class DeviceState(State[DeviceArray]):
         self.frames = ReplayedFrames(arrays, self.stream, self.clock, self.moves, self.progress)
 
     def values(self, *names: str, copy: bool = True) -> list[Any]:
-        self.moves.flush()
         self.progress.wait()
         axes = slice(self.dimensions)
         stored = {
@@ -90,14 +89,6 @@ class DeviceState(State[DeviceArray]):
             return [self.column(array)[:, part] for array, part in found]
         rows = {array: self.column(array).copy_to_host() for array, _ in found}
         return [rows[array][:, part].copy() for array, part in found]
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        self.moves.flush()
-        return super().arrays()
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.moves.forget()
-        super().restore(arrays)
 
     def _allocate(self, zeros: np.ndarray) -> DeviceArray:
         return cuda.to_device(zeros)

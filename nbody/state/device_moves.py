@@ -4,21 +4,22 @@
     curve  c  = a f        curved drift   x += v f + c         pack   copy the data of a frame to its area
 
 Each move is one line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves
-in a microsecond. A state therefore collects the requested moves, and makes them when their result is needed. In a recorded
-leapfrog run one launch makes the kick that ends a step, the packing of its frame, and the next step's kick and drift.
+in a microsecond. So a scheme that is a table of moves asks for all moves between two force evaluations at once. In a
+recorded leapfrog run one launch makes the kick that ends a step, the packing of its frame, and the next step's kick and
+drift.
 
 One kernel makes all moves in a loop over their list. So the same moves give the same bits in every combination, and there is
 only one kernel to compile.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.compute import cuda, device_function, kernel, row
 from nbody.state.clock import StateClock
-from nbody.state.moves import StateMoves
+from nbody.state.moves import StateMove, StateMoves
 from nbody.state.sums import SUMS
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
@@ -27,13 +28,6 @@ MOST = 4
 """The most moves per launch."""
 
 ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
-
-
-class PendingMove(NamedTuple):
-    """The kind of a move (see above) and its factor f."""
-
-    kind: int
-    factor: Any
 
 
 class Area(NamedTuple):
@@ -134,64 +128,57 @@ def copy_potential(acceleration, column):
         column[i] = acceleration[i, 3]
 
 
-class DeviceMoves(StateMoves):
-    """The moves of one state, collected until their result is needed.
+class Packing(NamedTuple):
+    """The value of the move ``pack``: the area of a frame, and what launches the kernels that fill its columns after it."""
 
-    Attributes:
-        waiting: moves that are requested but not made yet.
-        has_moved: True once the kernel that makes moves is compiled.
-    """
+    area: Area
+    fill: Callable[[Area], None]
+
+
+class DeviceMoves(StateMoves):
+    """The moves of one state."""
 
     def __init__(self, arrays: tuple[Any, Any, Any], stream: Any, clock: StateClock) -> None:
-        body, _, _ = self._arrays = arrays
-        self._stream, self._count, dtype = stream, len(body), np.dtype(body.dtype)
+        self._arrays, self._stream, self._count, dtype = arrays, stream, len(arrays[0]), np.dtype(arrays[0].dtype)
         super().__init__(dtype, clock)
         self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
-        self.waiting: list[PendingMove] = []
-        self._area: Area | None = None  # for the frame that one of them packs
-        self._fill: Callable[[Area], None] | None = None
-        self.has_moved = False
 
-    def _kick(self, dt) -> None:
-        self._collect(KICK, dt)
+    def make(self, moves: Iterable[StateMove]) -> None:
+        together, packing = list[tuple[int, Any]](), None
+        for kind, value in moves:
+            if kind == "end":
+                self._clock.end_steps()
+                continue
+            parts = self._parts(kind, value)
+            if len(together) + len(parts) > MOST or (packing and kind == "pack"):
+                self._launch(together, packing)
+                together, packing = [], None
+            together += parts
+            if kind == "pack":
+                packing = value
+            elif kind != "kick":
+                self._clock.drift(value)
+        if together:
+            self._launch(together, packing)
 
-    def _drift(self, dt) -> None:
-        self._collect(DRIFT, dt)
-
-    def _drift_taylor(self, dt, half_dt2) -> None:
+    def _parts(self, kind: str, value: Any) -> list[tuple[int, Any]]:
+        """What the kernel does for a move; always by one launch, since a curve stays in registers."""
+        real = self._dtype.type
+        if kind == "pack":
+            return [(PACK, real(0))]
+        if kind != "drift_taylor":
+            return [(KICK if kind == "kick" else DRIFT, real(value))]
+        half = real(0.5 * value * value)
         if self._dtype == np.float32:
-            self._collect(CURVE, half_dt2)
-            self._collect(CURVED_DRIFT, dt)
-        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
-            self._collect(DRIFT, dt)
-            self._collect(BEND, half_dt2)
+            return [(CURVE, half), (CURVED_DRIFT, real(value))]
+        return [
+            (DRIFT, real(value)),
+            (BEND, half),
+        ]  # the second rounding is harmless; earlier recordings keep their bits
 
-    def pack(self, area: Area, fill: Callable[[Area], None]) -> None:
-        """Collect the packing of a frame into an area; ``fill`` launches what fills its columns after it."""
-        self._collect(PACK, self._dtype.type(0), area)
-        self._fill = fill
-
-    def _collect(self, kind: int, factor: Any, area: Area | None = None) -> None:
-        # A curve stays in registers until the drift after it, so both must be in the same launch.
-        full = len(self.waiting) == MOST or (kind == CURVE and len(self.waiting) == MOST - 1)
-        if full or (area and self._area):
-            self.flush()
-        self.waiting.append(PendingMove(kind, factor))
-        self._area = area or self._area
-
-    def flush(self) -> None:
-        """Make the collected moves. Call this before launching a kernel on the state's arrays."""
-        moves, area, fill = self.waiting, self._area, self._fill
-        self.forget()
-        if moves:
-            none = PendingMove(NOTHING, self._dtype.type(0))
-            kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
-            rows, block_sums, _ = area or self._no_area
-            make_moves[blocks(self._count), THREADS, self._stream](*self._arrays, kinds, factors, rows, block_sums)
-            self.has_moved = True
-            if area and fill:
-                fill(area)
-
-    def forget(self) -> None:
-        """Drop the collected moves."""
-        self.waiting, self._area, self._fill = [], None, None
+    def _launch(self, moves: list[tuple[int, Any]], packing: Packing | None) -> None:
+        kinds, factors = zip(*moves, *[(NOTHING, self._dtype.type(0))] * (MOST - len(moves)), strict=True)
+        rows, block_sums, _ = packing.area if packing else self._no_area
+        make_moves[blocks(self._count), THREADS, self._stream](*self._arrays, kinds, factors, rows, block_sums)
+        if packing:
+            packing.fill(packing.area)

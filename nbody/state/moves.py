@@ -1,41 +1,41 @@
 """The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from nbody.state.clock import StateClock
 
+StateMove = tuple[str, Any]
+"""A move and its value. ``kick``, ``drift`` and ``drift_taylor`` have a length of time; ``end`` of a step has none; ``pack``
+has the memory that gets a frame, where a device has such."""
+
 
 class StateMoves(ABC):
-    """The moves of the bodies of one state."""
+    """Moves the bodies of one state.
+
+    ================ ======================================================================================================
+     kick             v += a dt
+     drift            x += v dt; the accelerations are out of date afterwards
+     drift_taylor     x += v dt + a dt²/2, the course's position update, in float32 rounded once; the accelerations are out
+                      of date, but keep their values: the kick that follows uses them
+     end              the step is complete
+    ================ ======================================================================================================
+    """
 
     def __init__(self, dtype: np.dtype, clock: StateClock) -> None:
         self._dtype, self._clock = dtype, clock
 
+    @abstractmethod
+    def make(self, moves: Iterable[StateMove]) -> None:
+        """Make moves, one after the other; a device makes several by one launch."""
+
     def kick(self, dt: float) -> None:
-        """v += a dt."""
-        self._kick(self._dtype.type(dt))
+        """Make one kick."""
+        self.make([("kick", dt)])
 
     def drift(self, dt: float) -> None:
-        """x += v dt. The accelerations are out of date afterwards."""
-        self._drift(self._dtype.type(dt))
-        self._clock.drift(dt)
-
-    def drift_taylor(self, dt: float) -> None:
-        """x += v dt + a dt²/2, the lecture's position update, in float32 rounded once. The accelerations are out of date
-        afterwards, but keep their values: the kick that follows uses them."""
-        self._drift_taylor(self._dtype.type(dt), self._dtype.type(0.5 * dt * dt))
-        self._clock.drift(dt)
-
-    def flush(self) -> None:  # noqa: B027  (moves on the host are made at once)
-        """Make the moves that are collected."""
-
-    @abstractmethod
-    def _kick(self, dt) -> None: ...
-
-    @abstractmethod
-    def _drift(self, dt) -> None: ...
-
-    @abstractmethod
-    def _drift_taylor(self, dt, half_dt2) -> None: ...
+        """Make one drift."""
+        self.make([("drift", dt)])

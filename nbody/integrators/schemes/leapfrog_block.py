@@ -10,7 +10,7 @@ the energy drifts, more slowly for a smaller η.
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -51,6 +51,13 @@ class LeapfrogBlock(FixedStep):
         self._steps = 0  # of dt, made so far
         self._single = 0  # steps of single bodies made so far
         self._lengths: Any = None
+
+    def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
+        for step in range(1, steps + 1):
+            is_frame = bool(packings) and step % every == 0
+            self._step(motion, motion.state.frames.outputs if is_frame else Outputs.ACCELERATION)
+            packing = packings[step // every - 1] if is_frame else None
+            motion.state.moves.make([("end", None), *([("pack", packing)] if packing else [])])
 
     def _step(self, motion: Motion, outputs: Outputs) -> None:
         state: Any = motion.state

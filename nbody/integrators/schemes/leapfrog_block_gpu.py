@@ -124,7 +124,6 @@ class DeviceLengths:
 
     def begin(self) -> None:
         """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
-        self.state.moves.flush()
         begin_steps[self._blocks, THREADS, self.state.stream](*self._arrays)
 
     def next_block(self) -> tuple[int, Any]:
@@ -139,7 +138,6 @@ class DeviceLengths:
 
     def end(self, rows: Any, now: int) -> None:
         """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
-        self.state.moves.flush()
         blocks = -(-rows.shape[0] // THREADS)
         end_steps[blocks, THREADS, self.state.stream](*self._arrays, rows, np.int32(now))
 

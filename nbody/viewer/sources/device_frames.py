@@ -99,7 +99,6 @@ class DeviceFrames:
         return found.velocities.copy_to_host()
 
     def _pack(self, state: DeviceState, rows, slot: Slot) -> None:
-        state.moves.flush()
         length, speed = (state.dtype.type(1 / unit) for unit in self.units)
         shown = slot.positions.shape[0]
         pack[-(-shown // THREADS), THREADS, state.stream](
