@@ -166,7 +166,7 @@ LINES = {
     "run": 4605,
     "scenario": 2059,
     "state": 1507,
-    "trajectory": 3257,
+    "trajectory": 3247,
     "verify": 277,
     "viewer": 6042,
     "child": 15,
