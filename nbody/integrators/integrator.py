@@ -100,7 +100,7 @@ class SchemeFacts(NamedTuple):
 
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:
         """What the scheme asks of the forces."""
-        return Problem(gravity, precision, count, self.outputs, self.targets)
+        return Problem(gravity, precision, count, self.outputs, self.targets, own_sums=self.own_forces)
 
 
 class SchemeReport(NamedTuple):
@@ -172,7 +172,7 @@ class Integrator(ABC):
             return "this scheme computes the forces itself, with one softening length for all bodies"
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
-        return "a tree gives accelerations only" if engine.can.is_tree else ""
+        return ""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         """Add the scheme's columns to the state; ``contacts``: the run looks for collisions. Raises InputError if the engine

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import devices_of
+from nbody.forces.engine import device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.integrators.integrator import Motion
@@ -371,7 +371,7 @@ class Simulation:
         if self.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if self.engine.can.device == "gpu":
+        if device_of(self.engine) == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.engine)[0])  # in this thread

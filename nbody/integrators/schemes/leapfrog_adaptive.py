@@ -23,7 +23,7 @@ from numba import njit, prange
 from nbody import compute
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.encounter import LONGEST, too_short
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
@@ -136,7 +136,7 @@ class LeapfrogAdaptive(Integrator):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if engine.can.device != "cpu":
+        if device_of(engine) != "cpu":
             return "this scheme works on the CPU"
         if problem.fields and problem.unlimited:
             return "the steps of this scheme follow from the pairs alone, not from external fields"

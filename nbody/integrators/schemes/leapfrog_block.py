@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.schemes.leapfrog_block_cpu import TICKS, HostLengths
 from nbody.scenario.values import Group, Positive
@@ -67,7 +67,7 @@ class LeapfrogBlock(FixedStep):
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
             eta: float = self._options.eta  # type: ignore[attr-defined]
-            if motion.engine.can.device == "gpu":
+            if device_of(motion.engine) == "gpu":
                 from nbody.integrators.schemes.leapfrog_block_gpu import DeviceLengths
 
                 self._lengths = DeviceLengths(motion, self.dt, eta)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.forces.engine import Engine
+from nbody.forces.direct.cpu_few import inlines_sums
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.sorted import Sorted
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.state import Outputs
@@ -32,7 +32,7 @@ class FewBodies(OwnForces):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if engine.can.device != "cpu":
+        if device_of(engine) != "cpu":
             return "this scheme computes its own forces, on the CPU"
         return super().supports(engine, problem) or float64_alone(problem)
 
@@ -41,8 +41,7 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it.
     ``in_fields``: external fields can, too."""
     (engine, state), fields = motion, fields_of(motion.engine)
-    few = state.count <= engine.can.few and not engine.gravity.per_species and not isinstance(state.workspace, Sorted)
-    return few and (fields is None or (in_fields and fields.in_files))
+    return inlines_sums(engine, state) and (fields is None or (in_fields and fields.in_files))
 
 
 def per_c2(motion: Motion) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import RunFailed
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.encounter import nearest_pair
@@ -79,16 +79,16 @@ class BlockHermite(OwnForces):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        offered = ("float64", "mixed") if cls.facts.order == 4 and engine.can.device == "gpu" else ("float64",)
+        offered = ("float64", "mixed") if cls.facts.order == 4 and device_of(engine) == "gpu" else ("float64",)
         if problem.precision in offered:
             # On the CPU ranks divide the forces on large blocks.
-            return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
-        return f"this scheme computes in {' or '.join(offered)} on the {engine.can.device.upper()}"
+            return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
+        return f"this scheme computes in {' or '.join(offered)} on the {device_of(engine).upper()}"
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
-        kind = imported(BLOCKS[motion.engine.can.device])
+        kind = imported(BLOCKS[device_of(motion.engine)])
         shared: bool = self._options.shared  # type: ignore[attr-defined]
         threshold: float = self._options.pairs  # type: ignore[attr-defined]
         self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
