@@ -6,7 +6,7 @@ A name can have variants, after a colon: ``matrix:k07`` is the engine ``matrix``
 
 Other packages add components by entry points: the group ``nbody.engines`` is merged into the registry of the kind
 ``engine``, and so on (see PLUGINS.md). They are looked up when a name is not nbody's own, so that they cost nothing
-otherwise, and they never replace one of nbody's own. Iterating over a registry gives nbody's own components.
+otherwise, and they never replace one of nbody's own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,8 +54,9 @@ def imported(target: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-class Registry(Mapping[str, Entry]):
-    """Maps names to entries, in the order in which help texts list them."""
+class Registry:
+    """Entries by name. Iteration gives the names of nbody's own components, in the order in which help texts list them;
+    ``in`` and ``registry[name]`` know the components of other packages and the names of earlier versions too."""
 
     def __init__(self, kind: str, entries: dict[str, Entry], renamed: Mapping[str, str] = MappingProxyType({})) -> None:
         """``renamed``: names in files of earlier versions, which are accepted but not listed, and the present ones."""
@@ -82,6 +83,9 @@ class Registry(Mapping[str, Entry]):
     def __getitem__(self, name: str) -> Entry:
         name = self.renamed.get(name, name)
         return self._entries[name] if name in self._entries else self.plugins[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.renamed or name in self._entries or name in self.plugins
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -110,7 +114,7 @@ class Registry(Mapping[str, Entry]):
 
     def summaries(self) -> dict[str, str]:
         """A line about each component, those of other packages too."""
-        entries = {**self, **self.plugins}
+        entries = self._entries | self.plugins
         return {name: entry.summary + self.mark(name) for name, entry in entries.items()}
 
     def load(self, name: str, where: str = "") -> Any:

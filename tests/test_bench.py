@@ -189,6 +189,8 @@ def test_a_report_has_the_machine_and_complete_rows():
     plain = json.loads(measured_report().read_text())
     machine, rows = plain["machine"], [row for row in plain["rows"] if row["suite"] == "forces"]
     assert machine["cpu"] and machine["cores"] >= 1 and "packages" in machine and "gpu" in machine
+    assert plain["suite"] == "forces" and plain["options"]["particles"] == [65, 130]
+    assert {row["clock"] for row in rows if row["seconds"]} == {"host"}
     needed = "name device backend precision threads particles seconds spread interactions_per_s gflops speedup error"
     more = "speedup_all_cores speedup_reference error_median error_99 error_bound lecture_seconds compile_seconds"
     for row in rows:

@@ -10,11 +10,11 @@ import pytest
 
 from nbody import compute
 from nbody.bench import card, report
+from nbody.bench.matmul import cublas, explain, products, suite, tables
 from nbody.bench.plot import plot
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.lessons.ladder import cublas, explain, products, suite, tables
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.rung import ProductShape
 

@@ -15,7 +15,7 @@ from earlier_reports import MACHINE, product, row, written
 from measured_report import measured_report
 
 from nbody.bench import SUITES, part, readme, report
-from nbody.bench.compare import QUIET, again, compare, compared
+from nbody.bench.compare import DEVICE, HOST, again, compare, compared
 from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
@@ -82,6 +82,10 @@ def test_a_damaged_row_is_refused_by_its_name(command, damage, tmp_path, refused
         (json.dumps({"machine": MACHINE, "rows": [], "absent": 3}), "absent: Input should be a valid array"),
         ('{\n"machine"', "Invalid JSON: EOF while parsing an object at line 2"),
         (" ", "Invalid JSON"),
+        (
+            json.dumps({"machine": MACHINE, "rows": [], "suite": "forces", "options": {"up_to": "x"}}),
+            "options: up_to: ",
+        ),
         ("null", "not a benchmark's report"),
         (json.dumps({"machine": MACHINE, "rows": {}}), "rows: Input should be a valid array"),
     ],
@@ -152,10 +156,17 @@ def test_a_row_on_the_hosts_clock_may_differ_by_a_tenth(old, new, verdict):
     assert found["verdict"] == verdict and found["ratio"] == pytest.approx(old / new)
 
 
-def test_the_devices_clock_is_quieter_and_a_measured_spread_widens_either():
-    old, slow = force(backend="gpu"), {"backend": "gpu", "seconds": 1 + 2 * QUIET}
-    assert compared(old, force(**slow))["verdict"] == "slower"
-    assert compared(old, force(**slow, spread=3 * QUIET))["verdict"] == ""
+@pytest.mark.parametrize(
+    "kind,noise",
+    [
+        ({"clock": "device", "backend": "gpu"}, DEVICE), ({}, HOST), ({"suite": "trees"}, HOST),
+        ({"suite": "lecture"}, 0.25), ({"suite": "few"}, 0.25), ({"suite": "integrators", "backend": "gpu"}, 0.15),
+    ],
+)  # fmt: skip
+def test_the_noise_is_that_of_the_clock_and_a_measured_spread_widens_it(kind, noise):
+    old, slow = force(**kind), kind | {"seconds": 1 + 2 * noise}
+    assert compared(old, force(**slow))["verdict"] == "slower" and compared(old, old)["noise"] == noise
+    assert compared(old, force(**slow, spread=0.9))["verdict"] == ""
 
 
 def loaded(path, *rows, **more):
@@ -202,16 +213,23 @@ def test_without_a_new_report_the_same_is_measured_again_and_the_old_one_is_kept
     assert "comparison" not in json.loads(old.read_text())
 
 
-def test_measuring_again_takes_the_options_of_the_old_report(tmp_path):
-    on_gpu = row(name="gpu-tiled", backend="gpu", particles=200)
-    rows = [row(name="cpu (1 core)"), row(), on_gpu, row(name="C, AVX-512")]
-    suite, wanted = again(loaded(tmp_path / "a", *rows), "a")
-    assert suite == "forces" and set(wanted["particles"]) == {100, 200} and set(wanted["precision"]) == {"float32"}
-    assert wanted["cpu"] and wanted["gpu"] and wanted["engines"] == ["cpu", "gpu-tiled"]
-    suite, wanted = again(loaded(tmp_path / "b", product(), product(name="gone")), "b")
-    assert suite == "matmul" and wanted == {"sizes": [64, 64], "rungs": ["k00"], "precision": ["float32"] * 2}
+def test_measuring_again_takes_the_options_of_the_old_report(measured, tmp_path, capsys):
+    options = ["--engines", "cpu-tree", "--particles", "200", "100", "--accuracy", "0.01", "--cpu"]
+    assert main(["bench", *options, "-o", str(tmp_path)]) == 0
+    path = tmp_path / "bench.json"
+    expected = {"cpu": True, "engines": ["cpu-tree"], "particles": [200, 100], "accuracy": [0.01]}
+    assert again(report.load(path), "a", print) == ("forces", expected)
+    assert main(["bench", "compare", str(path), "-o", str(tmp_path)]) == 0 and len(measured) == 2
+
+
+def test_a_report_of_an_earlier_version_is_measured_with_the_usual_options_and_a_line(tmp_path):
+    said = []
+    assert again(loaded(tmp_path / "b", product()), "b", said.append) == ("matmul", {})
+    assert said == ["b: an earlier version wrote it, without its options; 'matmul' is measured with the usual ones"]
     with pytest.raises(InputError, match="c has no rows"):
-        again(loaded(tmp_path / "c"), "c")
+        again(loaded(tmp_path / "c"), "c", print)
+    with pytest.raises(InputError, match="d: unknown suite 'x'"):
+        again(loaded(tmp_path / "d", suite="x"), "d", print)
 
 
 @pytest.mark.parametrize("old", [product(), row(suite="roofline")], ids=lambda old: old["suite"])

@@ -8,15 +8,15 @@ from compiled_forces import for_h200, kernel_of
 
 from nbody import compute
 from nbody.bench.forces.competitor import Competitor
+from nbody.bench.roofline import bounds, slots
+from nbody.bench.roofline import suite as roofline
+from nbody.bench.roofline.bounds import InteractionCost
 from nbody.bench.row import Row
-from nbody.bench.timing import seconds
+from nbody.bench.timing import Timing, seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
 from nbody.forces.direct.gpu_triangle import PairTiling
 from nbody.forces.reference import ReferenceEngine
-from nbody.lessons.roofline import bounds, slots
-from nbody.lessons.roofline import suite as roofline
-from nbody.lessons.roofline.bounds import InteractionCost
 from nbody.registry import Entry
 from nbody.state import Outputs
 
@@ -190,7 +190,7 @@ def card(monkeypatch, compiled):
     monkeypatch.setattr(compute.compiled, "facts", lambda: H200)
     roofline.pairs_loop.cache_clear()
     monkeypatch.setattr(compute, "threads_per_multiprocessor", lambda: 2048)
-    monkeypatch.setattr(roofline, "device_times", lambda work, repeats: [seconds(work) for _ in range(repeats)])
+    monkeypatch.setattr(roofline, "device_times", lambda work, repeats: Timing.of([seconds(work)] * repeats, "device"))
 
 
 ROOFLINE = ["bench", "roofline", "--engines", "gpu-here", "--precision", "float64"]

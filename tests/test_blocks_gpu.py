@@ -93,11 +93,11 @@ def test_a_restored_run_goes_on_with_the_same_bits():
     whole.advance(at_once, 5, 0.05)
     scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
     scheme.advance(motion, 3, 0.05)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
     scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
     motion.state.restore(saved)
     scheme.restore(own)
-    motion.state.clock.step, motion.state.clock.time = moment
+    motion.state.clock.set(moment)
     scheme.advance(motion, 2, 0.05)
     for a, b in zip(bodies_of(motion), bodies_of(at_once), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -113,11 +113,11 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
         scheme.advance(motion, 2, 0.005)
         first = bodies_of(motion)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
+        saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
         scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
         motion.state.restore(saved)
         scheme.restore(own)
-        motion.state.clock.step, motion.state.clock.time = moment
+        motion.state.clock.set(moment)
         scheme.advance(motion, 2, 0.005)
         facts.append((*scheme.arrays()["pairs"], scheme._single, motion.state.clock.time))
         ends.append((*first, *bodies_of(motion)))
@@ -161,12 +161,12 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
         scheme.prepare(motion)
         scheme.start(motion)
         scheme.advance(motion, 1 if gravity is SOFTENED else 2, 0.005)
-        firsts.append((motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)))
+        firsts.append((motion.state.arrays(), scheme.arrays(), motion.state.clock.moment))
         motion.state.restore(firsts[0][0])
         scheme.restore(firsts[0][1])
-        motion.state.clock.step, motion.state.clock.time = firsts[0][2]
+        motion.state.clock.set(firsts[0][2])
         scheme.advance(motion, 1, 0.005)
-        seconds.append((motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)))
+        seconds.append((motion.state.arrays(), scheme.arrays(), motion.state.clock.moment))
         for worker in scheme._blocks._workers._all:
             exchanged = sum(array.nbytes for array in worker.gathered)
             assert bool(exchanged) == (size > 1) and exchanged <= memory.bytes_to_exchange(bodies.count, precision)

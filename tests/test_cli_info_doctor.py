@@ -187,7 +187,7 @@ def test_an_engine_that_can_not_compute_is_broken_and_the_exit_code_says_so(monk
     def fails(*_, **__):
         raise RuntimeError("no compiler")
 
-    monkeypatch.setattr(doctor, "accelerations", fails)
+    monkeypatch.setattr(doctor.computing, "accelerations", fails)
     monkeypatch.setattr(opengl, "_ASK", "")
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
@@ -201,7 +201,7 @@ def test_a_crash_while_asking_for_opengl_is_a_finding_and_no_crash(monkeypatch, 
     monkeypatch.setattr(opengl, "TIMEOUT", 0.5)
     found = opengl.screenless()
     assert found.renderer == "" and found.problem
-    finding = doctor._screenless()
+    finding = doctor.pictures.pictures()
     assert finding.state == doctor.MISSING and finding.remedy.startswith("apt install lib")
 
 
@@ -214,7 +214,7 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
     def unreadable():
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(doctor, "CHECKS", (unreadable, lambda: doctor.good("last", "made")))
+    monkeypatch.setattr(doctor, "CHECKS", (unreadable, lambda: doctor.Finding("last", doctor.GOOD, "made")))
     first, last = doctor.examine()
     assert first.state == doctor.BROKEN and "the disk is gone" in first.text
     assert last.text == "made"
@@ -224,17 +224,15 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     from nbody import compute
 
     monkeypatch.setattr(compute, "why_unavailable", lambda: "the driver is asleep")
-    assert doctor._interop().state == doctor.MISSING and "from host memory" in doctor._interop().text
-    finding = doctor._card()
+    interop = doctor.pictures.interop()
+    assert interop.state == doctor.MISSING and "from host memory" in interop.text
+    finding = doctor.computing.gpu()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
     assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
 
 
 NEW = "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4"
-SRUN = {
-    NEW: ["pmix", "pmi2"],
-    "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"],
-}
+SRUN = {NEW: ["pmix", "pmi2"], "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"]}
 """What ``srun --mpi=list`` prints (Slurm 22.05, and older versions), and the types in it."""
 
 
@@ -245,11 +243,11 @@ def test_slurm_is_found_with_what_its_srun_can_start_and_is_not_mentioned_elsewh
     script = f"#!/bin/sh\n[ $1 = --version ] && echo slurm 22.05.8 || cat '{tmp_path / 'list'}' >&2\n"
     (tmp_path / "srun").write_text(script)
     (tmp_path / "srun").chmod(0o755)
-    (finding,) = doctor._slurm()
+    (finding,) = doctor.ranks.slurm()
     assert finding.facts == {"slurm": "slurm 22.05.8", "mpi_types": SRUN[listed]} and "slurm 22.05.8" in finding.text
     assert finding.state == (doctor.GOOD if "pmi2" in listed else doctor.MISSING)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert not [*doctor._slurm()]
+    assert not [*doctor.ranks.slurm()]
 
 
 @pytest.mark.parametrize(

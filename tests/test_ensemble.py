@@ -277,6 +277,42 @@ def test_a_run_that_is_no_ensemble_has_no_systems(tmp_path):
         _ = run.systems
 
 
+@pytest.mark.parametrize(
+    "number,message", [(1.5, "whole number, got 1.5"), ("1", "a number"), (2, "no system 2; it has 2")]
+)
+def test_a_system_has_a_whole_number(number, message, tmp_path):
+    with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
+        assert run.system(1.0).number == 1
+        with pytest.raises(InputError, match=message):
+            run.system(number)
+
+
+@pytest.mark.parametrize("change", [{"vary": {"initial.seed": {"gauss": 1}}}, {"vary": 5}, {"x": 1}])
+def test_a_forged_ensemble_is_refused_by_one_line(change, tmp_path):
+    with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
+        run.resolved["ensemble"] |= change
+        with pytest.raises(InputError, match="is damaged, or was not written by nbody") as refused:
+            _ = run.systems
+        assert "\n" not in str(refused.value)
+
+
+def test_the_radii_of_the_bodies_belong_to_every_system():
+    """Systems without radii get zeros where others have some."""
+    scenario = pairs_of_planets() | {"ensemble": {"vary": {"initial.bodies.1.radius": [0, 0.25]}}}
+    assert make_particles(Scenario.from_dict(scenario)).radius.tolist() == [0, 0, 0, 0, 0.25, 0]
+    assert not len(make_particles(Scenario.from_dict(pairs_of_planets())).radius)
+
+
+def test_an_empty_vary_means_the_seeds_as_none_does():
+    plummer = {"initial": {"generator": "plummer", "particles": 3, "seed": 5}}
+    none, empty = (
+        make_particles(Scenario.from_dict(pairs_of_planets() | plummer | {"ensemble": {"systems": 2} | vary}))
+        for vary in ({}, {"vary": {}})
+    )
+    np.testing.assert_array_equal(none.position, empty.position)
+    assert (none.position[:3] != none.position[3:]).all()
+
+
 @pytest.mark.parametrize("at", [0, 10])
 def test_the_systems_of_an_interrupted_run_are_not_done_and_say_what_they_have_reached(at, tmp_path, capsys):
     from nbody.cli import main

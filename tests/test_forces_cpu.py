@@ -13,7 +13,7 @@ from conftest import program, random_bodies
 from numba.core.compiler import CompileResult
 
 from nbody.cli.progress import messages
-from nbody.compute import cache, cpu_kernels
+from nbody.compute import announce, cache, cpu_kernels
 from nbody.compute.cpu_kernels import CpuKernelCache, cpu_kernel
 from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
@@ -437,7 +437,7 @@ def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, m
         def start(self):
             self.function(*self.args)
 
-    monkeypatch.setattr(cache.threading, "Timer", Elapsed)
+    monkeypatch.setattr(announce.threading, "Timer", Elapsed)
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(terminal)))

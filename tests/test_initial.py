@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import random_bodies
-from samples import FREE, N, energies, largest_gap, made
+from samples import FREE, N, largest_gap, made
 
 from nbody.errors import InputError
 from nbody.initial import make_particles
@@ -21,7 +21,6 @@ from nbody.scenario import Scenario
 from nbody.trajectory import Frame, RunHeader, TrajectoryWriter
 
 SCALE = 3 * math.pi / 16  # Plummer's scale length in virial radii
-CUT = 22.8
 
 
 # --- Every generator -------------------------------------------------------------------------------------------------
@@ -100,30 +99,6 @@ def sphere_of_stars():
     return made("plummer")
 
 
-def within(r):
-    """The mass within r virial radii of a Plummer sphere that ends at CUT."""
-    mass = lambda each: (1 + (SCALE / each) ** 2) ** -1.5  # noqa: E731
-    return mass(np.asarray(r)) / mass(CUT)
-
-
-def test_the_spheres_mass_is_distributed_as_plummers():
-    radius = np.linalg.norm(sphere_of_stars().position, axis=1)
-    # The shift to the centre of mass moves every body by 1.7/√N or so, far less than the scale length.
-    assert largest_gap(radius, within) < 1.95
-    assert radius.max() < CUT + 5 * 1.7 / math.sqrt(N)
-
-
-@pytest.mark.parametrize(("fraction", "radius"), [(0.1, 0.308678), (0.5, 0.768571), (0.9, 2.183670)])
-def test_the_spheres_lagrangian_radii_are_plummers(fraction, radius):
-    """σ of a quantile is √(p(1−p)/N) over the density there; the cut at a mass fraction of 0.999 shifts it too."""
-    density = (within(1.001 * radius) - within(0.999 * radius)) / (0.002 * radius)
-    sigma = math.sqrt(fraction * (1 - fraction) / N) / density
-    shift = abs(within(radius) - fraction) / density
-    found = np.quantile(np.linalg.norm(sphere_of_stars().position, axis=1), fraction)
-    assert abs(found - radius) < 5 * sigma + shift
-    assert shift < 0.006 * radius
-
-
 def test_the_spheres_directions_are_isotropic():
     sphere = sphere_of_stars()
     for vectors in (sphere.position, sphere.velocity):
@@ -147,31 +122,11 @@ def test_the_spheres_speeds_follow_plummers_distribution_function():
     assert largest_gap(q, lambda each: np.interp(each, grid, integral)) < 1.95
 
 
-def test_the_sphere_is_in_virial_equilibrium():
-    """Hénon units: T = 1/4, W = −1/2, Q = T/|W| = 1/2. σ of T is that of a sum of N energies; W counts each pair once,
-    so σ of W is that of the sum of the whole potentials. The cut leaves out 0.1 % of the mass, less of the energy."""
-    sphere = made("plummer", 8192)
-    kinetic, potential = energies(sphere)
-    T, W = kinetic.sum(), 0.5 * (sphere.mass * potential).sum()
-    sigma_T = kinetic.std() * math.sqrt(sphere.count)
-    sigma_W = potential.std() / math.sqrt(sphere.count)
-    assert abs(T - 0.25) < 5 * sigma_T + 0.001 * 0.25
-    assert abs(W + 0.5) < 5 * sigma_W + 0.002 * 0.5
-    assert abs(T / abs(W) - 0.5) < 0.02
-    assert sigma_T < 0.01 and sigma_W < 0.01  # or the bounds above would say nothing
-
-
 def test_the_sphere_is_centred_and_at_rest():
     sphere = sphere_of_stars()
     np.testing.assert_allclose(sphere.mass @ sphere.position, 0, atol=1e-15)
     np.testing.assert_allclose(sphere.mass @ sphere.velocity, 0, atol=1e-15)
     assert sphere.mass.sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_stronger_gravity_needs_faster_stars():
-    np.testing.assert_allclose(
-        made("plummer", 100, G=9.0).velocity, 3 * made("plummer", 100).velocity, rtol=1e-12, atol=1e-15
-    )
 
 
 # --- A user's own bodies ---------------------------------------------------------------------------------------------
@@ -212,7 +167,7 @@ def test_compressed_and_column_ordered_arrays_and_ids_are_read(tmp_path):
 
 def test_a_table_is_read_whatever_the_order_of_its_columns(tmp_path):
     path = tmp_path / "bodies.csv"
-    path.write_bytes(b'\xef\xbb\xbfvx, X,y,z,vy,vz,m,id\r\n1,2,3,4,5,6,7,42\r\n\r\n 1e1,-2,.3,4.,5,6,"7",41\r\n')
+    path.write_bytes(b'\xef\xbb\xbfvx, X,y,z,vy,vz,Mass,id\r\n1,2,3,4,5,6,7,42\r\n\r\n 1e1,-2,.3,4.,5,6,"7",41\r\n')
     bodies = from_file(path)
     np.testing.assert_array_equal(bodies.position, [[2, 3, 4], [-2, 0.3, 4]])
     np.testing.assert_array_equal(bodies.velocity, [[1, 5, 6], [10, 5, 6]])

@@ -88,7 +88,7 @@ def kernels():
     from nbody.forces.tree.walk.regions_gpu import region_kernel
     from nbody.forces.tree.walk.walk_gpu import WalkPlan, walk_kernel
     from nbody.state import Outputs
-    from nbody.state.moves import make_moves
+    from nbody.state.device_moves import make_moves
 
     shape, tiling = Shape("plummer", 3, np.dtype(np.float32), Outputs.ENERGY), tiling_for(20480, "float32")
     engines = [ENGINES.load(name) for name in ENGINES if name.startswith("gpu-") and name != "gpu-tree"]

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import child
+from matplotlib import rc_context
 
-from nbody.lessons.figures import FIGURES, FOLDER
+from nbody.lessons import FIGURES, FOLDER
 from nbody.linalg import LADDER
 
 ROOT = Path(__file__).parents[1]
@@ -17,7 +18,7 @@ COUNTED = ("k04", "k05", "k06", "k07", "k08", "k09", "k10", "k11", "k12", "k13",
 @pytest.mark.simulated
 @pytest.mark.parametrize("name", COUNTED)
 def test_a_kernel_reads_as_often_as_its_rung_claims(name):
-    from nbody.lessons.figures.accesses import ONE_BLOCK, count
+    from nbody.lessons.accesses import ONE_BLOCK, count
 
     shape, counted = ONE_BLOCK[name], count(name)
     claimed = LADDER.load(name).reads(shape)
@@ -31,7 +32,7 @@ def test_a_kernel_reads_as_often_as_its_rung_claims(name):
 @pytest.mark.simulated
 @pytest.mark.parametrize(("name", "served", "lines"), [("k04", 32, 32), ("k05", 1, 32), ("k06", 1, 1)])
 def test_bank_conflicts_and_lines_are_those_of_the_lesson(name, served, lines):
-    from nbody.lessons.figures.accesses import LINE, conflicts, of_warp, traced
+    from nbody.lessons.accesses import LINE, conflicts, of_warp, traced
 
     block = traced(name)[0, 0]
     reads = [words for array in ("shared0", "shared1") for words in of_warp(block, array, False)]
@@ -41,14 +42,14 @@ def test_bank_conflicts_and_lines_are_those_of_the_lesson(name, served, lines):
 
 @pytest.mark.simulated
 def test_the_padding_of_k14_keeps_the_writes_of_a_warp_apart():
-    from nbody.lessons.figures.accesses import conflicts, of_warp, traced
+    from nbody.lessons.accesses import conflicts, of_warp, traced
 
     assert {conflicts(words) for words in of_warp(traced("k14")[0, 0], "shared0", True)} == {1}
 
 
 @pytest.mark.simulated
 def test_each_element_of_a_tensor_instruction_has_its_lane():
-    from nbody.lessons.figures.fragments import tf32_owners
+    from nbody.lessons.fragments import tf32_owners
 
     for elements_per_lane, lanes in zip((4, 2, 4), tf32_owners().values(), strict=True):
         assert set(np.bincount(lanes.ravel(), minlength=32)) == {elements_per_lane}
@@ -67,10 +68,11 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
     ],
 )
 def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
-    from nbody.lessons.figures.style import save
+    from nbody.lessons.style import RC, save
 
-    figure = FIGURES.load(name)()
-    figure.canvas.draw()
+    with rc_context(RC):
+        figure = FIGURES.load(name)()
+        figure.draw_without_rendering()
     titles = [axes._left_title.get_window_extent() for axes in figure.axes if axes._left_title.get_text()]
     for k, title in enumerate(titles):
         assert title.x1 <= figure.bbox.x1 and not any(title.overlaps(other) for other in titles[:k]), name

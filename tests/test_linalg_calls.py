@@ -5,8 +5,8 @@ import pytest
 
 from nbody import compute
 from nbody.errors import DeviceError, InputError
-from nbody.linalg import call, matmul
-from nbody.linalg.rung import ProductLaunch
+from nbody.linalg import call, matmul, rung
+from nbody.linalg.rung import ProductLaunch, Scratch
 
 
 class OnDevice:
@@ -127,3 +127,17 @@ def test_a_product_beyond_memory_is_refused(launched, monkeypatch):
         DeviceError, match=r"a product of 8x6 by 6x10 needs 0\.00 GiB of GPU memory and 1\.00 GiB are free"
     ):
         matmul(A, B)
+
+
+def test_each_device_has_scratch_memory_of_its_own(monkeypatch):
+    class Kernel:
+        def __getitem__(self, configuration):
+            return lambda a, b, c, scratch: used.append(scratch)
+
+    used, device = [], iter((0, 1, 0))
+    monkeypatch.setattr(compute.cuda, "to_device", lambda array: array)
+    monkeypatch.setattr(rung, "_device", lambda: next(device))
+    launch = ProductLaunch(Kernel(), (1,), (1,), (Scratch(np.int32, (3, 1)),))
+    for _ in range(3):
+        launch(None, None, None)
+    assert used[0] is used[2] is not used[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nbody import compute
-from nbody.lessons.roofline import slots
+from nbody.bench.roofline import slots
 from nbody.linalg import LADDER
 from nbody.linalg.intrinsics import AMPERE
 from nbody.linalg.k17_champion import TILINGS, tiled_launch

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from nbody.bench.matmul.products import error_report
 from nbody.errors import InputError
-from nbody.lessons.ladder.products import error_report
 from nbody.linalg import CHAMPIONS, LADDER, matmul
 from nbody.linalg.double_tile import DoubleTiling
 from nbody.linalg.intrinsics import AMPERE

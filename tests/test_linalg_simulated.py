@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
+from nbody.bench.matmul.products import error_report
 from nbody.compute import cuda
-from nbody.lessons.ladder.products import error_report
 from nbody.linalg import ELEMENTWISE, LADDER, matmul
 from nbody.linalg.intrinsics import AMPERE, wait_for_team
 from nbody.linalg.rung import ProductShape

@@ -291,6 +291,21 @@ def test_thinned_out_bodies_are_the_same_in_every_picture():
         run.close()
 
 
+def test_the_masses_of_a_picture_are_those_after_mergers():
+    merging = SCENARIO.resolved() | {"collisions": {"rule": "merge", "radius": 0.1}}
+    run = LiveRun(Scenario.from_dict(merging))
+    try:
+        clock = LiveClock(source := Live(run))
+        run.pace.playing = False
+        total = source.moment(0).first.mass.sum()
+        stepped(source, clock, 8)
+        mass, state = source.moment(0).first.mass, run.simulation.state
+        assert mass.sum() == pytest.approx(total) and 0 < (mass == 0).sum() == 60 - state.count
+        assert sorted(mass[mass > 0]) == sorted(state.values("mass")[0])
+    finally:
+        run.close()
+
+
 @pytest.mark.simulated
 @pytest.mark.parametrize("budget", [100, 15])
 def test_a_gpus_bodies_are_packed_into_pictures(budget):
@@ -385,6 +400,8 @@ def test_invalid_live_options_are_refused(tmp_path, refused, monkeypatch):
         (("view", "plummer", "--set", "gravity.GG=2"), "GG"),
         (("view", "plummer", "--follow"), "--follow: is for recordings"),
         (("view", "plummer", "--screenshot", "a.png"), "--screenshot: is for recordings"),
+        (("view", "plummer", "--fps", "30"), "--fps: is for recordings"),
+        (("view", "plummer", "--size", "big"), "--size big: is not a size"),
         (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),
         (("run", "plummer", "--view", "-o", tmp_path / "a.h5"), "--view: there is no screen to open a window on"),
     ):

@@ -8,12 +8,13 @@ from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.viewer.display.hud import legend_panel
+from nbody.viewer.gl.lines import bar_length, round_length
 from nbody.viewer.picture.coloring import Coloring
-from nbody.viewer.picture.lines import bar_length, round_length
 from nbody.viewer.picture.look import BACKGROUNDS, COLOURS, MAPS, SIZES, Look
-from nbody.viewer.picture.quantities import LINEAR, LOGARITHMIC, ends, grid_density
+from nbody.viewer.picture.quantities import grid_density
 from nbody.viewer.picture.styles import ember
 from nbody.viewer.screenshot import draw_frame
+from nbody.viewer.sources.samples import LINEAR, LOGARITHMIC, ends
 
 SIZE = (400, 300)
 
@@ -273,7 +274,7 @@ def test_paper_is_white_and_bodies_are_darker_where_there_are_more(egl, recorded
 
 def test_a_bright_core_keeps_all_its_light(egl, recorded):
     """Σ light = (R pixels)² times the colour's sum. In half floats most of the light of this core would be lost."""
-    from nbody.viewer.picture.studio import Studio
+    from nbody.viewer.gl.studio import Studio
 
     count, rng = 20_000, np.random.default_rng(1)
     position = np.concatenate([rng.normal(0, 0.005, (4 * count // 5, 2)), rng.uniform(-1, 1, (count // 5, 2))])

@@ -22,8 +22,8 @@ from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import notebook
 from nbody.viewer.movie.film import moments
-from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
@@ -288,7 +288,7 @@ def decoded(path):
 
 def stills(path, moments, with_hud=True):
     """What ``nbody view --screenshot`` draws."""
-    from nbody.viewer.picture.studio import Studio
+    from nbody.viewer.gl.studio import Studio
 
     found = []
     with Trajectory(path) as run, Studio(RecordedSource(run), SIZE) as studio:
@@ -514,6 +514,18 @@ def test_a_notebook_shows_a_movie_where_jupyter_rfb_is_missing(egl, run_file, tm
         assert len(list(decoded(tmp_path / "a.mp4"))) == 8
     with pytest.raises(InputError, match="unknown option 'colour'"):
         nbody.show(str(run_file), colour="id")
+
+
+def test_the_movie_of_a_notebook_follows_bodies_that_leave_the_view(egl, tmp_path, monkeypatch):
+    (position, velocity), *_ = cloud(100)
+    drift = [(np.add(position, [20 * k, 0, 0]), np.add(velocity, [200, 0, 0])) for k in range(4)]
+    monkeypatch.setattr(notebook, "find_spec", lambda name: None)
+    shown = nbody.show(record(tmp_path / "run.h5", drift), size=(480, 300), background="print", trails="none")
+    with Image.open(io.BytesIO(shown.data)) as image:
+        for k in range(4):
+            image.seek(k)
+            picture = np.asarray(image.convert("L"))
+            assert (picture[130:170, 220:260] < 200).mean() > 0.1, k
 
 
 def test_a_notebook_shows_a_simulation_by_running_it(egl, monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 from test_few_bodies import energy, moving
 
 from nbody.initial.plummer import PlummerSphere
-from nbody.integrators.solvers.blocks.pairs import PARKED, Orbits, extremes
+from nbody.integrators.solvers.blocks.bodies import PARKED
+from nbody.integrators.solvers.blocks.pairs import Orbits, extremes
 from nbody.law import Gravity
 from nbody.particles import Particles
 
@@ -98,12 +99,12 @@ def test_a_run_with_pairs_may_be_cut_anywhere(steps):
     whole.advance(at_once, 10**7, 0.4)
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
     scheme.advance(motion, steps, 0.4)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), (motion.state.clock.step, motion.state.clock.time)
+    saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
     assert 0 < moment[1] < 0.4
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
     motion.state.restore(saved)
     scheme.restore(own)
-    motion.state.clock.step, motion.state.clock.time = moment
+    motion.state.clock.set(moment)
     scheme.advance(motion, 10**7, 0.4)
     assert motion.state.clock.step == at_once.state.clock.step and scheme._single == whole._single
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)

@@ -148,7 +148,7 @@ def test_a_quantity_that_never_changes_is_drawn_too(tmp_path):
 def test_frames_that_are_not_finite_are_left_out_of_a_series_and_refused_as_a_profile(tmp_path):
     path, said = record(tmp_path / "a.h5", spoil=2), []
     assert [len(line) for line in lines(nbody.plot(path, "lagrangian", notify=said.append))] == [4] * 3
-    assert said == [f"{path}: radii without 1 frame(s) that hold numbers that are not finite"]
+    assert said == [f"{path}: radii without 1 frame that is damaged or not finite"]
     with pytest.raises(InputError, match=r"frame 2: body 17 has a position, .* --frame chooses another"):
         nbody.plot(path, "density", frame=2)
 
@@ -233,3 +233,16 @@ def test_a_spoilt_last_frame_has_no_picture(tmp_path):
 
 def test_a_figure_shows_itself_in_a_notebook(run):
     assert nbody.plot(run, "virial")._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_damaged_frame_is_left_out_of_a_curve_and_of_a_path_with_a_line(tmp_path):
+    path, said = record(tmp_path / "a.h5"), []
+    with Trajectory(path) as opened:
+        needle = opened.position[2].tobytes()[:64]
+    data = bytearray(path.read_bytes())
+    data[data.index(needle)] ^= 1
+    path.write_bytes(data)
+    for name, what, curves in (("lagrangian", "radii", 3), ("momentum", "momenta", 2), ("orbits", "paths", 8)):
+        figure = nbody.plot(path, name, notify=said.append)
+        assert [len(line) for line in lines(figure) if len(line) > 1] == [4] * curves
+        assert said.pop() == f"{path}: {what} without 1 frame that is damaged or not finite"

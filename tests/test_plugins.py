@@ -88,7 +88,7 @@ def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys)
     assert main(["list", "engines"]) == 0
     assert re.search("^  pairwise +from the package mybodies 1.0$", capsys.readouterr().out, re.M)
     assert ENGINES["cpu"].package == "" and "pairwise" not in list(ENGINES)
-    found = {finding.topic: finding for finding in doctor._plugins()}
+    found = {finding.topic: finding for finding in doctor.computing.plug_ins()}
     assert set(found) == {"plug-in pairwise", "plug-in absent", "plug-in cube", "plug-in leapfrog"}
     assert found["plug-in cube"].state == doctor.GOOD and "mybodies 1.0" in found["plug-in cube"].text
     assert found["plug-in absent"].state == doctor.MISSING and "can't be imported" in found["plug-in absent"].text

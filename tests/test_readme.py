@@ -62,7 +62,7 @@ def folder(made, tmp_path, monkeypatch):
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
     monkeypatch.setattr("nbody.cli.live._load_window", lambda: None)
     monkeypatch.setattr(
-        "nbody.viewer.window.show.show", lambda source, clock, **options: (clock.close(), source.close())
+        "nbody.viewer.window.show.show", lambda source, clock, view, **options: (clock.close(), source.close())
     )
     return tmp_path / "here"
 

@@ -9,6 +9,7 @@ from nbody.particles import Particles
 from nbody.run.plan import plan
 from nbody.run.resume import rerun, resume
 from nbody.run.schedule import StepSchedule, TimeSchedule
+from nbody.state import Moment
 from nbody.trajectory import first_difference
 
 PLUMMER = """
@@ -30,8 +31,8 @@ def scenario(integrator, record="every: 1", engine="cpu"):
 @pytest.mark.parametrize("every,last", [(1, 5), (3, 10), (7, 7), (9, 5)])
 def test_a_schedule_of_steps_counts_the_frames_that_are_due(every, last):
     schedule = StepSchedule(every, last)
-    due = [step for step in range(1, last + 1) if schedule.due(step, 0.0)]
-    assert [schedule.count_after(step) for step in range(last + 1)] == [
+    due = [step for step in range(1, last + 1) if schedule.due(Moment(step, 0.0))]
+    assert [schedule.count_after(Moment(step, 0.0)) for step in range(last + 1)] == [
         sum(d > s for d in due) for s in range(last + 1)
     ]
 
@@ -42,21 +43,21 @@ def test_a_time_just_below_a_frame_is_before_it():
         for interval in (0.1, 0.07, 0.3):
             schedule = TimeSchedule(interval, 1e9, 0.0)
             for time in (np.nextafter(number * interval, 0), number * interval, np.nextafter(number * interval, 1e9)):
-                assert schedule.next(0, time)[1] > time
-                assert schedule.regular(0, time) == (time == number * interval)
+                assert schedule.next(Moment(0, time))[1] > time
+                assert schedule.regular(Moment(0, time)) == (time == number * interval)
 
 
 @pytest.mark.parametrize("interval,end,origin", [(0.1, 1.0, 0.0), (0.3, 1.0, 0.0), (0.1, 7.7, 7.0), (2.0, 1.0, 0.0)])
 def test_a_schedule_of_times_meets_each_frame_once_whatever_their_rounding(interval, end, origin):
     schedule, times = TimeSchedule(interval, end, origin), [origin]
-    planned = schedule.count_after()
-    while not schedule.ended(0, times[-1]):
-        assert schedule.count_after(0, times[-1]) == planned - len(times) + 1
-        times.append(schedule.next(0, times[-1])[1])
-        assert schedule.due(0, times[-1])
+    planned = schedule.count_after(Moment(0, origin))
+    while not schedule.ended(Moment(0, times[-1])):
+        assert schedule.count_after(Moment(0, times[-1])) == planned - len(times) + 1
+        times.append(schedule.next(Moment(0, times[-1]))[1])
+        assert schedule.due(Moment(0, times[-1]))
     assert times[-1] == end and len(times) == planned + 1 == len(set(times))
     assert np.diff(times)[:-1] == pytest.approx(interval)
-    assert not schedule.due(0, origin + interval / 2) or interval / 2 == end - origin
+    assert not schedule.due(Moment(0, origin + interval / 2)) or interval / 2 == end - origin
 
 
 def test_times_of_a_scheme_with_fixed_steps_are_steps():
@@ -70,13 +71,13 @@ def test_times_of_a_scheme_with_fixed_steps_are_steps():
 @pytest.mark.parametrize(
     "integrator,record,line",
     [
-        ("dt: 0.125, end: 1, steps: 8", "every: 1", "run.yaml:4: integrator.end: the run ends after 'steps' steps or at"),
+        ("dt: 0.125, end: 1, steps: 8", "every: 1", "integrator.end: cannot be combined with 'steps'; remove one"),
         ("dt: 0.125", "every: 1", "integrator.steps: is missing; write 'steps: N' or 'end: TIME' to say where the run ends"),
         ("steps: 8", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length, as in 'dt: 0.001'"),
         ("dt: 0.125, end: 1.1", "every: 1", "integrator.end: 1.1 is not a whole number of steps of 0.125; write 1.125"),
         ("dt: 0.125, steps: 8", "dt: 0.2", "record.dt: 0.2 is not a whole number of steps of 0.125; write 0.25"),
         ("dt: 0.125, steps: 8", "dt: -1", "record.dt: must be greater than 0, got -1"),
-        ("dt: 0.125, steps: 8", "dt: 1, every: 2", "record.dt: frames follow every 'every' steps or every 'dt' of time"),
+        ("dt: 0.125, steps: 8", "dt: 1, every: 2", "record.dt: cannot be combined with 'every'; remove one of the two"),
         (HERMITE, "every: 2", "record.every: how many steps this scheme makes until 'end' is not known; write 'dt: TIME'"),
         ("scheme: hermite4, eta: 0.1, steps: 9", "dt: 1", "record.dt: the steps of this scheme have no fixed length"),
         ("scheme: hermite4, steps: 9", "every: 1", "integrator.dt: is missing; this scheme makes steps of one length"),

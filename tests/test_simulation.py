@@ -191,7 +191,7 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
 
     now = SimpleNamespace(at=0.0)
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now.at)
-    clock, state, rates = progress.Clock(), SimpleNamespace(progress=SimpleNamespace(wait=lambda soon: None)), []
+    clock, state, rates = progress.WallClock(), SimpleNamespace(progress=SimpleNamespace(wait=lambda soon: None)), []
     assert clock.due() and clock.steps_per_heartbeat() == 1
     # compiled; one step; graphs recorded; at its pace
     for at, steps in ((5.0, 1), (5.25, 2), (6.0, 9), (6.5, 19), (8.0, 49)):

@@ -13,7 +13,8 @@ from nbody.forces.gpu_engine import KernelEngine
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.state import Outputs, frames, moves, replay
+from nbody.state import Outputs, frames, replay
+from nbody.state import device_moves as moves
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of
 from nbody.state.host import HostState
@@ -40,8 +41,7 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
 
     # As many as a launch makes, and more; the state is asked only at the end.
     for either in (host, state):
-        made = either.moves
-        made.kick(0.5), made.drift(0.25), made.drift_taylor(0.5), made.kick(-0.25), made.drift(1.5)
+        either.moves.make([("kick", 0.5), ("drift", 0.25), ("drift_taylor", 0.5), ("kick", -0.25), ("drift", 1.5)])
     ends = state.arrays()
     assert len(launched) == 2  # five moves
     same(ends["body"][:, :3], host.position), same(ends["velocity"][:, :3], host.velocity)
@@ -51,14 +51,17 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
     launched.clear()
     expected = []
 
-    def step(each):
-        each.moves.kick(0.25)
-        each.moves.drift(0.125)
+    step = [("kick", 0.25), ("drift", 0.125)]
+
+    def to_frames(each):
+        return lambda packings: each.moves.make(
+            move for packing in packings for move in [*step, *([("pack", packing)] if packing else [])]
+        )
 
     for _ in range(3):
-        step(host)
+        host.moves.make(step)
         expected.append(host.frames.snapshot())
-    found = state.frames.snapshots(lambda: step(state), 3, key="step")
+    found = state.frames.snapshots(to_frames(state), 3, key="step")
     assert len(launched) == 3  # of six moves and three frames
     for one, other in zip(expected, found, strict=True):
         other.wait()
@@ -71,13 +74,12 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
     large = DeviceState(bodies, np.float64)
     large.restore(state.arrays())
     for _ in range(3):
-        step(host), state.moves.kick(0.25), state.moves.drift(0.125)
-        [one] = large.frames.snapshots(lambda: step(large), 1, key="step")
+        host.moves.make(step), state.moves.make(step)
+        [one] = large.frames.snapshots(to_frames(large), 1, key="step")
         same(one.wait().position, host.position), same(one.velocity, host.velocity)
         one.release()
     assert large.frames._staging.buffers == 1
 
-    # What was asked for before a state is restored is not made after it.
     before = state.arrays()
     state.moves.kick(1.0)
     state.restore(before)
@@ -132,7 +134,7 @@ def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothi
 
         def _launch(self, potential, state, G, length2):
             body, acceleration = state.body._ary, state.acceleration._ary
-            state.clock.time_dependent, moment = True, state.clock.moment()
+            state.clock.time_dependent, moment = True, state.clock.graph_time()
 
             def pull():
                 acceleration[:, :3] = -body[:, :3] + math.cos(100 * time_of(*moment))
@@ -198,10 +200,10 @@ def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothi
     # A graph that can't be made leaves the state as it was.
     card.restore(start)
     card.frames._replays._replays.clear()
-    before, Graph.fails = (card.clock.current, list(card.moves.waiting)), True
+    before, Graph.fails = (card.clock.current, card.clock.reached), True
     with pytest.raises(RuntimeError, match="no graph"):
         taylor.advance(Motion(engine, card), 1)
-    assert before == (card.clock.current, card.moves.waiting) and card.moves._area is None
+    assert before == (card.clock.current, card.clock.reached)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -209,7 +211,7 @@ def test_the_kernel_of_the_moves_keeps_its_numbers_in_registers(precision):
     from numba.cuda import types
 
     from nbody import compute
-    from nbody.state.moves import MOST, make_moves
+    from nbody.state.device_moves import MOST, make_moves
 
     real = getattr(types, precision)
     rows = types.Array(real, 2, "C", aligned=True)
@@ -232,8 +234,8 @@ def test_a_state_is_in_no_cycle_of_references():
         state = DeviceState(random_bodies(9), np.dtype("float32"))
         state.moves.kick(0.5)
         state.moves.drift(0.25)
-        state.frames.repeat(lambda: state.moves.kick(0.5), 3, "kick")
-        state.frames.snapshots(lambda: state.moves.kick(0.5), 1, "frame")[0].wait().release()
+        state.frames.repeat(lambda steps: state.moves.make([("kick", 0.5)] * steps), 3, "kick")
+        state.frames.snapshots(lambda packings: state.moves.make([("pack", *packings)]), 1, "frame")[0].wait().release()
         state.progress.wait()
         return weakref.ref(state)
 

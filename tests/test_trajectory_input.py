@@ -183,7 +183,7 @@ def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):
 
 def test_a_recording_whose_frames_do_not_fit_the_memory_is_refused(sound, monkeypatch):
     monkeypatch.setattr("nbody.machine.memory_available", lambda: 200)
-    with pytest.raises(InputError, match=r"position/value: needs 2\.4e-07 GB of memory"):
+    with pytest.raises(InputError, match=r"velocity/value: needs 2\.4e-07 GB of memory"):
         Trajectory(sound)
 
 

@@ -34,6 +34,10 @@ def test_a_trajectory_is_a_sequence_of_particles(run):
     [
         3, -1, np.int64(2), slice(1, 5), slice(None, None, -2), slice(5, 2), [0, 3], np.array([6, 1]), (2, 5),
         (slice(None), 5), (slice(2, 4), slice(3, 9), 1), (..., 0), (..., slice(2, 4), 1), np.arange(7) % 2 == 0,
+([0, 3], [1, 2]), ([0, 3], slice(None), [1, 2]),
+        ([[0], [3]], [1, 2], 0), (0, slice(None), [0, 2]), ([], [2]), True, None, (slice(2), np.arange(24) < 3), (None, 2),
+        np.arange(7 * 24).reshape(7, 24) % 5 == 0, np.array(3), [[1, 2], [3, 1]], (2, [5, 7], 0),
+        ([3, 3, 0], 5, slice(None)),
     ],
     ids=str,
 )  # fmt: skip
@@ -43,6 +47,12 @@ def test_positions_have_the_indices_of_a_numpy_array(run, index):
     found = run.position[index]
     np.testing.assert_array_equal(found, whole[index])
     assert found.dtype == whole.dtype
+
+
+def test_an_array_of_all_positions_is_a_copy(run):
+    assert np.array_equal(np.array(run.position, copy=True), run.position)
+    with pytest.raises(ValueError, match="makes a copy"):
+        np.array(run.position, copy=False)
 
 
 def test_the_observables_are_a_table_with_and_without_pandas(run, monkeypatch):

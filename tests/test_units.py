@@ -131,7 +131,7 @@ def test_a_cluster_has_the_mass_and_the_half_mass_radius_that_two_lines_say(name
 
 
 def test_a_cluster_has_one_size():
-    with pytest.raises(InputError, match="half_mass_radius: the size is given by 'radius' already; remove one"):
+    with pytest.raises(InputError, match="half_mass_radius: cannot be combined with 'radius'; remove one"):
         bodies("{generator: plummer, particles: 9, radius: 1 pc, half_mass_radius: 1 pc}")
 
 

@@ -34,6 +34,15 @@ def test_the_command_prints_what_it_expects_and_what_it_got(capsys):
     assert "8 of 8 checks pass" in out
 
 
+def test_a_case_that_another_engine_computes_says_so(capsys):
+    arguments = ["verify", "pythagorean", "lecture", "king", "--engine", "reference"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.endswith("; engine reference; pythagorean: cpu; king: none\n")
+    assert main([*arguments, "--json"]) == 0
+    engines = {check["case"]: check["engine"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert engines == {"pythagorean": "cpu", "lecture": "reference", "king": "none"}
+
+
 def test_json_and_the_exit_code_tell_of_a_failure(capsys, monkeypatch):
     def wrong(engine):
         yield Check("two and two", 4.0, 5.0, 0.1, "arithmetic")
@@ -46,8 +55,8 @@ def test_json_and_the_exit_code_tell_of_a_failure(capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] is False and found["failed"] == 1
     assert found["checks"][0] == {
-        "case": "wrong", "what": "two and two", "expected": 4.0, "got": 5.0, "tolerance": 0.1, "source": "arithmetic",
-        "passed": False,
+        "case": "wrong", "engine": "cpu", "what": "two and two", "expected": 4.0, "got": 5.0, "tolerance": 0.1,
+        "source": "arithmetic", "passed": False,
     }  # fmt: skip
 
 

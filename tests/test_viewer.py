@@ -14,11 +14,11 @@ from nbody.errors import DeviceError, InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
 from nbody.viewer.display import hud
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.camera import Camera
+from nbody.viewer.picture.aim import Aim, Display
 from nbody.viewer.picture.look import COLOURS, TRAILS, Look
 from nbody.viewer.picture.styles import LIGHTNESS, ember, reef
 from nbody.viewer.screenshot import draw_frame
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.clock import LIVE, Playback
@@ -248,7 +248,7 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     ours.move((9999, 0), (200, y), line, SIZE)
     assert ours.transport.frame == 100
     for frame in (0, 37, 100):
-        assert line.frame_at(line.left + line.column_of(frame, 101), 101) == frame
+        assert line.frame_at(line.left + (frame + 0.5) / 101 * line.width, 101) == frame
 
 
 def test_the_display_names_what_there_is_to_know(recorded):
@@ -344,7 +344,7 @@ def renderer(egl, tmp_path):
     """Makes renderers of one frame of bodies."""
     from vispy import app
 
-    from nbody.viewer.picture.renderer import PictureRenderer
+    from nbody.viewer.gl.renderer import PictureRenderer
 
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
     opened = []
@@ -383,8 +383,8 @@ def test_the_light_of_all_particles_is_the_same_whatever_their_number_and_size(r
 def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, monkeypatch):
     """Also when it is zoomed in; what it shows is what it reads. 1000 of 8000 bodies: the light in the picture is that of
     the bodies inside, whose number has a standard deviation of about 1/√1000 = 3 % (five times that is allowed)."""
-    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_ON_A_CPU", 1000)
-    monkeypatch.setattr("nbody.viewer.picture.renderer.MOST_IN_A_WINDOW", 1000)
+    monkeypatch.setattr("nbody.viewer.gl.renderer.MOST_ON_A_CPU", 1000)
+    monkeypatch.setattr("nbody.viewer.gl.renderer.MOST_IN_A_WINDOW", 1000)
     (position, velocity), *_ = cloud(8000)
     still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
     assert still.source.shown.count == 8000 and window.source.shown.count == 1000
@@ -430,7 +430,7 @@ def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl,
 
 
 def test_without_half_floats_a_single_particle_among_many_is_still_seen(renderer, monkeypatch):
-    from nbody.viewer.picture import renderer as module
+    from nbody.viewer.gl import renderer as module
 
     monkeypatch.setattr(module, "float_targets_work", lambda canvas: False)
     for count in (10, 100_000):
@@ -577,6 +577,17 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
     assert small.shape[:2] == (400, 500) and (small[-90:-40, 14:480].max(axis=2) > 150).sum() > 300  # the help
 
 
+def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view: seen.append(view) or 0
+    )
+    monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view: seen.append(view))
+    for run in ("plummer", run_file):
+        assert main(["view", str(run), "--size", "320x200", "--no-hud", "--axes"]) == 0
+    assert seen == [Display(Look(axes=True), size=(320, 200), hud=False)] * 2
+
+
 def test_an_interrupt_closes_the_window(display, tmp_path):
     path = record(tmp_path / "run.h5", cloud(30, 4))
     done = program("interrupted_view", path, env=on_screen(display))
@@ -600,6 +611,6 @@ def test_a_picture_that_opengl_cannot_draw_is_refused(run_file, tmp_path, refuse
     def fail(*arguments):
         raise RuntimeError("FrameBuffer attachments are incomplete.")
 
-    monkeypatch.setattr("nbody.viewer.picture.renderer.PictureRenderer.draw", fail)
+    monkeypatch.setattr("nbody.viewer.gl.renderer.PictureRenderer.draw", fail)
     said = refused("view", run_file, "--screenshot", tmp_path / "big.png", "--size", "64x48")
     assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))

@@ -36,6 +36,29 @@ def test_options_by_the_names_that_people_guess(tmp_path, monkeypatch, capsys):
     assert (short.softening, short.length) == ("plummer", 0.25)
 
 
+@pytest.mark.parametrize("words", [
+    ["--set", "gravity.G=2", "plummer"], ["--set", "gravity.G=2", "integrator.steps=3", "plummer", "-q"],
+    ["-q", "--engine", "cpu", "--set", "gravity.G=2", "plummer"], ["plummer", "--set", "gravity.G=2", "integrator.steps=3"],
+])  # fmt: skip
+def test_a_list_of_values_may_stand_before_the_argument(words, monkeypatch):
+    seen = []
+
+    def load(*given):
+        seen.extend(given)
+        raise InputError("enough")
+
+    monkeypatch.setattr("nbody.cli.commands.Replaced.load", load)
+    assert main(["run", *words]) == 2
+    assert seen == [{**seen[0], "set": [word for word in words if "=" in word]}, path_of("plummer")]
+
+
+def test_the_recordings_of_a_plot_may_follow_a_list_of_numbers(tmp_path, refused):
+    run = tmp_path / "run.h5"
+    line = refused("plot", "--bodies", "1,2", "3", run, "orbits", "-o", tmp_path / "a.png")
+    assert f"{run}: there is no such file" in line
+    assert "must be KEY=VALUE" in refused("run", "plummer", "--set", "gravity.G", "2")
+
+
 def test_a_softening_without_a_length_drops_the_one_that_was_written():
     scenario = Scenario.load("plummer")
     assert scenario.override(softening="none").gravity.length == 0
@@ -99,8 +122,8 @@ def test_list_shows_everything_that_is_registered(capsys, refused):
     page = capsys.readouterr().out
     for kind, target in REGISTRIES.items():
         assert f"{kind}:\n" in page
-        for name, entry in imported(target).items():
-            assert re.search(rf"^  {re.escape(name)} +{re.escape(entry.summary)}", page, re.M)
+        for name, summary in imported(target).summaries().items():
+            assert re.search(rf"^  {re.escape(name)} +{re.escape(summary)}", page, re.M)
     assert all(re.search(rf"^  {name} +\w", page, re.M) for name in names())
     assert main(["list", "engines"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
@@ -132,11 +155,6 @@ def test_null_removes_a_key_in_either_order():
     text = PLAIN.replace("dt: 0.01, steps: 2", "scheme: ias15, end: 2") + "record: {every: 3}\n"
     for keys in (["record.every=null", "record.dt=0.5"], ["record.dt=0.5", "record.every=null"], ["record.dt=0.5"]):
         assert Scenario.from_text(text).override(keys).resolved()["record"] == {"dt": 0.5}
-
-
-def test_kinds_have_the_names_that_scenarios_use(capsys):
-    assert main(["list", "schemes"]) == 0 and "leapfrog" in capsys.readouterr().out
-    assert main(["list", "fields"]) == 0 and "point_mass" in capsys.readouterr().out
 
 
 def test_a_scenario_with_the_other_suffix_is_named(tmp_path):

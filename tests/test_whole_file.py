@@ -15,8 +15,8 @@ from conftest import files_end_at
 
 from nbody.cli import main
 from nbody.errors import InputError, RunFailed
-from nbody.exchange import SUFFIXES
 from nbody.exchange import read as read_bodies
+from nbody.exchange import suffixes
 from nbody.trajectory import Trajectory
 from nbody.trajectory.opening import OpenFile
 from nbody.viewer.movie.film import Film, Writer, checked
@@ -85,7 +85,7 @@ def test_an_older_file_is_replaced_kept_or_respected(tmp_path, monkeypatch, link
 # --- Commands -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", suffixes())
 @pytest.mark.parametrize("size", [0, 1000, 2500])
 def test_an_export_to_a_full_disk_fails_and_keeps_the_older_file(recorded, tmp_path, capsys, suffix, size):
     if suffix == ".bin":

@@ -1,22 +1,26 @@
 """What the window shows besides the bodies, as plain functions: keys, chosen body, what it follows, diagrams, the view."""
 
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
 from recordings import cloud
 
+import nbody
 from nbody.diagnostics import density_centre, lagrangian_radii
 from nbody.errors import InputError
 from nbody.forces.reference import direct_sum
+from nbody.trajectory import Trajectory
 from nbody.viewer.display.body import body_panel, facts
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
 from nbody.viewer.picture.aim import Aim, Follow
-from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.camera_file import camera_text, read_camera
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.live import LiveSeries
+from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.source import Series
 from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import LEFT, Controls
@@ -146,6 +150,31 @@ def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
         np.testing.assert_allclose(found, (1 - share) * expected[0] + share * expected[1], atol=1e-6)
     densest = Follow(source, "densest").point(source.moment(0))
     np.testing.assert_allclose(densest, density_centre(source.run.particles(0)), atol=1e-6)
+
+
+def test_the_centre_of_mass_is_that_of_the_masses_after_a_merger(tmp_path):
+    """Bodies 0 and 1 of mass 1 and 3 merge; body 2 of mass 4 is twice as far from the origin as the merged one."""
+    scenario = nbody.Scenario.from_dict(
+        {
+            "initial": {"file": "bodies.csv"},
+            "gravity": {"softening": "plummer", "length": 0.01},
+            "integrator": {"dt": 0.01, "steps": 20},
+            "collisions": {"rule": "merge", "radius": 0.1},
+            "engine": "reference",
+            "precision": "float64",
+        },
+        folder=tmp_path,
+    )
+    table = "m,x,y,z,vx,vy,vz\n1,-0.15,0,0,2,0,0\n3,0.15,0,0,-2,0,0\n4,3,0,0,0,0,0\n"
+    (tmp_path / "bodies.csv").write_text(table)
+    nbody.Simulation(scenario, tmp_path / "run.h5").run()
+    with Trajectory(tmp_path / "run.h5") as run, closing(RecordedSource(run)) as source:
+        last, body = source.moment(len(run) - 1), source.home()
+        np.testing.assert_allclose(last.first.mass, [0, 4, 4])
+        mass, position = run.left(-1).mass, run.position[-1]
+        np.testing.assert_allclose(Follow(source, "com").point(last), mass @ position / 8, atol=1e-6)
+        Follow(source, "0").aim(body, last)
+        assert np.array_equal(body.centre, source.home().centre)  # there is no such body any more
 
 
 def test_a_body_that_is_followed_is_shown_when_others_are_left_out(recording):

@@ -1,14 +1,14 @@
 """What plots read from a recording: times, observables as recorded or computed from frames, the bodies of a frame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, counted, printable
 from nbody.particles import Particles
 from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
@@ -16,6 +16,7 @@ from nbody.trajectory import Trajectory
 
 Array = np.ndarray
 Notify = Callable[[str], object]
+Read = TypeVar("Read")
 
 SAMPLES = 200
 """The most frames from which an observable that was not recorded is computed."""
@@ -23,9 +24,7 @@ SAMPLES = 200
 BODIES, FEWEST = 2_000_000, 16
 """Large runs use fewer frames: at most this many bodies in all (5 s on two cores), but at least this many frames."""
 
-
-LARGEST = 1e100
-"""Of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis."""
+LARGEST = 1e100  # of all numbers that are drawn: volumes of larger ones have no float64, nor have the ticks of an axis
 
 
 class RunData:
@@ -59,12 +58,7 @@ class RunData:
 
     def index(self, frame: int) -> int:
         """``frame`` counted from the start. Raises InputError if there is no such frame."""
-        count = len(self.time)
-        if not -count <= frame < count:
-            raise InputError(
-                f"--frame {frame}: {self.run.path} has frames 0 to {count - 1}, or from the end -1 to -{count}"
-            )
-        return frame % count
+        return from_start(frame, len(self.time), self.run.path)
 
     def particles(self, frame: int) -> Particles:
         """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
@@ -129,16 +123,38 @@ class RunData:
         return self._computed("radii", measure)
 
     def _computed(self, what: str, measure: Callable[[int, Particles], Any]) -> tuple[list[int], Array]:
-        """A quantity at frames spread evenly over the run; frames that are not finite are left out."""
+        """A quantity at frames spread evenly over the run, without those that can't be drawn."""
         frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
-        found = {k: measure(k, p) for k in frames if _first_bad(p := self.run.particles(k)) is None}
-        if not found:
-            raise InputError(f"{self.run.path}: no frame holds finite numbers only; look at it with 'nbody info'")
         if len(frames) < len(self.time):
             self._notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
-        if lost := len(frames) - len(found):
-            self._notify(f"{self.run.path}: {what} without {lost} frame(s) that hold numbers that are not finite")
+        found = {k: measure(k, p) for k, p in self.drawable(what, frames, self.particles)}
         return list(found), np.array(list(found.values()))
+
+    def drawable(self, what: str, frames: Sequence[int], read: Callable[[int], Read]) -> Iterator[tuple[int, Read]]:
+        """These frames as ``read`` returns them. Those that it refuses, damaged or not finite, are left out, and a line says
+        how many. Raises InputError if no frame is left."""
+        lost = 0
+        for k in frames:
+            try:
+                values = read(k)
+            except InputError:
+                lost += 1
+            else:
+                yield k, values
+        if lost == len(frames):
+            raise InputError(
+                f"{self.run.path}: no frame can be read and is finite; check it with 'nbody info --verify'"
+            )
+        if lost:
+            without = counted(lost, "frame that is damaged or not finite", "frames that are damaged or not finite")
+            self._notify(f"{self.run.path}: {what} without {without}")
+
+
+def from_start(frame: int, frames: int, path: object, option: str = "--frame") -> int:
+    """The number of a frame of ``path`` counted from the start. Raises InputError, beginning with ``option``."""
+    if not -frames <= frame < frames:
+        raise InputError(f"{option} {frame}: {path} has frames 0 to {frames - 1}, or from the end -1 to -{frames}")
+    return frame % frames
 
 
 def spread(frames: int, samples: int) -> list[int]:

@@ -81,8 +81,8 @@ def draw_orbits(axes: Axes, view: View) -> None:
     """The paths of chosen bodies: a line per body, with a dot at its last position."""
     for r, run in enumerate(view.runs):
         rows = _rows(run, view.bodies, DEFAULT_OF_SEVERAL if view.several else DEFAULT)
-        frames = spread(len(run.time), FRAMES)
-        paths = np.array([run.run.position[k][rows, :2] for k in frames])
+        frames, position = spread(len(run.time), FRAMES), run.run.position
+        paths = np.array([x[rows, :2] for _, x in run.drawable("paths", frames, position.__getitem__)])
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
             axes.plot(*paths[:, k].T, color=colour, linestyle=style, linewidth=0.9, label=_name(run, row))

@@ -1,7 +1,6 @@
 """Benchmarks: speed and accuracy on this machine. Each result is checked before it is timed.
 
-To add a suite: a folder, and a line in :data:`SUITES`. (The suites of the courses are in :mod:`nbody.lessons`.) The folder
-has
+To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
     ``prepare(say, *, …)``, which checks its options and returns a function ``measure(notify) -> Report``. Its
@@ -25,10 +24,10 @@ SUITES = Registry(
     "suite",
     {
         "forces": Entry("nbody.bench.forces:prepare", "every force engine, precision and N"),
-        "roofline": Entry("nbody.lessons.roofline:prepare", "the GPU's engines beside what the card allows"),
+        "roofline": Entry("nbody.bench.roofline:prepare", "the GPU's engines beside what the card allows"),
         "scaling": Entry("nbody.bench.scaling:prepare", "whole runs on one GPU, on two, and so on"),
         "integrators": Entry("nbody.bench.integrators:prepare", "every integrator: error against time"),
-        "matmul": Entry("nbody.lessons.ladder:prepare", "the ladder of matrix products, beside cuBLAS"),
+        "matmul": Entry("nbody.bench.matmul:prepare", "the ladder of matrix products, beside cuBLAS"),
     },
 )
 """All suites. ``nbody bench`` without a suite's name runs the first."""

@@ -1,8 +1,7 @@
 """Compares two reports: the speed-up of each row, and which rows became slower by more than noise."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 from nbody.bench import SUITES
@@ -10,33 +9,19 @@ from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.bench.tables import Sheet, TableColumn, three, whole
 from nbody.errors import InputError
-from nbody.forces import ENGINES
-from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.units import duration
 
 IDENTITY = (
-    "suite",
-    "name",
-    "precision",
-    "particles",
-    "m",
-    "n",
-    "k",
-    "threads",
-    "problem",
-    "backend",
-    "setting",
-    "gpus",
-)
+    "suite", "name", "precision", "particles", "m", "n", "k", "threads", "problem", "backend", "setting", "gpus",
+)  # fmt: skip
 """What is equal (where it exists) in two rows that measure the same thing."""
 
-NOISE = {"forces cpu": 0.10, "lecture cpu": 0.25, "lecture gpu": 0.15, "integrators cpu": 0.25}
-"""The relative noise of times measured by the host's clock, by suite and backend. Between two sessions on one 16-core
-machine with an H200, runs of the lecture differed by 22 % on one core and by up to 12 % on the card."""
+DEVICE, HOST = 0.05, 0.10
+"""The relative noise of times by the device's and by the host's clock. (Between two sessions on one machine with an H200:
+3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on.)"""
 
-QUIET = 0.05
-"""The relative noise of times measured by the device's clock: 3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on, on
-the same machine."""
+RUNS, OF_RUNS = ("lecture", "integrators", "few"), {"cpu": 0.25, "gpu": 0.15}
+"""The kinds of rows that are whole runs, and the noise of these: on that machine 22 % on one core, 12 % on the card."""
 
 Compared = dict[str, Any]
 """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference that
@@ -46,7 +31,8 @@ chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by
 def compared(old: Row, new: Row) -> Compared:
     """Compare two rows with the same identity, which both have a time."""
     assert old.seconds and new.seconds
-    noise = max(NOISE.get(f"{new.suite} {new.backend}", QUIET), old.spread or 0.0, new.spread or 0.0)
+    usual = DEVICE if new.clock == "device" else OF_RUNS.get(new.backend, HOST) if new.suite in RUNS else HOST
+    noise = max(usual, old.spread or 0.0, new.spread or 0.0)
     speed = old.seconds / new.seconds
     return {
         "suite": new.suite,
@@ -120,21 +106,12 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
     return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
 
 
-def again(old: Report, path: str) -> tuple[str, dict[str, Any]]:
-    """The suite of an older report, and the options that measure the same rows again. Raises InputError if the report has
-    no rows."""
+def again(old: Report, path: str, say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
+    """The suite of an older report, and the options that measure the same again; of an earlier version's, which has no
+    options, none. Raises InputError if there is nothing to measure."""
+    if old.suite:
+        return SUITES.check(old.suite, f"{path}: "), old.options
     if not old.suites:
         raise InputError(f"{path} has no rows, and nothing to compare with; name another report")
-    suite = old.suites[0]
-    rows = old.of(suite)
-    names = list(dict.fromkeys(row.name for row in rows))
-    known = {
-        "cpu": True,
-        "gpu": any(row.backend == "gpu" for row in rows),
-        "particles": [row.particles for row in rows if row.particles],
-        "engines": [name for name in names if name.split(":")[0] in ENGINES],
-        "sizes": [row["size"] for row in rows],
-        "rungs": [name for name in names if name in (*LADDER, *ELEMENTWISE)],
-        "precision": [row.precision for row in rows],
-    }
-    return suite, {name: known[name] for name in signature(SUITES.load(suite)).parameters if name in known}
+    say(f"{path}: an earlier version wrote it, without its options; '{old.suites[0]}' is measured with the usual ones")
+    return old.suites[0], {}

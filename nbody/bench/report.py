@@ -1,11 +1,12 @@
 """The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
@@ -30,11 +31,19 @@ class Machine(TypedDict):
 
 @dataclass
 class Report:
-    """The rows and the machine. ``absent`` has one clause for each competitor that could not take part."""
+    """The rows and the machine.
+
+    Attributes:
+        absent: a clause for each competitor that could not take part.
+        suite, options: what was measured, a name of ``SUITES``, and the arguments of its ``prepare``; reports of earlier
+            versions have neither.
+    """
 
     machine: Machine
     rows: list[Row]
     absent: list[str] = field(default_factory=list)
+    suite: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Row]:
         """The rows of one kind."""
@@ -60,7 +69,7 @@ class Report:
 
     def json(self, indent: int | None = None) -> str:
         """The report as one JSON object; numbers that are not finite become null."""
-        plain = {"machine": self.machine, "rows": [row.plain() for row in self.rows], "absent": self.absent}
+        plain = vars(self) | {"rows": [row.plain() for row in self.rows]}
         return to_json(plain, indent=indent, inf_nan_mode="null").decode()
 
 
@@ -71,6 +80,8 @@ class _Plain:
     machine: Machine
     rows: list[dict]
     absent: list[str] = field(default_factory=list)
+    suite: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def machine() -> Machine:
@@ -81,6 +92,12 @@ def machine() -> Machine:
     from nbody import compute
 
     return provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
+
+
+def prepared(suite: str, options: Mapping[str, Any], say: Callable[[str], None]) -> Callable[..., Report]:
+    """Check the options of a suite; returns ``measure(notify) -> Report``. Raises the errors of the suite's ``prepare``."""
+    measure = SUITES.load(suite)(say, **options)
+    return lambda notify: replace(measure(notify), suite=suite, options=dict(options))
 
 
 def load(path: Path) -> Report:
@@ -96,12 +113,22 @@ def load(path: Path) -> Report:
             for number, row in enumerate(plain.rows, 1):
                 where = (f"row {number}",)
                 rows.append(Row.of(row))
-            return Report(plain.machine, rows, plain.absent)
+            where = ("options",)
+            options = _options_of(plain.suite).validate_python(plain.options) if plain.suite in SUITES else {}
+            return Report(plain.machine, rows, plain.absent, plain.suite, options)
         except OSError as error:
             reason = error.strerror or str(error)
         except ValidationError as error:
             reason = _first(error, where)
     raise InputError(f"{printable(path)}: not a benchmark's report ({reason}); make one with 'nbody bench'")
+
+
+@cache
+def _options_of(suite: str) -> TypeAdapter:
+    """What checks the options of a suite, the keyword arguments of its ``prepare``; unknown ones are ignored."""
+    types = {name: kind for name, kind in get_type_hints(SUITES.load(suite)).items() if name not in ("say", "return")}
+    strict = with_config(ConfigDict(strict=True))
+    return TypeAdapter(strict(TypedDict("Options", types, total=False)))  # type: ignore[operator, misc]
 
 
 def _first(error: ValidationError, where: Iterable[str]) -> str:

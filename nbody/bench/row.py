@@ -49,6 +49,7 @@ class Row:
             systems, of the integrators suite).
         name: what was measured: an engine, a scheme or a rung.
         backend, threads: ``cpu`` or ``gpu``, and CPU threads (0 on a GPU).
+        clock: what has measured the time: ``host`` or ``device``; empty if it is not known.
         spread: the relative difference between the median and the fastest time.
         speedup: the speed relative to one core (forces), the naive kernel (matmul) or one GPU (scaling); for forces at the
             same N or the largest below it.
@@ -63,6 +64,7 @@ class Row:
     device: str
     precision: str
     backend: str = ""
+    clock: str = ""
     threads: Count | None = None
     particles: Count | None = None
     seconds: Amount | None = None
@@ -104,10 +106,12 @@ class Row:
         return replace(self, note="; ".join(filter(None, (self.note, note))), wrong=self.wrong or wrong)
 
     def timed(self, time: Timing, interactions: float | None) -> Self:
-        """A copy with a time, and the rates of this many interactions in it."""
+        """A copy with a time and its clock, and the rates of this many interactions in it."""
         rate = ratio(interactions, time.median)
         gflops = None if rate is None else FLOPS * rate / 1e9
-        row = replace(self, seconds=time.median, spread=time.spread, interactions_per_s=rate, gflops=gflops)
+        row = replace(
+            self, seconds=time.median, spread=time.spread, clock=time.clock, interactions_per_s=rate, gflops=gflops
+        )
         return (
             row.noted(f"disturbed by other programs; the fastest took {duration(time.best)}") if time.disturbed else row
         )

@@ -55,15 +55,16 @@ class TimedCall:
 
 @dataclass(frozen=True)
 class Timing:
-    """The median and the smallest time of a call in seconds."""
+    """The median and the smallest time of a call in seconds, by the clock of the ``host`` or the ``device``."""
 
     median: float
     best: float
+    clock: str = "host"
 
     @classmethod
-    def of(cls, times: Sequence[float]) -> "Timing":
+    def of(cls, times: Sequence[float], clock: str = "host") -> "Timing":
         """From the times of single calls."""
-        return cls(statistics.median(times), min(times))
+        return cls(statistics.median(times), min(times), clock)
 
     @property
     def spread(self) -> float:
@@ -116,7 +117,7 @@ def on_device(work: Work, estimate: float) -> Timing:
     resolution is 0.5 µs."""
     from nbody import compute
 
-    return Timing.of([1e-3 * time for time in compute.times(work, *calls_on_device(estimate))])
+    return Timing.of([1e-3 * time for time in compute.times(work, *calls_on_device(estimate))], "device")
 
 
 def calls_on_device(estimate: float) -> tuple[int, int]:
@@ -148,8 +149,8 @@ MOST_CALLS, ENOUGH_ON_DEVICE = 30, 5e-3
 length of a measurement in seconds."""
 
 
-def device_times(work: Work, repeats: int = 5) -> list[float]:
-    """Seconds per call of ``work()``, which only enqueues, on the device alone: ``repeats`` measurements of up to
+def device_times(work: Work, repeats: int = 5) -> Timing:
+    """The time of a call of ``work()``, which only enqueues, on the device alone: ``repeats`` measurements of up to
     :data:`MOST_CALLS` calls each.
 
     The launches wait in a queue behind a kernel that keeps the device busy, so the device never waits for the host.
@@ -169,4 +170,4 @@ def device_times(work: Work, repeats: int = 5) -> list[float]:
     numbers = cuda.to_device(np.zeros(1, np.float32))
     work()
     calls = max(1, min(MOST_CALLS, int(ENOUGH_ON_DEVICE / max(once(1), 1e-6))))
-    return [once(calls) for _ in range(repeats)]
+    return Timing.of([once(calls) for _ in range(repeats)], "device")

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from nbody.cli import streams
 from nbody.cli.bench import bench
-from nbody.cli.commands import ListCommand
+from nbody.cli.commands import Context, ListCommand
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
@@ -23,9 +23,7 @@ from nbody.cli.lists import list_names, new, scenarios
 from nbody.cli.movie import movie
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
-from nbody.cli.rerun import rerun
-from nbody.cli.resume import resume
-from nbody.cli.run import run
+from nbody.cli.run import rerun, resume, run
 from nbody.cli.sweep import sweep
 from nbody.cli.verify import verify
 from nbody.cli.view import view
@@ -48,11 +46,11 @@ MEANT = {
 class Commands(TyperGroup):
     """The program's commands. (Typer itself would end an interrupted command without a message.)"""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         """Commands first, then groups of commands."""
         return sorted(super().list_commands(ctx), key=lambda name: isinstance(self.commands[name], TyperGroup))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Context, args: list[str]) -> Any:
         """Find the command. Raises InputError with the likely one if there is none of this name."""
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
@@ -70,7 +68,7 @@ class Commands(TyperGroup):
         hint = f" (did you mean '{likely}'?)" if likely else did_you_mean(name, known)
         raise InputError(f"{start}{hint}; one of: {', '.join(known)}")
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> Any:
         """Run the command. Raises Interrupted if Ctrl-C ended it; the message is empty if it has been reported."""
         try:
             return super().invoke(ctx)

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from nbody.bench import SUITES, part
 from nbody.cli import completion
-from nbody.cli.commands import ListCommand, with_options
+from nbody.cli.commands import Annotation, Context, ListCommand, Values, with_options
 from nbody.cli.options import AsJson, count_option, real, text_option, whole
 from nbody.cli.progress import status_line
 from nbody.cli.streams import print_message, result, result_json, styled
@@ -22,21 +22,22 @@ from nbody.errors import InputError, RunFailed
 if TYPE_CHECKING:
     from nbody.bench.compare import Comparison
     from nbody.bench.report import Report
+    from nbody.bench.tables import Sheet
 
 FORCES = next(iter(SUITES))  # the suite that 'nbody bench' measures by itself
 SCALING = "scaling"  # the suite that 'nbody bench --gpus' measures
 WIDTH = 132  # columns that the widest table takes
 
 
-def _numbers(help: str) -> Any:
+def _numbers(help: str) -> Annotation:
     return Annotated[list[int] | None, text_option(help, parser=whole, metavar="<list[int]>")]
 
 
-def _names(help: str, offer: Callable) -> Any:
+def _names(help: str, offer: Callable) -> Annotation:
     return Annotated[list[str] | None, text_option(help, autocompletion=offer)]
 
 
-OPTIONS: dict[str, Any] = {
+OPTIONS: dict[str, Annotation] = {
     "cpu": Annotated[bool, text_option("Measure the CPU's engines.", "--cpu")],
     "gpu": Annotated[bool, text_option("Measure the GPU's engines.", "--gpu")],
     "particles": _numbers("Numbers of particles, such as 1024 20480."),
@@ -52,8 +53,6 @@ OPTIONS: dict[str, Any] = {
 }
 """What a suite may be asked for, by the name of the argument of its ``prepare``."""
 
-FLAGS = {"cpu": False, "gpu": False}  # the defaults of those that are not None
-
 Explain = _names("Explain these rungs instead of measuring.", completion.rungs)
 Output = Annotated[
     Path,
@@ -63,7 +62,7 @@ Output = Annotated[
 ]
 Readme = Annotated[bool, text_option("Also write the tables into this checkout's README files.", "--readme")]
 LATEST = Path("output/bench.json")  # the report that 'nbody bench' has written last
-_reports: dict[str, Any] = {"autocompletion": completion.files(".json"), "show_default": False}
+_reports: Values = {"autocompletion": completion.files(".json"), "show_default": False}
 Reports = Annotated[list[Path] | None, typer.Argument(help=f"Reports; {LATEST} by default.", **_reports)]
 Old = Annotated[Path, typer.Argument(help=f"The earlier report; {LATEST} by default.", **_reports)]
 New = Annotated[Path | None, typer.Argument(help="The later one; without it, the same is measured again.", **_reports)]
@@ -74,7 +73,7 @@ MOVED = {"--matmul": "matmul", "--roofline": "roofline", "--compare": "compare",
 class BenchGroup(TyperGroup):
     """``nbody bench`` without a subcommand is ``nbody bench forces``, whose options its help shows too."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Name the subcommand that is meant."""
         for word in args:
             if word in MOVED and not ctx.resilient_parsing:
@@ -83,7 +82,7 @@ class BenchGroup(TyperGroup):
             args = [SCALING if any(word.partition("=")[0] == "--gpus" for word in args) else FORCES, *args]
         return super().parse_args(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: Context, formatter: Any) -> None:
         """The help of the group, with the options of the force suite."""
         own, self.params = self.params, self.commands[FORCES].params
         super().format_help(ctx, formatter)
@@ -102,12 +101,10 @@ def _bench() -> None:
     output, a report (bench.json) and a picture (bench.png) to the output
     folder, where earlier ones are kept under a numbered name.
 
+    \b
     Examples:
-
       nbody bench --cpu --gpu
-
       nbody bench --particles 1024 20480 --json > speed.json
-
       nbody bench matmul --sizes 1024 2048
     """
 
@@ -115,11 +112,11 @@ def _bench() -> None:
 def _measuring(suite: str) -> Callable[..., int]:
     """The command of a suite: its options are the arguments of the suite's ``prepare``, and those of all suites."""
     prepare = SUITES.load(suite)
-    options = {name: (OPTIONS[name], FLAGS.get(name)) for name in signature(prepare).parameters if name in OPTIONS}
+    options = {name: (OPTIONS[name], None) for name in signature(prepare).parameters if name in OPTIONS}
     options |= {"explain": (Explain, None)} if "rungs" in options else {}
 
     def command(
-        requested: dict[str, Any], output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
+        requested: Values, output: Output = Path("output"), as_json: AsJson = False, readme: Readme = False
     ) -> int:
         if explain := requested.pop("explain", None):
             return _explain(explain, as_json)
@@ -141,19 +138,17 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
     Each row is compared with the same row of the other report; a difference
     counts where it is larger than the noise of such a measurement.
 
+    \b
     Examples:
-
       nbody bench compare
-
       nbody bench compare output/bench.json
-
       nbody bench compare laptop.json h200.json
     """
     from nbody.bench.compare import again, compare
     from nbody.bench.report import load
 
     before, file = load(_there(old)), old.stat()
-    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old)), output)
+    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old), print_message), output)
     name = kept if kept and os.path.samestat(kept.stat(), file) else old
     return _finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 
@@ -162,12 +157,10 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
 def show(reports: Reports = None, as_json: AsJson = False, readme: Readme = False) -> int:
     """Show earlier reports instead of measuring.
 
+    \b
     Examples:
-
       nbody bench show
-
       nbody bench show output/bench.json
-
       nbody bench show laptop.json h200.json --readme
     """
     from nbody.bench.report import load
@@ -187,8 +180,8 @@ def _there(path: Path) -> Path:
 
 def _explain(words: Sequence[str], as_json: bool) -> int:
     """Print what rungs are, and what their kernels need of a card."""
-    from nbody.lessons.ladder.explain import explain
-    from nbody.lessons.ladder.suite import check_rung
+    from nbody.bench.matmul.explain import explain
+    from nbody.bench.matmul.suite import check_rung
 
     names = [name for word in words for name in word.split(",") if name]
     for name in names:
@@ -202,15 +195,16 @@ def _explain(words: Sequence[str], as_json: bool) -> int:
 
 
 def _measure(
-    suite: str, requested: dict[str, Any], output: Path, readme: bool = False
+    suite: str, requested: Values, output: Path, readme: bool = False
 ) -> tuple[list["Report"], list[str], Path | None]:
     """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
     name of an earlier report."""
     from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
+    from nbody.bench.report import prepared
 
-    work = SUITES.load(suite)(print_message, **{name: value for name, value in requested.items() if value is not None})
+    work = prepared(suite, {name: value for name, value in requested.items() if value is not None}, print_message)
     path = report_path(output, "bench" if suite == FORCES else suite)
     if readme:
         table_slots([suite])  # before the measuring, not after
@@ -258,15 +252,16 @@ def _finish(
     return 1 if failed else 0
 
 
-def _print(sheets: Sequence[Any]) -> None:
+def _print(sheets: Sequence["Sheet"]) -> None:
     """Tables on standard output, :data:`WIDTH` columns wide at least: a narrow terminal folds lines, and cuts no number.
     (Rich itself would end a closed pipe with exit code 1.)"""
     from rich.console import Console
 
     terminal, text = Console(), StringIO()
-    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     width = max(terminal.width, WIDTH)
-    console = Console(file=text, width=width, force_terminal=terminal.is_terminal, **plain)
+    console = Console(
+        file=text, width=width, force_terminal=terminal.is_terminal, highlight=False, markup=False, emoji=False
+    )
     for sheet in sheets:
         console.print(sheet.on_terminal())
     styled(text.getvalue())

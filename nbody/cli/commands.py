@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from nbody.cli.completion import SCENARIOS, names
-from nbody.cli.options import count_option, quantity_option, real, real_option, text_option, whole
+from nbody.cli.options import Quantity, count_option, quantity_option, real, real_option, text_option, whole
 from nbody.cli.streams import print_message
 from nbody.errors import InputError
 from nbody.registry import imported
@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from nbody.scenario import Scenario
 
 Command = Callable[..., int]
-Group = tuple[dict[str, tuple[Any, Any]], Callable[[dict[str, Any]], object]]
+Values = dict[str, Any]  # of options, by name
+Annotation = Any  # what typing.Annotated makes
+Context = Any  # Click's; where its class is depends on Typer's version
+Options = Mapping[str, tuple[Annotation, object]]
+Group = tuple[Options, Callable[[Values], object]]
 """The annotation and the default of each option, and what makes one value of theirs."""
 
 OF_LOOK, OF_SCENARIO = {"rich_help_panel": "The look of the picture"}, {"rich_help_panel": "The scenario"}
 
-TAKES: dict[str, tuple[Any, Callable[..., Any]]] = {
+TAKES = {
     "int": (int | None, count_option),
     "float": (float | None, real_option),
-    "quantity": (Any, quantity_option),
+    "quantity": (Quantity, quantity_option),
     "text": (str | None, text_option),
 }
 """For what an option of a scenario takes: its type, and what makes it."""
@@ -43,7 +47,7 @@ SET = Annotated[
 OPEN_LIST = "nbody.cli.commands.open"  # the key in a context's 'meta' for the list option that may still get values
 
 
-class Replaced(dict[str, Any]):
+class Replaced(Values):
     """The values of a scenario that the user gave by options."""
 
     def load(self, path: Path) -> "Scenario":
@@ -77,7 +81,7 @@ def with_options(command: Command, groups: Mapping[str, Group]) -> Command:
     """A command for Typer with the options of a group in place of each of these parameters of ``command``."""
 
     @wraps(command)
-    def wrapper(**values: Any) -> int:
+    def wrapper(**values: object) -> int:
         made = {
             name: make({option: values.pop(option) for option in options}) for name, (options, make) in groups.items()
         }
@@ -96,7 +100,7 @@ def with_options(command: Command, groups: Mapping[str, Group]) -> Command:
     return wrapper
 
 
-def _group(kind: Any) -> Group:
+def _group(kind: Annotation) -> Group:
     if kind is Look:
         return {field.name: (_of_look(field), field.default) for field in fields(Look)}, _look
     if kind is Replaced:
@@ -108,17 +112,17 @@ def _group(kind: Any) -> Group:
     return {field.name: (hints[field.name], field.default) for field in fields(kind)}, lambda values: kind(**values)
 
 
-def _look(values: dict[str, Any]) -> Look:
+def _look(values: Values) -> Look:
     look = Look.of(values)
     if values["trails"] == "light":
         print_message("--trails light: has been removed; lines are drawn instead, as with --trails all")
     return look
 
 
-def _of_look(field: Field) -> Any:
+def _of_look(field: Field) -> Annotation:
     """The option of a field of the look."""
     listed, kind, declared = field.metadata.get("names"), type(field.default), option(field.name)
-    more: dict[str, Any] = {"help": field.metadata["help"], **OF_LOOK}
+    more: Values = {"help": field.metadata["help"], **OF_LOOK}
     if listed:
         more |= {"help": f"{more['help']}: {listed.listing()}.", "autocompletion": names(listed)}
     if kind is bool:
@@ -128,11 +132,10 @@ def _of_look(field: Field) -> Any:
     return Annotated[kind, typer.Option(declared, **more)]
 
 
-def _of_scenario(name: str, option: Option) -> Any:
+def _of_scenario(name: str, option: Option) -> Annotation:
     """An option that replaces a value of a scenario, with its spellings, its help and its completion."""
     kind, make = TAKES[option.takes]
-    more: dict[str, Any] = dict(OF_SCENARIO)
-    more |= {"metavar": option.metavar} if option.metavar else {}
+    more: Values = {**OF_SCENARIO, "metavar": option.metavar} if option.metavar else {**OF_SCENARIO}
     more |= {"autocompletion": names(*option.names)} if option.names else {}
     listing = imported(option.names[-1]).listing() if "{names}" in option.help else ""
     return Annotated[kind, make(option.help.replace("{names}", listing), f"--{name}", *option.also, **more)]
@@ -140,36 +143,48 @@ def _of_scenario(name: str, option: Option) -> Any:
 
 class ListCommand(TyperCommand):
     """A command whose list options take every word up to the next option: ``--particles 1024 4096`` as well as ``--particles
-    1024 --particles 4096``. (Click's own options take one word each.)"""
+    1024 --particles 4096``. (Click's own options take one word each.) While the command lacks an argument, the first word
+    that can't be another value is that argument: ``run --set gravity.G=2 disk``."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Repeat a list option's name before each of its values, then parse as usual."""
-        options = [each for each in self.params if isinstance(each, TyperOption) and each.multiple]
-        lists = {name for option in options for name in option.opts}
-        spread: list[str] = []
-        current, values = "", 0  # the list option that is being read, and the number of its values so far
+        options = {name: each for each in self.params if isinstance(each, TyperOption) for name in each.opts}
+        arguments = (each.nargs for each in self.params if isinstance(each, TyperArgument))
+        lacking = sum(len(args) if number < 0 else number for number in arguments)
+        words: list[str] = []
+        option, name, values = None, "", 0  # the option whose value may come next, and the number of its values so far
         for word in args:
             if word.startswith("-") and not _is_number(word):
-                current, values = (word if word in lists else ""), 0
-            elif current:
+                option, name, values = options.get(word), word, 0
+            elif option is None or option.is_flag or (values and not _goes_on(option, word, lacking > 0)):
+                option, lacking = None, lacking - 1
+            else:
                 values += 1
                 if values > 1:
-                    spread.append(current)
-            spread.append(word)
-        ctx.meta[OPEN_LIST] = current
+                    words.append(name)
+            words.append(word)
+        ctx.meta[OPEN_LIST] = name if option is not None and option.multiple else ""
         try:
-            return super().parse_args(ctx, spread)
+            return super().parse_args(ctx, words)
         except Exception as error:
             if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: Context, incomplete: str) -> list:
         """Completions: further values of the last list option, or options as usual."""
         for each in self.params:
             if ctx.meta.get(OPEN_LIST) in each.opts and not incomplete.startswith("-"):
                 return each.shell_complete(ctx, incomplete)
         return super().shell_complete(ctx, incomplete)
+
+
+def _goes_on(option: TyperOption, word: str, lacking: bool) -> bool:
+    """True if a word is one more value of an option. If an argument is ``lacking``, it has the form that the help shows."""
+    shown = option.metavar or ""
+    if not option.multiple or not lacking:
+        return option.multiple
+    return "=" in word if "=" in shown else not shown.startswith("<list") or word[:1].isdigit() or _is_number(word)
 
 
 def _is_number(word: str) -> bool:

@@ -72,7 +72,7 @@ def names(*sources: str | Registry) -> Callable[[str], list[tuple[str, str]]]:
 def _rows(names: Any, with_variants: bool) -> dict[str, str]:
     if not isinstance(names, Registry):
         return dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, "")
-    variants = {name: imported(entry.variants) for name, entry in names.items() if entry.variants and with_variants}
+    variants = {name: imported(names[name].variants) for name in names if names[name].variants and with_variants}
     return names.summaries() | {f"{name}:{each}": "" for name, found in variants.items() for each in found}
 
 

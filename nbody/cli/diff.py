@@ -9,8 +9,8 @@ def diff(first: Recording, second: Recording) -> int:
 
     Exits with 0 if they are identical, and with 1 if not.
 
+    \b
     Examples:
-
       nbody diff output/run.h5 output/run.again.h5
     """
     from nbody.trajectory import first_difference

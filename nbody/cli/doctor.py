@@ -14,12 +14,10 @@ def doctor(as_json: AsJson = False) -> int:
     Under mpirun or srun it adds a line per rank, and the speed with which
     they exchange forces.
 
+    \b
     Examples:
-
       nbody doctor
-
       nbody doctor --json
-
       mpirun -n 4 nbody doctor
     """
     from nbody.doctor import BROKEN, examine, examine_ranks

@@ -5,26 +5,20 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.options import Overwrite, Recording, count_option, text_option
+from nbody.cli.options import Overwrite, Recording, argument, count_option, text_option
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
+from nbody.exchange import FORMATS, format_of
 
 
 def export(
     recording: Recording,
-    output: Annotated[
-        Path,
-        typer.Argument(
-            help="The file to write: .csv, .npz, .hdf5 (GADGET), .tipsy, .nemo, .bin (REBOUND).", show_default=False
-        ),
-    ],
+    output: Annotated[Path, argument("The file to write; its suffix names the format.")],
     frame: Annotated[int | None, count_option("The frame, counted from 0; by default the last one.")] = None,
     all_frames: Annotated[
         bool, typer.Option("--all", help="Every frame: numbered files, or one file if the format holds several.")
     ] = False,
-    format: Annotated[
-        str | None, text_option("csv, npz, gadget, tipsy, nemo or rebound, if the suffix doesn't say.")
-    ] = None,
+    format: Annotated[str | None, text_option(f"The format, if the suffix doesn't say: {FORMATS.listing()}.")] = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Write frames of a recording to files that other programs read.
@@ -32,15 +26,12 @@ def export(
     Prints the files, and to standard error how another program opens the
     first one. The same formats are read by 'initial: {file: ...}'.
 
+    \b
     Examples:
-
       nbody export output/run.h5 last.csv
-
       nbody export output/run.h5 snapshot.hdf5 --all
-
       nbody export output/run.h5 planets.bin --all
     """
-    from nbody.exchange import format_of
     from nbody.exchange.export import export as write
     from nbody.exchange.export import facts_of
     from nbody.trajectory import Trajectory

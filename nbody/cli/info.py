@@ -3,14 +3,15 @@
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nbody.cli.completion import RECORDINGS
 from nbody.cli.options import AsJson, RecordingOrScenario
-from nbody.cli.streams import print_message, result, result_json
+from nbody.cli.streams import Json, print_message, result, result_json
 from nbody.errors import DeviceError, InputError
+from nbody.scenario.quantities import shown_time
 
 if TYPE_CHECKING:
     from nbody.trajectory import Trajectory
@@ -30,14 +31,11 @@ def info(
     defaults filled in, the engine, and the memory and disk space that a run
     needs. Changes nothing.
 
+    \b
     Examples:
-
       nbody info output/run.h5
-
       nbody info output/run.h5 --verify
-
       nbody info scenarios/disk.yaml --json
-
       nbody info plummer
     """
     from nbody.cli.info_page import lines
@@ -69,7 +67,7 @@ def _is_recording(path: Path) -> bool:
         return file.read(4) == b"\x89HDF"
 
 
-def _scenario(path: Path) -> dict[str, Any]:
+def _scenario(path: Path) -> Json:
     """The facts about a scenario's run, in types that JSON has."""
     from nbody import machine
     from nbody.forces.resources import require_device
@@ -103,7 +101,7 @@ def _scenario(path: Path) -> dict[str, Any]:
     }
 
 
-def _recording(path: Path, verify: bool) -> dict[str, Any]:
+def _recording(path: Path, verify: bool) -> Json:
     """The facts about a recording, in types that JSON has."""
     import numpy as np
 
@@ -148,9 +146,8 @@ def _recording(path: Path, verify: bool) -> dict[str, Any]:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _collisions(run: "Trajectory") -> dict[str, Any]:
+def _collisions(run: "Trajectory") -> Json:
     """The collisions of a recording; empty if the run did not look for them."""
-    from nbody.scenario.quantities import shown_time
     from nbody.trajectory.events import event_line
 
     if not run.resolved.get("collisions"):
@@ -164,7 +161,7 @@ def _collisions(run: "Trajectory") -> dict[str, Any]:
     }
 
 
-def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
+def _pairs(path: Path, scenario: Json) -> Json:
     """The pairs that move by Kepler's solution, by the last checkpoint; empty if the scheme has none."""
     from nbody.run.stepper import OWN
     from nbody.trajectory import read_checkpoint
@@ -181,7 +178,7 @@ def _pairs(path: Path, scenario: dict[str, Any]) -> dict[str, Any]:
     return {"pairs": {"joined": formed, "parted": dissolved, "present": formed - dissolved}}
 
 
-def _scheme(scenario: dict[str, Any]) -> dict[str, Any]:
+def _scheme(scenario: Json) -> Json:
     """The facts about the scheme of a scenario with all values; empty if this version does not have the scheme."""
     from nbody.integrators import INTEGRATORS
 

@@ -1,8 +1,7 @@
 """The page that ``nbody info`` prints: one line per fact, rounded, and the scenario as YAML at the end."""
 
-from typing import Any
-
 from nbody.cli.progress import unit_of
+from nbody.cli.streams import Json
 from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import counted
 from nbody.scenario.quantities import Units, shown_time
@@ -13,7 +12,7 @@ SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "
 """Provenance that other lines of the page show: the first line, the packages and the scenario."""
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def lines(found: Json) -> list[str]:
     """The facts as lines of text; empty facts are left out."""
     facts = _recording(found) if found["kind"] == "recording" else _scenario(found)
     shown = {name: value for name, value in facts.items() if value}
@@ -22,7 +21,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [*page, "", dump(found["scenario"]).rstrip()]
 
 
-def _recording(found: dict[str, Any]) -> dict[str, str]:
+def _recording(found: Json) -> dict[str, str]:
     """Name and text of every line about a recording."""
     frames, planned = found["frames"], found["frames_planned"]
     facts = {
@@ -58,7 +57,7 @@ def _recording(found: dict[str, Any]) -> dict[str, str]:
     return facts | {"integrator": _integrator(found)} | _origin(found["provenance"])
 
 
-def _ensemble(found: dict[str, Any]) -> dict[str, str]:
+def _ensemble(found: Json) -> dict[str, str]:
     """The summary of an ensemble's systems."""
     ends = ", ".join(f"{count} {name}" for name, count in found["status"].items())
     errors = ", ".join(f"{value:.1e} ({float(q):.0%})" for q, value in found["energy_error"].items())
@@ -71,7 +70,7 @@ def _ensemble(found: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _collisions(found: dict[str, Any]) -> dict[str, str]:
+def _collisions(found: Json) -> dict[str, str]:
     """The number of collisions, and the last ones."""
     if "collisions" not in found:
         return {}
@@ -80,7 +79,7 @@ def _collisions(found: dict[str, Any]) -> dict[str, str]:
         "collisions": f"{count}"
         + (f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "")
     }
-    names = [f"{'last' if k == 0 else ' ' * (k + 1)}" for k in range(len(found["last_collisions"]))]
+    names = ["last", *(" " * k for k in range(2, 9))][: len(found["last_collisions"])]  # the other lines have no name
     return facts | dict(zip(names, found["last_collisions"], strict=True))
 
 
@@ -90,7 +89,7 @@ def _change(first: float | list[float], last: float | list[float]) -> str:
     return " to ".join(texts)
 
 
-def _origin(provenance: dict[str, Any]) -> dict[str, str]:
+def _origin(provenance: Json) -> dict[str, str]:
     """How a recording was made; what other programs have noted follows after the facts that nbody writes."""
     known = {name: value for name, value in provenance.items() if name not in SHOWN_ELSEWHERE}
 
@@ -118,14 +117,14 @@ def _origin(provenance: dict[str, Any]) -> dict[str, str]:
     return facts | {name: _flat(value) for name, value in known.items()}
 
 
-def _force_error(errors: dict[str, Any]) -> str:
+def _force_error(errors: Json) -> str:
     """The measured errors of the forces."""
     shown = (f"{name} {float(errors[name]):.2g}" for name in ("median", "99 %", "largest") if name in errors)
     bodies = counted(errors["bodies"], "body", "bodies") if "bodies" in errors else "bodies"
     return f"{', '.join(shown)}, of {bodies} at the start, against direct sums in float64"
 
 
-def _scenario(found: dict[str, Any]) -> dict[str, str]:
+def _scenario(found: Json) -> dict[str, str]:
     """Name and text of every line about a scenario."""
     memory = ", ".join(f"{size(value)} of {place}" for place, value in found["memory_bytes"].items())
     frames = counted(found["frames"], "frame")
@@ -142,7 +141,7 @@ def _scenario(found: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _integrator(found: dict[str, Any]) -> str:
+def _integrator(found: Json) -> str:
     """The facts about the scheme; empty if it is not known."""
     if "order" not in found:
         return ""
@@ -152,12 +151,12 @@ def _integrator(found: dict[str, Any]) -> str:
     return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
 
 
-def _units(found: dict[str, Any]) -> str:
+def _units(found: Json) -> str:
     """The units and the G that follows from them; empty if the scenario has none."""
     return f"{found['units']}; G = {found['scenario']['gravity']['G']:.9g}" if found["units"] else ""
 
 
-def _flat(value: Any) -> str:
+def _flat(value: object) -> str:
     """A value on one line; a mapping as ``key value`` pairs."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {each}" for name, each in value.items())

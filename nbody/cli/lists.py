@@ -31,10 +31,9 @@ def list_names(
 ) -> int:
     """List what a scenario or an option can name, with one line each.
 
+    \b
     Examples:
-
       nbody list
-
       nbody list engines
     """
 
@@ -61,8 +60,8 @@ def _rows(kind: str) -> dict[str, str]:
 def scenarios(as_json: AsJson = False) -> int:
     """List the scenarios that come with nbody, each with a line about it.
 
+    \b
     Examples:
-
       nbody scenarios
     """
     show: Callable[[dict[str, str]], None] = result_json if as_json else rows
@@ -76,10 +75,9 @@ def new(
 ) -> int:
     """Copy a scenario with its comments, to change it. An existing file is never overwritten.
 
+    \b
     Examples:
-
       nbody new galaxy_collision
-
       nbody new plummer my_cluster.yaml
     """
     from nbody.scenario.packaged import copy

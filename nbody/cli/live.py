@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from nbody.run.live import LiveRun
     from nbody.run.progress import Summary
     from nbody.scenario import Scenario
-    from nbody.viewer.picture.aim import Aim
-    from nbody.viewer.picture.look import Look
+    from nbody.viewer.picture.aim import Display
 
 
-def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Look", aim: "Aim") -> int:
+def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Display") -> int:
     """Compute and show a scenario until the window is closed; ``output`` is what its key for recording writes."""
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
@@ -26,7 +25,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, look: "Lo
     run = LiveRun(settings, output, overwrite=overwrite, notify=print_message)
     try:
         _load_window()
-        _show(run, look, aim)
+        _show(run, view)
     finally:
         run.close()
     if run.failure is not None:
@@ -42,8 +41,7 @@ def run_in_view(
     from nbody.cli.progress import progress_bar, show_summary
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
-    from nbody.viewer.picture.aim import Aim
-    from nbody.viewer.picture.look import Look
+    from nbody.viewer.picture.aim import Display
 
     try:
         backends.check_window()
@@ -73,7 +71,7 @@ def run_in_view(
 
         try:
             _load_window()
-            _show(run, Look(), Aim(), goes_on=True, lost=go_on_without_screen)
+            _show(run, Display(), goes_on=True, lost=go_on_without_screen)
             if run.thread.is_alive():
                 notify("the window is closed, the run goes on; Ctrl-C stops it")
         except KeyboardInterrupt:
@@ -99,10 +97,10 @@ def _load_window() -> None:
     import nbody.viewer.window.canvas  # noqa: F401
 
 
-def _show(run: "LiveRun", look: "Look", aim: "Aim", goes_on: bool = False, lost: Callable[[], object] = bool) -> None:
+def _show(run: "LiveRun", view: "Display", goes_on: bool = False, lost: Callable[[], object] = bool) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
     from nbody.viewer.window.show import show
 
     source = Live(run)
-    show(source, LiveClock(source, let_go=goes_on), look=look, aim=aim, lost=lost)
+    show(source, LiveClock(source, let_go=goes_on), view, lost=lost)

@@ -18,17 +18,17 @@ from nbody.cli.options import (
     Quiet,
     RecordingOrScenario,
     Size,
+    argument,
     between,
     count_option,
     real_option,
     text_option,
 )
-from nbody.cli.streams import print_message, result
+from nbody.cli.streams import result
+from nbody.viewer.movie.film import FORMATS, Film, Writer, checked, moments
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
-    from nbody.viewer.movie.film import Film
-    from nbody.viewer.picture.camera import Camera
     from nbody.viewer.sources.recording import RecordedSource
     from nbody.viewer.sources.source import Array
 
@@ -49,8 +49,6 @@ class Pictures:
 
     def moments(self, recording: "RecordedSource") -> "Array":
         """The moments that they show, counted in frames."""
-        from nbody.viewer.movie.film import moments
-
         first = recording.index(0 if self.first is None else self.first, "--from")
         last = recording.index(-1 if self.last is None else self.last, "--to")
         return moments(recording.run.time, first, last, self.fps, self.seconds, self.speed)
@@ -72,30 +70,12 @@ class Moving:
         str | None, text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow")
     ] = None
 
-    def cameras(self, recording: "RecordedSource", fps: float) -> Callable[[int, float], "Camera"]:
-        """A function that gives the camera of a picture, from its number and the moment that it shows."""
-        from nbody.viewer.picture.aim import FRAME, RUN, Aim
-        from nbody.viewer.picture.camera_file import CameraMove, read_path
-
-        home = recording.home()
-        curves = None if self.path is None else read_path(self.path, home, recording.length_unit)
-        move = CameraMove(home, self.spin or 0.0, curves)
-        follow = Aim(RUN if self.path is None else FRAME, self.track or "").follow(recording)
-
-        def camera_at(number: int, at: float) -> "Camera":
-            camera = move.at(number / fps)
-            if follow is not None:
-                follow.aim(camera, recording.moment(at))
-            return camera
-
-        return camera_at
-
 
 @grouped
 def movie(
     run: RecordingOrScenario,
     out: Annotated[
-        Path, typer.Argument(help="The movie: .mp4, .gif, .webp, or .png for a sequence.", show_default=False)
+        Path, argument("The movie; its suffix names the format: " + ", ".join(f".{name}" for name in FORMATS) + ".")
     ],
     pictures: Pictures = Pictures(),
     moving: Moving = Moving(),
@@ -118,37 +98,35 @@ def movie(
         - {at: 0, azimuth: -60, elevation: 25}
         - {at: 4, radius: 0.5, azimuth: 30}
 
+    \b
     Examples:
-
       nbody movie output/run.h5 disk.mp4
-
       nbody movie plummer cluster.mp4 --particles 4096 --seconds 20 --spin 18
-
       nbody movie output/run.h5 small.webp --size 480x300 --fps 15 --from 100
-
       nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
     """
-    from nbody.cli.progress import fraction_bar
+    from nbody.cli.progress import fraction_bar, messages
     from nbody.run.signals import stop_on_signals
     from nbody.trajectory import Trajectory
     from nbody.viewer import backends
-    from nbody.viewer.movie.film import Film, Writer, checked
+    from nbody.viewer.picture.aim import Aim
     from nbody.viewer.screenshot import parse_size
     from nbody.viewer.sources.recording import RecordedSource
 
-    notify = (lambda line: None) if quiet else print_message
     inputs = [run] if moving.path is None else [run, moving.path]
     film = checked(Film(out, parse_size(pictures.size), pictures.fps, 1), overwrite, inputs)
     with (
+        messages(quiet) as notify,
         _recorded(run, film.path.parent, replaced, notify, quiet) as file,
         Trajectory(file) as trajectory,
         closing(RecordedSource(trajectory, notify)) as recording,
     ):
-        moments, camera_at = pictures.moments(recording), moving.cameras(recording, film.fps)
+        moments = pictures.moments(recording)
+        camera_at = Aim(track=moving.track or "").moving(recording, moving.spin or 0.0, moving.path)
         film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
         backends.use_screenless()
+        from nbody.viewer.gl.studio import Studio
         from nbody.viewer.movie.make import make_movie  # (imports OpenGL, which has been chosen now)
-        from nbody.viewer.picture.studio import Studio
 
         with Studio(recording, film.size, look) as studio:
             started = time.perf_counter()
@@ -163,7 +141,7 @@ def movie(
     return 0
 
 
-def _report(film: "Film", made: int, took: float) -> None:
+def _report(film: Film, made: int, took: float) -> None:
     """Print what was made. Raises KeyboardInterrupt if pictures are missing."""
     from nbody.units import size
 
@@ -186,7 +164,7 @@ def _recorded(
         replaced.refuse(run)
         yield run
         return
-    from nbody.cli.progress import progress_bar
+    from nbody.cli.progress import run_with_bar
     from nbody.run.simulation import Simulation
     from nbody.scenario.packaged import locate
 
@@ -197,8 +175,7 @@ def _recorded(
     scenario = replaced.load(locate(run, notify))
     with TemporaryDirectory(prefix=".nbody-movie-", dir=folder) as temporary:
         file = Path(temporary, "run.h5")
-        with progress_bar(hidden=quiet) as progress:
-            summary = Simulation(scenario, file, notify=unresumable).run(progress=progress)
+        summary = run_with_bar(Simulation(scenario, file, notify=unresumable), quiet)
         if summary.interrupted:
             raise KeyboardInterrupt(f"interrupted at step {summary.step}, before the first picture; no movie was made")
         yield file

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from nbody.cli.completion import RECORDINGS, files, recordings_and_scenarios, scenarios
+from nbody.given import shown
+from nbody.scenario.quantities import is_quantity
 
 
 def whole(text: str) -> int:
@@ -38,8 +40,6 @@ def real(text: str) -> float:
 
 def quantity(text: str) -> float | str:
     """A number, or a text such as ``20 Myr``, which the scenario's units convert. Raises typer.BadParameter."""
-    from nbody.scenario.quantities import is_quantity
-
     return text if is_quantity(text) else real(text)
 
 
@@ -56,8 +56,6 @@ def between(least: float, most: float) -> Callable[[str], float]:
 
 
 def _refused(message: str, text: str) -> typer.BadParameter:
-    from nbody.given import shown
-
     return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
@@ -86,6 +84,7 @@ def argument(help: str, offer: Callable | None = None) -> Any:
     return typer.Argument(help=help, show_default=False, autocompletion=offer)
 
 
+Quantity = Any  # None, a number, or a text such as ``20 Myr`` (Typer knows no such type)
 Scenario = Annotated[
     Path, argument("The scenario: a YAML file, or the name of one that comes with nbody, such as disk.", scenarios)
 ]
@@ -103,8 +102,8 @@ Gpus = Annotated[
         metavar="<gpus>",
     ),
 ]
-Size = Annotated[str, typer.Option(help="Width and height of the picture in pixels.")]
-Hud = Annotated[bool, typer.Option(help="Text on the picture.")]
+Size = Annotated[str, typer.Option(help="Width and height in pixels.")]
+Hud = Annotated[bool, typer.Option(help="Text on the picture (in a window, the key H shows it).")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
 ]

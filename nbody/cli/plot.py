@@ -48,18 +48,13 @@ def plot(
     that the run recorded; what it did not record is computed from at most
     200 frames.
 
+    \b
     Examples:
-
       nbody plot output/run.h5
-
       nbody plot output/run.h5 energy momentum --out conserved.pdf
-
       nbody plot output/run.h5 profile --frame 0 40 80
-
       nbody plot output/run.h5 orbits --bodies 1,2
-
       nbody plot a.h5 b.h5 energy
-
       nbody plot --list
     """
 

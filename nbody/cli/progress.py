@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
-from nbody.compute.cache import announcing
+from nbody.compute.announce import announcing
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
+from nbody.scenario.quantities import Units, time_text
 from nbody.units import rate, size
 
 if TYPE_CHECKING:
-    from nbody.scenario.quantities import Units
+    from nbody.run.simulation import Simulation
 
+Tell = Callable[[str], None]  # shows a line
 LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 
 
 @contextmanager
-def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+def messages(quiet: bool = False) -> Iterator[Tell]:
     """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
     long."""
     if quiet:
@@ -33,7 +35,7 @@ def messages(quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def status_line() -> Iterator[Callable[[str], None]]:
+def status_line() -> Iterator[Tell]:
     """One status line on standard error, which is overwritten; without a terminal (a batch job's log), one line every ten
     seconds. (No spinner: its thread would disturb the measurement.)"""
     if not _terminal():
@@ -51,7 +53,7 @@ def _terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _log() -> Callable[[str], None]:
+def _log() -> Tell:
     """Prints a line, unless it has printed one in the last :data:`LOG_SECONDS`."""
     last = time.monotonic()
 
@@ -78,7 +80,7 @@ def facts(now: Progress) -> str:
     return "  ".join([*doing, *_speed(now), *error, *observed])
 
 
-def unit_of(observable: str, units: "Units | None") -> str:
+def unit_of(observable: str, units: Units | None) -> str:
     """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
     quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
     return units.symbol(quantity) if units and quantity else ""
@@ -113,7 +115,7 @@ def summary_text(summary: Summary) -> str:
     bodies, made = counted(summary.particles, "particle"), counted(summary.steps, "step")
     ended = f"interrupted at step {summary.step}" if summary.interrupted else made
     energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
-    until = _time(summary.time, summary.time_unit)
+    until = time_text(summary.time, summary.time_unit)
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
@@ -163,7 +165,10 @@ def _output(summary: Summary) -> str:
     return str(summary.output)
 
 
-Tell = Callable[[float, str], None]  # shows the fraction that is done, 0 to 1, and a text
+def run_with_bar(simulation: "Simulation", hidden: bool) -> Summary:
+    """Run to the end with a progress bar, unless it is ``hidden``."""
+    with progress_bar(hidden) as progress:
+        return simulation.run(progress=progress)
 
 
 @contextmanager
@@ -174,8 +179,9 @@ def progress_bar(hidden: bool = False) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
-    """A progress bar with the remaining time and a text; without a terminal, one line every ten seconds instead."""
+def fraction_bar(hidden: bool = False) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar with the remaining time and a text, of the fraction that is done (0 to 1); without a terminal,
+    one line every ten seconds instead."""
     if hidden or not _terminal():
         log = (lambda line: None) if hidden else _log()
         yield lambda fraction, text: log(text)
@@ -191,13 +197,7 @@ def fraction_bar(hidden: bool = False) -> Iterator[Tell]:
         yield lambda fraction, text: bar.update(task, completed=fraction, description=text)
 
 
-def _time(time: float, unit: str) -> str:
-    from nbody.scenario.quantities import time_text  # pydantic takes 0.1 s
-
-    return time_text(time, unit)
-
-
 def position(now: Progress) -> str:
     """The current step and the last one; or, if the run ends at a time, the step and the time."""
-    time = _time(now.time, now.units.time if now.units else "")
+    time = time_text(now.time, now.units.time if now.units else "")
     return f"step {now.step}, t = {time}" if now.steps is None else f"step {now.step}/{now.steps}"

@@ -17,6 +17,8 @@ from typing import Any
 
 from nbody.errors import printable, shortened
 
+Json = dict[str, Any]  # an object, in types that JSON has
+
 LONGEST_MESSAGE = 1000  # characters of a message: a path of 255, and what is wrong with it
 LONGEST_LINE = 4000  # characters of a line of a page for people; '--json' prints everything
 

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nbody.cli.commands import grouped
 from nbody.cli.options import AsJson, Quiet, Scenario, count_option, text_option
+from nbody.cli.streams import Json, result, result_json
 from nbody.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,23 +69,21 @@ def sweep(
     With --cluster slurm each run is a Slurm job. A job that reaches its time limit is submitted again and goes on from its
     checkpoint. Jobs outlive a sweep that is killed; the same command finds them again. Ctrl-C cancels them.
 
+    \b
     Examples:
-
       nbody sweep plummer --vary initial.seed=1..8
-
       nbody sweep scenarios/disk.yaml --vary integrator.dt=0.01,0.005 --vary gravity.length=0.02,0.05 -o output/steps
-
       nbody sweep plummer --vary initial.seed=1..64 --cluster slurm --cluster-option time=2:00:00
     """
-    from nbody.cli.streams import print_message, result, result_json
+    from nbody.cli.progress import messages
     from nbody.run.sweep import Sweep
     from nbody.scenario.packaged import locate
 
-    notify = (lambda line: None) if quiet else print_message
     cluster = jobs.cluster_in(output / "jobs")
-    planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs.jobs, cluster)
-    planned.check()
-    finished = planned.run(notify)
+    with messages(quiet) as notify:
+        planned = Sweep(locate(scenario, notify), vary, fixed or [], output, jobs.jobs, cluster)
+        planned.check()
+        finished = planned.run(notify)
     rows = planned.table()
     if as_json:
         result_json({"runs": rows})
@@ -96,7 +95,7 @@ def sweep(
     return 0 if all(row["status"] == "complete" for row in rows) else 1
 
 
-def _page(rows: list[dict[str, Any]]) -> str:
+def _page(rows: list[Json]) -> str:
     """The table for people: a column per value, as wide as its longest cell."""
     cells = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -105,7 +104,7 @@ def _page(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return "–"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

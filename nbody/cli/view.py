@@ -11,10 +11,11 @@ from nbody.cli.completion import cameras
 from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size, between, count_option, text_option
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
+from nbody.scenario.quantities import time_text
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
-    from nbody.viewer.picture.aim import Aim
+    from nbody.viewer.picture.aim import Display
     from nbody.viewer.sources.recording import RecordedSource
 
 
@@ -26,8 +27,6 @@ class Screenshot:
     frame: Annotated[
         int | None, count_option("The frame to begin with, or of the picture (else the last); negative: from the end.")
     ] = None
-    size: Size = "1280x720"
-    hud: Hud = True
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class Playing:
 
     follow: Annotated[bool, typer.Option("--follow", help="Show new frames while the run goes on.")] = False
     fps: Annotated[
-        float, typer.Option(help="Frames shown per second.", parser=between(0.25, 480), metavar="<float>")
-    ] = 30.0
+        float | None, text_option("Frames shown per second [30].", parser=between(0.25, 480), metavar="<float>")
+    ] = None
 
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """What the camera looks at."""
+    """What the camera looks at, and the size of the picture."""
 
     camera: Annotated[
         str,
@@ -53,6 +52,15 @@ class Viewpoint:
         ),
     ] = "run"
     track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = ""
+    size: Size = "1280x720"
+    hud: Hud = True
+
+    def display(self, look: Look) -> "Display":
+        """How the run is shown. Raises InputError."""
+        from nbody.viewer.picture.aim import Aim, Display
+        from nbody.viewer.screenshot import parse_size
+
+        return Display(look, Aim(self.camera, self.track), parse_size(self.size), self.hud)
 
 
 @grouped
@@ -81,35 +89,27 @@ def view(
     one step, up and down change the steps per picture, Home starts again, and a
     key starts and stops a recording.
 
+    \b
     Examples:
-
       nbody view output/run.h5
-
       nbody view disk --particles 5000 --dt 0.0001 --integrator leapfrog
-
       nbody view output/run.h5 --follow
-
       nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
-
       nbody view output/run.h5 --color density --map viridis --scale-bar
-
       nbody view output/run.h5 --camera disk-camera.yaml --track densest
-
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
-    from nbody.viewer.picture.aim import Aim
-
-    aim = Aim(viewpoint.camera, viewpoint.track)
+    shown = viewpoint.display(look)
     if is_scenario(run):
         from nbody.cli.live import view_scenario
         from nbody.scenario.packaged import locate
 
-        given = {"screenshot": picture.screenshot, "frame": picture.frame, "follow": playing.follow or None}
+        given = {**vars(picture), **vars(playing), "follow": playing.follow or None}
         for option in (name for name, value in given.items() if value is not None):
             raise InputError(
                 f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
             )
-        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, look, aim)
+        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, shown)
     replaced.refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
@@ -117,29 +117,27 @@ def view(
     with Trajectory(run) as trajectory:
         recording = RecordedSource(trajectory)
         if picture.screenshot is not None:
-            return _save(picture, recording, overwrite, look, aim)
+            return _save(picture, recording, overwrite, shown)
         from nbody.viewer.window.clock import Playback
         from nbody.viewer.window.show import show
 
-        playback = Playback(recording.frames, playing.fps, playing.follow, recording)
+        playback = Playback(recording.frames, playing.fps or 30.0, playing.follow, recording)
         if picture.frame is not None or playing.follow:
             playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
-        show(recording, playback, look=look, aim=aim)
+        show(recording, playback, shown)
     return 0
 
 
-def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, look: Look, aim: "Aim") -> int:
+def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, view: "Display") -> int:
     """Save the picture of a frame; returns the exit code."""
-    from nbody.scenario.quantities import time_text
-    from nbody.viewer.screenshot import check_picture, draw_frame, parse_size, save_picture
+    from nbody.viewer.screenshot import check_picture, draw_frame, save_picture
 
     assert picture.screenshot is not None
-    path, sides = check_picture(picture.screenshot, overwrite), parse_size(picture.size)
+    path = check_picture(picture.screenshot, overwrite)
     k = recording.index(-1 if picture.frame is None else picture.frame)
-    save_picture(
-        draw_frame(recording, k, sides, picture.hud, look, aim.view(recording, k)), path, overwrite, print_message
-    )
+    drawn = draw_frame(recording, k, view.size, view.hud, view.look, view.aim.view(recording, k))
+    save_picture(drawn, path, overwrite, print_message)
     time = time_text(recording.run.time[k], recording.run.units.symbol("time"))
     result(f"{path}: frame {k} of 0 to {recording.frames - 1}, t = {time}")
     return 0

@@ -17,11 +17,11 @@ _LATER, __getattr__ = names_of(
             "FAST Facts address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory resident_blocks "
             "threads_per_multiprocessor use_device uuid version_in"
         ),
-        "direct": "DirectLaunch allow_shared current_device",
+        "direct_launch": "DirectLaunch allow_shared current_device",
         "failures": "GpuFailed check is_of_driver failure",
         "graph": "Graph is_recording milliseconds times",
         "kernels": "kernel",
-        "together": "Call compile_missing compile_together",
+        "precompile": "Call compile_missing compile_together",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
         "simulated" if SIMULATED else "intrinsics": (

@@ -9,11 +9,8 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import stat
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +22,6 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 UNUSED_DAYS = 90
 """Files of bytes that were not read for this many days are removed when another file is written to their folder."""
-
-LONG = 1.0
-"""Seconds after which the compilation of a kernel is announced."""
-
-_notify: list[Callable[[str], object]] = []
 
 
 def folder() -> Path:
@@ -71,12 +63,6 @@ def keep(kind: str, key: str, value: Any) -> None:
     """Store a value under its key, if the file can be written. The file is replaced as a whole."""
     with contextlib.suppress(OSError, RuntimeError):
         _replace(file(kind), json.dumps(recall(kind) | {key: value}, indent=1).encode())
-
-
-def kernel_name(function: Callable, dependencies: str) -> str:
-    """The name under which a compiled kernel is stored: the function's, and a hash of all that its code depends on."""
-    plain = re.sub(r"\W", "", function.__name__)
-    return f"kernels/{plain}-{_HASH(dependencies.encode()).hexdigest()[:32]}"
 
 
 def load_bytes(name: str) -> bytes | None:
@@ -139,46 +125,6 @@ def _is_safe(place: Path | int) -> bool:
         return True
     facts = os.stat(place)
     return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & _OTHERS_WRITE
-
-
-@contextlib.contextmanager
-def announcing(notify: Callable[[str], object]) -> Iterator[None]:
-    """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
-    :data:`LONG`."""
-    _notify.append(notify)
-    try:
-        yield
-    finally:
-        _notify.clear()
-
-
-Announcement = threading.Timer
-
-
-def announce(folder: str, what: str = "kernels for this machine") -> Announcement | None:
-    """A kernel is being compiled, for that folder (empty if it is not stored there); :meth:`cancel` when it is ready."""
-    if not _notify:
-        return None
-    timer = threading.Timer(LONG, _announce_once, [folder, what])
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
-@contextlib.contextmanager
-def compiling(folder: str | Path, what: str = "kernels for this machine") -> Iterator[None]:
-    """:func:`announce` what is compiled inside this block."""
-    announcement = announce(str(folder), what)
-    try:
-        yield
-    finally:
-        if announcement is not None:
-            announcement.cancel()
-
-
-def _announce_once(folder: str, what: str) -> None:
-    with contextlib.suppress(IndexError):  # it is announced already
-        _notify.pop()(f"compiling {what}" + (f" (once; kept in {folder}) …" if folder else " …"))
 
 
 def _replace(target: Path, content: bytes) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbody.compute.device import cuda, facts
+from nbody.compute.typed_once import typed_once
 from nbody.errors import DeviceError
 
 
@@ -30,6 +31,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
     from unittest.mock import patch
 
     from numba.cuda import dispatcher
+    from numba.cuda.types import Function
 
     # Device functions query the current device while they compile; this object replaces it.
     device = SimpleNamespace(compute_capability=compute_capability)
@@ -38,7 +40,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
         for name in ("fastmath", "launch_bounds")
         if kernel.targetoptions.get(name) is not None
     }
-    with patch.object(dispatcher, "get_current_device", lambda: device):
+    with patch.object(dispatcher, "get_current_device", lambda: device), typed_once(Function):
         code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
     return code
 

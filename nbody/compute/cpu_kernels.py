@@ -16,12 +16,15 @@ from llvmlite.binding import Linkage
 from numba import config, njit
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.core.types import Function
 
 from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.together import note
+from nbody.compute.precompile import note
+from nbody.compute.typed_once import typed_once
 from nbody.errors import DeviceError
 
 SETTINGS = (
@@ -32,7 +35,7 @@ SETTINGS = (
 
 def cpu_kernel(function: FunctionType, **options: Any) -> Any:
     """The kernel of a function: ``numba.njit``, with a cache on disk."""
-    options |= {"nogil": True, "error_model": "numpy"}
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = njit(function, **options)
     if config.DISABLE_JIT:
         return _refused
@@ -40,7 +43,7 @@ def cpu_kernel(function: FunctionType, **options: Any) -> Any:
     compile_now = compiled._compiler.compile
 
     def compile_enclosed(types: Any, result: Any) -> Any:
-        with _enclosed(function, kernels.name(types)):
+        with global_compiler_lock, _enclosed(function, kernels.name(types)), typed_once(Function):
             return compile_now(types, result)
 
     compiled._compiler.compile = compile_enclosed

@@ -14,7 +14,8 @@ from typing import Any
 
 from nbody.compute.device import SIMULATED, cuda, facts
 from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.together import note
+from nbody.compute.precompile import note
+from nbody.compute.typed_once import typed_once
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
@@ -28,6 +29,9 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled
+    from numba.cuda.core.compiler_lock import global_compiler_lock
+    from numba.cuda.types import Function
+
     compiled._cache = GpuKernelCache(function, options)  # instead of ``cuda.jit(cache=True)``
     configure = type(compiled).configure.__wrapped__
 
@@ -38,7 +42,13 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
             return configure(compiled, *launch)
 
     compiled.configure = quietly
-    launch = compiled.call
+    compile_now, launch = compiled.compile, compiled.call
+
+    def compile_typed_once(types: Any) -> Any:
+        with global_compiler_lock, typed_once(Function):
+            return compile_now(types)
+
+    compiled.compile = compile_typed_once
 
     def launch_or_note(arguments: tuple, *configuration: Any) -> None:
         if not note(compiled, arguments):

@@ -8,12 +8,15 @@ in the current folder says. Here the name of a file is a hash of everything that
 none can be written, the run goes on.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from functools import cached_property
+from threading import Timer
 from types import FunctionType
 from typing import Any, ClassVar
 
 from nbody.compute import cache
+from nbody.compute.announce import announce
 from nbody.compute.fingerprint import Unknown, fingerprint
 
 
@@ -25,7 +28,7 @@ class KernelCache(ABC):
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         self._function, self._options = function, options
-        self._announcement: cache.Announcement | None = None
+        self._announcement: Timer | None = None
 
     @property
     def cache_path(self) -> str:
@@ -53,7 +56,8 @@ class KernelCache(ABC):
         """The name of the file of the kernel for a list of types; empty if it can't be cached."""
         if not self._made_of:
             return ""
-        return cache.kernel_name(self._function, repr((self._made_of, self.machine(), repr(types))))
+        code = hashlib.sha256(repr((self._made_of, self.machine(), repr(types))).encode()).hexdigest()
+        return f"kernels/{self._function.__name__.strip('<>')}-{code[:32]}"
 
     def load_overload(self, types: Any, context: Any) -> Any:
         """The kernel for these types, ready to run; None if it must be compiled."""
@@ -64,7 +68,7 @@ class KernelCache(ABC):
                 return self.unpacked(found, context)
             except Exception:  # a library changed without a new version, or the types are in other files now
                 found = None
-        self._announcement = cache.announce(self.cache_path if name else "")
+        self._announcement = announce(self.cache_path if name else "")
         return None
 
     def save_overload(self, types: Any, compiled: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.compute import simulated, turns
+from nbody.compute import simulated, simulator_threads
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
 """Names used instead of an array in an :class:`Access`: a block's barrier, and a shuffle between the lanes of a warp."""
@@ -53,7 +53,7 @@ class _Recorded(np.ndarray):
         return _Flat(self)
 
     def _note(self, index, write):
-        if self.name and turns.in_kernel():
+        if self.name and simulator_threads.in_kernel():
             whole = index if isinstance(index, tuple) else (index,)
             flat = sum(int(i) * step for i, step in zip(whole, self.strides, strict=True)) // self.itemsize
             self.log(Access(self.name, write, flat))
@@ -86,7 +86,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
     logs: dict = defaultdict(lambda: defaultdict(list))
 
     def log(access: Access) -> None:
-        thread: Any = turns.current_thread()
+        thread: Any = simulator_threads.current_thread()
         logs[thread.blockIdx.x, thread.blockIdx.y][thread.thread_id].append(access)
 
     def recorded(array: np.ndarray, name: str) -> np.ndarray:

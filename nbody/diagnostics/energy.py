@@ -26,7 +26,7 @@ ROWS = 128
 """Bodies per block: their distances from all others take a few megabytes."""
 
 
-def observables(sums: np.ndarray) -> dict[str, float | np.ndarray]:
+def conserved_quantities(sums: np.ndarray) -> dict[str, float | np.ndarray]:
     """The conserved quantities at one moment, in the scenario's units, computed from :mod:`nbody.state.sums`.
 
     Returns:

@@ -19,6 +19,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.compute.morton import key_for
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 
@@ -73,17 +74,14 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
     """The kernels for positions in ``dtype``, 2-D or 3-D: keys, sorted copies, boxes and neighbours."""
     real = dtype.type
     factor = np.pi if dimensions == 2 else 4 / 3 * np.pi
+    key_of = key_for(dimensions, cuda.jit(device=True))
 
     @cuda.jit(device=True)
     def cell_of(x, centre, inverse_scale):
         """The index of a coordinate on its axis, 0 to 1023: bodies far out are crowded together."""
         s = (np.float64(x) - centre) * inverse_scale
         u = s / (1.0 + abs(s)) if abs(s) < 1e30 else 0.0
-        found = np.uint32(min(max(512.0 * (1.0 + u), 0.0), 1023.0))
-        found = (found | (found << np.uint32(16))) & np.uint32(0x030000FF)  # two zero bits after each bit
-        found = (found | (found << np.uint32(8))) & np.uint32(0x0300F00F)
-        found = (found | (found << np.uint32(4))) & np.uint32(0x030C30C3)
-        return (found | (found << np.uint32(2))) & np.uint32(0x09249249)
+        return np.uint64(min(max(512.0 * (1.0 + u), 0.0), 1023.0))
 
     @compute.kernel("gpu")
     def make_keys(position, cx, cy, cz, inverse_scale, keys):
@@ -95,8 +93,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
             x = cell_of(position[i, 0], cx, inverse_scale)
             y = cell_of(position[i, 1], cy, inverse_scale)
             z = cell_of(position[i, 2], cz, inverse_scale)
-            code = x | (y << np.uint32(1)) | (z << np.uint32(2))
-            key = (np.uint64(code) << np.uint64(32)) | np.uint64(i)
+            key = (key_of(x, y, z) << np.uint64(32)) | np.uint64(i)
         keys[i] = key
 
     @compute.kernel("gpu")

@@ -5,11 +5,12 @@ To add a format, write a file with a subclass of :class:`~nbody.exchange.format.
 
 from pathlib import Path
 
-from nbody.errors import InputError, printable, unknown
-from nbody.exchange.format import Format, Notify
+from nbody.errors import InputError, printable
+from nbody.exchange.format import Format
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 from nbody.scenario.source import open_regular
+from nbody.whole_file import Notify
 
 FORMATS = Registry(
     "format",
@@ -24,11 +25,13 @@ FORMATS = Registry(
 )
 """Every format that 'nbody export' writes, and ``initial: {file: …}`` reads."""
 
-SUFFIXES = {
-    ".csv": "csv", ".npz": "npz", ".hdf5": "gadget", ".tipsy": "tipsy", ".std": "tipsy", ".bin": "rebound",
-    ".nemo": "nemo", ".snap": "nemo",
-}  # fmt: skip
-"""The format of a file, by its suffix."""
+
+def suffixes() -> dict[str, str]:
+    """The format of each suffix; those of other packages too."""
+    found: dict[str, str] = {}
+    for name in (*FORMATS, *FORMATS.plugins):
+        found = dict.fromkeys(FORMATS.load(name).suffixes, name) | found
+    return dict(sorted(found.items()))
 
 
 def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
@@ -38,24 +41,28 @@ def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
         InputError: there is no such format; or a package is missing.
     """
     if name is None:
-        name = SUFFIXES.get(path.suffix.lower())
-    if name is None:
-        start = f"{where}{printable(path)}: "
-        if path.suffix.lower() == ".h5":
+        name, start = suffixes().get(path.suffix.lower()), f"{where}{printable(path)}: "
+        if name is None and path.suffix.lower() == ".h5":
             raise InputError(f"{start}.h5 is the suffix of nbody's own recordings; for GADGET-HDF5 write .hdf5")
-        raise InputError(f"{start}no format has this suffix; the suffixes are {', '.join(SUFFIXES)}")
-    if name not in FORMATS:
-        raise unknown("format", name, FORMATS, where)
-    found: Format = FORMATS.load(name)()
+        if name is None:
+            raise InputError(f"{start}no format has this suffix; the suffixes are {', '.join(suffixes())}")
+    found: Format = FORMATS.load(name, where)()
     return found
+
+
+def readable(path: Path, frame: int | None = None, where: str = "") -> Format:
+    """The format of an ordinary file that can be opened. Raises InputError, also if it has no frames and one is given."""
+    if path.suffix.lower() not in suffixes():
+        known = ", ".join([".h5", *suffixes()])
+        raise InputError(f"{where}{printable(path)}: bodies are read from {known} files; save them as one of these")
+    form = format_of(path, None, where)
+    if frame is not None and not form.many:
+        raise InputError(f"{where}{printable(path)}: this format has no frames; remove 'frame'")
+    open_regular(path, where).close()
+    return form
 
 
 def read(path: Path, frame: int | None = None, where: str = "", notify: Notify = lambda line: None) -> Particles:
     """The bodies in a file of one of the formats; ``frame`` (the last by default) if the format holds several moments.
     ``notify`` gets a line about what is ignored. Raises InputError, which begins with ``where``."""
-    form = format_of(path, None, where)
-    start = f"{where}{printable(path)}: "
-    open_regular(path, where).close()
-    if frame is not None and not form.many:
-        raise InputError(f"{start}this format has no frames; remove 'frame'")
-    return form.read(path, frame, start, notify)
+    return readable(path, frame, where).read(path, frame, f"{where}{printable(path)}: ", notify)

@@ -10,10 +10,11 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.exchange.format import Format, Notify, RunConstants
+from nbody.exchange.format import Format, RunConstants
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
+from nbody.whole_file import Notify
 
 SHAPES = {
     "mass": "(N,)", "position": "(N, 2) or (N, 3)", "velocity": "(N, 2) or (N, 3)", "id": "(N,)", "species": "(N,)",
@@ -29,6 +30,7 @@ TEXT = ("species_names",)
 class NpzFormat(Format):
     """The arrays of :data:`SHAPES`, and ``time`` and ``step``."""
 
+    suffixes = (".npz",)
     opened_by = "numpy.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:

@@ -1,7 +1,7 @@
 """The interface of a file format."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,14 +11,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-
-Notify = Callable[[str], object]
-
-
-def in_space(particles: Particles) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities, (N, 3) each, with z = 0 in two dimensions."""
-    x, v = (np.pad(each, ((0, 0), (0, 3 - particles.dimensions))) for each in (particles.position, particles.velocity))
-    return x, v
+from nbody.whole_file import Notify
 
 
 def frame_number(frame: int | None, count: int, start: str = "") -> int:
@@ -49,6 +42,8 @@ class RunConstants:
 class Format(ABC):
     """A file format. ``many`` is True if one file holds several moments; else each moment is a file."""
 
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """The suffixes of its files, the usual one first."""
     many: ClassVar[bool] = False
     package: ClassVar[str] = ""
     """The package that reads and writes it, if nbody does not itself."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import RunConstants, in_space
+from nbody.exchange.format import RunConstants
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -24,6 +24,7 @@ class GadgetFormat(GuardedFormat):
     """The bodies are particles of type 1 (halo), or of the type that has their species' name. Numbers are in the run's
     units; /Units says what these are if the scenario does. There is no cosmology."""
 
+    suffixes = (".hdf5",)
     opened_by = "yt.load('{path}')"
     library, kind = "the HDF5 library", "a snapshot in GADGET's HDF5 format"
 
@@ -112,5 +113,5 @@ def _read_type(group: Any, mass: float) -> dict[str, np.ndarray]:
 
 
 def _write_type(group: Any, particles: Particles, rows: np.ndarray) -> None:
-    group["Coordinates"], group["Velocities"] = in_space(particles.rows(rows))
+    group["Coordinates"], group["Velocities"] = particles.rows(rows).in_space()
     group["Masses"], group["ParticleIDs"] = particles.mass[rows], particles.id[rows].astype(np.uint64)

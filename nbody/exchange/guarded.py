@@ -11,9 +11,10 @@ import numpy as np
 
 from nbody.errors import InputError, printable
 from nbody.exchange.arrays import read_arrays
-from nbody.exchange.format import Format, Notify
+from nbody.exchange.format import Format
 from nbody.particles import Particles
 from nbody.trajectory.sandbox import GuardedReader, LibraryFailed
+from nbody.whole_file import Notify
 
 CPU_SECONDS = 60.0
 

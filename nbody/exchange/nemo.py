@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, Notify, RunConstants, frame_number, in_space
+from nbody.exchange.format import Format, RunConstants, frame_number
 from nbody.particles import Particles
+from nbody.whole_file import Notify
 
 SINGLE, PLURAL = 0x0992, 0x0B92
 TYPES = {"c": "S1", "b": "u1", "s": "i2", "i": "i4", "l": "i8", "f": "f4", "d": "f8"}
 CARTESIAN = 0o200000 + 3 * 0o400 + 2
 """CoordSystem: Cartesian, three dimensions, positions and velocities."""
 
-NUMBERS = dict.fromkeys(("Time", "Mass", "Position", "Velocity"), ("iuf", "real numbers")) | {
-    "Key": ("iu", "whole numbers")
-}
+LONG = "LongKey"
+"""Ids that do not fit into the int32 of NEMO's Key."""
+
+NUMBERS = dict.fromkeys(("Time", "Mass", "Position", "Velocity"), ("iuf", "real numbers"))
+NUMBERS |= dict.fromkeys(("Key", LONG), ("iu", "whole numbers"))
 """What the items of a snapshot hold: NumPy's kinds, and their name."""
 
 MOST_DIMENSIONS, LONGEST = 8, 256
@@ -69,20 +72,25 @@ def _items(data: bytes) -> Iterator[tuple[str, str, np.ndarray | None]]:
 
 
 class NemoFormat(Format):
-    """Times, masses, positions, velocities and ids (as Key, in int32) in float64, every frame in one file."""
+    """Times, masses, positions and velocities in float64, and ids as Key in int32, every frame in one file. If an id does
+    not fit, Key is the row, and the item LongKey has the ids in int64; NEMO's programs ignore it."""
 
+    suffixes = (".nemo", ".snap")
     many = True
     opened_by = "unsio.input.CUNS_IN('{path}', 'all', 'all', float32=False)"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         with path.open("wb") as file:
             for p in moments:
-                x, v = in_space(p)
-                key = p.id if p.id.max(initial=0) < 2**31 else np.arange(p.count)
+                x, v = p.in_space()
+                fits = (np.abs(p.id) < 2**31).all()
+                key = (
+                    _item("i", "Key", p.id) if fits else _item("i", "Key", np.arange(p.count)) + _item("l", LONG, p.id)
+                )
                 file.write(_item("(", "SnapShot") + _item("(", "Parameters"))
                 file.write(_item("d", "Time", p.time) + _item("i", "Nobj", p.count) + _item(")"))
                 file.write(_item("(", "Particles") + _item("i", "CoordSystem", CARTESIAN) + _item("d", "Mass", p.mass))
-                file.write(_item("d", "Position", x) + _item("d", "Velocity", v) + _item("i", "Key", key))
+                file.write(_item("d", "Position", x) + _item("d", "Velocity", v) + key)
                 file.write(_item(")") + _item(")"))
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
@@ -116,7 +124,7 @@ def _particles(found: dict[str, np.ndarray], start: str) -> Particles:
     mass, x, v = (found[tag] for tag in ("Mass", "Position", "Velocity"))
     if mass.ndim != 1 or x.shape != (len(mass), 3) or v.shape != x.shape:
         raise InputError(f"{start}Mass, Position and Velocity do not belong to the same bodies")
-    key = found.get("Key", np.zeros(0))
+    key = found.get(LONG, found.get("Key", np.zeros(0)))
     own = key.shape == mass.shape and len(np.unique(key)) == len(key)
     time = found.get("Time", np.zeros(()))
     return Particles(mass, x, v, id=key if own else np.empty(0, np.int64), time=float(time) if time.ndim == 0 else 0.0)

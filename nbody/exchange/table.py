@@ -11,11 +11,12 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, did_you_mean
-from nbody.exchange.format import Format, Notify, RunConstants
+from nbody.exchange.format import Format, RunConstants
 from nbody.given import shown
 from nbody.machine import memory_available
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
+from nbody.whole_file import Notify
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")
 """The columns, in any order. In 2-D z and vz are left out; columns ``id``, ``species`` and ``radius`` can be added."""
@@ -27,7 +28,6 @@ EXTRA = ("id", "species", "radius")
 ALIASES = {"mass": "m"}
 """Other names of columns."""
 
-IGNORED = "(ignored)"
 INDEX = ("", "index", "unnamed: 0")
 """The columns in which pandas and spreadsheets number the rows."""
 
@@ -36,6 +36,7 @@ class CsvFormat(Format):
     """The columns of :data:`COLUMNS` after ``id``, with all digits; ``radius`` if the bodies have radii; and ``species`` if
     there are several."""
 
+    suffixes = (".csv",)
     opened_by = "pandas.read_csv('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
@@ -78,7 +79,7 @@ def read_table(file: BinaryIO, start: str, notify: Notify = lambda line: None) -
             message = f"{len(row)} values under {len(columns)} columns; give every column one, with decimal points"
             raise InputError(f"{start}line {line}: {message}")
         for cell, name in zip(row, columns, strict=True):
-            if name == IGNORED:
+            if not name:
                 cells.append(0.0)
             elif name == "species":
                 cells.append(species.setdefault(cell.strip(), len(species)))
@@ -123,9 +124,9 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
     if names[0] in INDEX:
         notify(f"{start}the first column ({names[0] or 'without a name'}) numbers the rows; it is ignored")
-        names[0] = IGNORED
-    for name in names:
-        if name not in COLUMNS and name not in EXTRA and name != IGNORED:
+        names[0] = ""
+    for name in names[not names[0] :]:
+        if name not in COLUMNS and name not in EXTRA:
             raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
         if names.count(name) > 1:
             raise InputError(f"{start}column '{name}' appears twice; remove one")

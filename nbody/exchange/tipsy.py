@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, Notify, RunConstants, in_space
+from nbody.exchange.format import Format, RunConstants
 from nbody.particles import Particles
+from nbody.whole_file import Notify
 
 HEADER = np.dtype([("time", ">f8"), ("bodies", ">i4"), ("dimensions", ">i4"), ("gas", ">i4"), ("dark", ">i4"),
                    ("stars", ">i4"), ("padding", ">i4")])  # fmt: skip
@@ -20,6 +21,7 @@ STARS = np.dtype([("mass", ">f4"), ("position", ">f4", 3), ("velocity", ">f4", 3
 class TipsyFormat(Format):
     """Every body is a dark-matter particle. Numbers are rounded to float32; the ids are lost."""
 
+    suffixes = (".tipsy", ".std")
     opened_by = "pynbody.load('{path}')"
 
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
@@ -27,7 +29,7 @@ class TipsyFormat(Format):
             n = particles.count
             rows = np.zeros(n, DARK)
             rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
-            rows["position"], rows["velocity"] = in_space(particles)
+            rows["position"], rows["velocity"] = particles.in_space()
             header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)
             path.write_bytes(header.tobytes() + rows.tobytes())
 

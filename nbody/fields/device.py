@@ -60,5 +60,5 @@ def add_fields(
         rows = cuda.to_device(targets.astype(np.int32))
     blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
     build(functions, some)[blocks, THREADS, state.stream](
-        state.body, state.acceleration, *state.clock.moment(), parameters, components, np.int32(potential), rows
+        state.body, state.acceleration, *state.clock.graph_time(), parameters, components, np.int32(potential), rows
     )

@@ -32,8 +32,8 @@ ALWAYS_TREE = {"cpu": 1 << 21, "gpu": 1 << 22}
 
 ORDINARY = tuple(
     each
-    for each, entry in ENGINES.items()
-    if not (entry.experimental or entry.variants) and (each in TREES or "tree" not in entry.tags)
+    for each in ENGINES
+    if not ((entry := ENGINES[each]).experimental or entry.variants) and (each in TREES or "tree" not in entry.tags)
 )
 """The engines that are considered where the user names none; of trees the fast ones."""
 

@@ -6,14 +6,14 @@ layers around any engine: :mod:`nbody.forces.layers`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import machine
-from nbody.compute.together import compile_together
+from nbody.compute.precompile import compile_together
 from nbody.errors import InputError
 from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity
@@ -27,7 +27,7 @@ SOFTENING2 = Column("softening2", 0, saved=False)
 """The softening length squared of each body, if species have lengths. A resumed run computes it again."""
 
 _REHEARSED = set[tuple]()
-"""What was rehearsed in this process: a kernel is compiled once."""
+"""The evaluations whose kernels this process has compiled."""
 
 Targets = Any
 """Indices (T,) of the bodies whose forces are to be computed, an array on the host or on the engine's device; None for
@@ -165,8 +165,7 @@ class Engine(ABC):
         if not missing(outputs, current):
             return
         if outputs not in self._rehearsed:
-            self._rehearsed.add(outputs)
-            self._compile(state, outputs)
+            compile_kernels(self, state, [outputs])
         if current is not Outputs.NOTHING and outputs in Outputs.POTENTIAL:
             self._fill(state, outputs, potential_alone=True)
         else:
@@ -198,23 +197,6 @@ class Engine(ABC):
         """What computes the forces, with the number of devices that compute those of a state if there are several."""
         return Identity(machine.cpu_name())
 
-    def _compile(self, state: State, outputs: Outputs) -> None:
-        """Compile the kernels of an evaluation several at a time, as far as :meth:`_rehearse` calls them."""
-        size = state.count, state.dimensions
-        rehearsed = type(self), *size, self.precision, self.gravity.softening, self.gravity.per_species, outputs
-        if rehearsed in _REHEARSED or self._team.size > 1:
-            return
-        _REHEARSED.add(rehearsed)
-        state.moves.flush()  # a rehearsal would lose them
-        progress = state.progress
-        watch, requested, computed = progress.watch, progress.requested, progress.computed
-        progress.watch = None
-        try:
-            with np.errstate(all="ignore"):
-                compile_together(lambda: self._rehearse(state, outputs))
-        finally:
-            progress.watch, progress.requested, progress.computed = watch, requested, computed
-
     def _rehearse(self, state: State, outputs: Outputs) -> None:  # noqa: B027
         """Call the kernels of :meth:`_compute` where it does not depend on what they compute: they are noted, not run. What
         else is done must leave the results of the state as they are."""
@@ -243,6 +225,51 @@ class Engine(ABC):
     def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         """Fill the rows of the targets, in engines that compute targets."""
         raise NotImplementedError
+
+
+def compile_kernels(
+    engine: Engine, state: State, evaluations: Sequence[Outputs], *others: Callable[[], object]
+) -> None:
+    """Compile the kernels that are not cached, several at a time: those of each of some evaluations, as far as the engine
+    rehearses them, and those that ``others`` call. Nothing is computed."""
+    asked = {_offered(engine.can, outputs) for outputs in evaluations} - engine._rehearsed
+    engine._rehearsed |= asked
+    rehearsed = {each: _kernels_of(engine, state, each) for each in asked}
+    if engine._team.size > 1 or _REHEARSED.issuperset(rehearsed.values()):
+        return
+    _REHEARSED.update(rehearsed.values())
+    progress = state.progress
+    watch, requested, computed = progress.watch, progress.requested, progress.computed
+    progress.watch = None
+
+    def work() -> None:
+        for outputs in sorted(rehearsed):
+            engine._rehearse(state, outputs)
+        for each in others:
+            each()
+
+    try:
+        with np.errstate(all="ignore"):
+            compile_together(work)
+    finally:
+        progress.watch, progress.requested, progress.computed = watch, requested, computed
+
+
+def _kernels_of(engine: Engine, state: State, outputs: Outputs) -> tuple:
+    """What the kernels of an evaluation depend on. Those for about as many bodies are the same."""
+    inner = getattr(engine, "_inner", None)  # of a layer
+    if inner is not None:
+        return type(engine), *_kernels_of(inner, state, outputs)
+    law = engine.gravity.softening, engine.gravity.per_species
+    return (
+        type(engine),
+        engine.precision,
+        *law,
+        repr(engine._options),
+        state.dimensions,
+        state.count.bit_length(),
+        outputs,
+    )
 
 
 def team_of(engine: Engine) -> Team:

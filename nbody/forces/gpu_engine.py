@@ -138,9 +138,8 @@ class KernelEngine(GpuEngine):
 
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
-        state.moves.flush()
         kernel, real = self._kernel(outputs, state), self._shape().real
-        length2 = state.softening2 if self.gravity.per_species else real(self.gravity.length2)
+        length2 = state.column("softening2") if self.gravity.per_species else real(self.gravity.length2)
         self._launch(kernel, state, self._dtype.type(self.gravity.G), length2)
 
     @abstractmethod

@@ -45,6 +45,15 @@ def gpus_asked(gpus: Any) -> int:
     return max(2, gpus if isinstance(gpus, int) else 0) if gpus not in (None, 1) else 1
 
 
+def gpu_count(gpus: Any) -> int:
+    """The number of GPUs of this machine that they are, whether or not it has so many."""
+    from nbody import compute
+
+    if gpus == "all":
+        return compute.device_count() if compute.available() else 1
+    return len(gpus) if isinstance(gpus, list) else gpus or 1
+
+
 class GpuOptions(Group):
     """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
 

@@ -198,7 +198,7 @@ class ReferenceEngine(Engine):
     def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
         rows = SLAB_BLOCKS * max(1, BLOCK_PAIRS // state.count)
-        softening2 = state.values("softening2", copy=False)[0] if self.gravity.per_species else None
+        softening2 = state.column("softening2") if self.gravity.per_species else None
         for first in range(0, len(targets), rows):
             some = targets[first : first + rows]
             state.acceleration[some], state.potential[some] = direct_sum(

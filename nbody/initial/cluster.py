@@ -96,6 +96,7 @@ class StarCluster(Generator):
     """
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
+    exclusive = (("radius", "half_mass_radius", "virial_radius"),)
 
     mass: Mass = 1.0
     radius: Length | None = None
@@ -105,13 +106,6 @@ class StarCluster(Generator):
     masses: Masses = Masses()
     segregation: Fraction = 0.0
     binaries: Binaries | None = None
-
-    @model_validator(mode="after")
-    def _one_size(self) -> Self:
-        given = [key for key in ("radius", "half_mass_radius", "virial_radius") if getattr(self, key) is not None]
-        if len(given) > 1:
-            raise KeyProblem(given[1], f"the size is given by '{given[0]}' already; remove one of the two")
-        return self
 
     @abstractmethod
     def scale_radius(self) -> float:

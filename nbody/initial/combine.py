@@ -81,12 +81,17 @@ def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[boo
             own.append(next(each for each in numbered if each not in found + own))
         species.append(part.species + len(found))
         found += own
+    return concatenated(parts, species, tuple(found))
+
+
+def concatenated(parts: Sequence[Particles], species: Sequence[Array], names: tuple[str, ...]) -> Particles:
+    """The bodies of all parts, with new ids and these species; radii of 0 where only others have some."""
     radii = [part.radius if len(part.radius) else np.zeros(part.count) for part in parts]
     mass, position, velocity = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("mass", "position", "velocity")
     )
     return Particles(
-        mass, position, velocity, species=np.concatenate(species), species_names=tuple(found),
+        mass, position, velocity, species=np.concatenate(species), species_names=names,
         radius=np.concatenate(radii) if any(len(part.radius) for part in parts) else np.empty(0),
     )  # fmt: skip
 

@@ -90,6 +90,11 @@ class Sphere:
         return speed
 
 
+def hernquist(r: Array, taper: Array | float = 1.0) -> Array:
+    """The density of Hernquist's sphere up to a factor, times ``taper``."""
+    return taper / (r * (1 + r) ** 3)
+
+
 def sphere(
     density: Callable[[Array], Array],
     innermost: float = 1e-5,

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from nbody.errors import InputError
 from nbody.given import shown
+from nbody.initial.combine import concatenated
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
@@ -31,7 +30,7 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
         raise InputError("ensemble: the scenario has no 'ensemble'")
     if numbers is not None and not (numbers.start >= 0 and numbers.stop <= ensemble.count):
         raise InputError(f"ensemble: there is no system {numbers.start}; there are {ensemble.count}, counted from 0")
-    if ensemble.vary is None and not hasattr(scenario.initial, "seed"):
+    if not ensemble.vary and not hasattr(scenario.initial, "seed"):
         raise InputError(
             f"{scenario.where('ensemble')}vary is missing: bodies from a file have no seed, so all systems would be the same"
         )
@@ -68,11 +67,7 @@ def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> P
                 "of bodies, of the same species"
             )
         parts.append(bodies)
-    mass, position, velocity, species = (
-        np.concatenate([getattr(bodies, name) for bodies in parts])
-        for name in ("mass", "position", "velocity", "species")
-    )
-    return Particles(mass, position, velocity, species=species, species_names=parts[0].species_names)
+    return concatenated(parts, [bodies.species for bodies in parts], parts[0].species_names)
 
 
 def check_bodies(scenario: Scenario, bodies: int) -> None:

@@ -12,7 +12,7 @@ from scipy.special import i0e, i1e, k0e, k1e
 
 from nbody.errors import InputError
 from nbody.initial.combine import apportioned
-from nbody.initial.eddington import Sphere, sphere
+from nbody.initial.eddington import Sphere, hernquist, sphere
 from nbody.initial.generator import Generator, at_rest
 from nbody.initial.sampling import on_circle, on_sphere
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
@@ -36,7 +36,7 @@ Lengths = Callable[[str, str], float]
 @cache
 def _tapered_mass(taper: float) -> CubicSpline:
     """The share of the mass within r, of ln r."""
-    model = sphere(lambda r: np.exp(-((r / taper) ** 2)) / (r * (1 + r) ** 3), innermost=1e-6, outermost=8 * taper)
+    model = sphere(lambda r: hernquist(r, np.exp(-((r / taper) ** 2))), innermost=1e-6, outermost=8 * taper)
     return CubicSpline(np.log(model.radius), model.mass)
 
 
@@ -68,7 +68,7 @@ class Spheroid(Group):
 
     def density(self, r: Array) -> Array:
         """The density at r in scale radii, up to a factor."""
-        return 1 / (r * (1 + r) ** 3) * (1.0 if self.taper is None else np.exp(-((r / self.taper) ** 2)))
+        return hernquist(r) * (1.0 if self.taper is None else np.exp(-((r / self.taper) ** 2)))
 
     def within(self, r: Array) -> Array:
         """The mass within r."""

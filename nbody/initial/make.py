@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Notify
 from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
@@ -19,6 +18,7 @@ from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.bodies import Placed
 from nbody.scenario.model import component
 from nbody.scenario.values import arithmetic
+from nbody.whole_file import Notify
 
 WORKING_COPIES = 3
 """The peak memory of a generator, in units of the particles' memory (measured at N = 10^6: 2.6, plummer)."""

@@ -3,10 +3,9 @@
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_serializer, model_validator
+from pydantic import Field, model_serializer, model_validator
 
-from nbody.errors import unknown
-from nbody.scenario.values import Finite, Group, KeyProblem, Name, SolarMasses
+from nbody.scenario.values import Finite, Group, KeyProblem, Name, SolarMasses, one_of
 
 Array = np.ndarray
 
@@ -18,12 +17,6 @@ MASS_FUNCTIONS: dict[str, tuple[tuple[float, float], ...]] = {"equal": (), "salp
 −d ln N/d ln m. Masses are those of stars in solar masses, before they are scaled."""
 
 
-def _function(name: str) -> str:
-    if name not in MASS_FUNCTIONS:
-        raise ValueError(str(unknown("mass function", name, MASS_FUNCTIONS)))
-    return name
-
-
 class Masses(Group):
     """How the masses of a cluster are distributed: ``masses: kroupa``, or ``masses: {function: kroupa, low: 0.1}``.
 
@@ -33,7 +26,7 @@ class Masses(Group):
             cluster's total.
     """
 
-    function: Annotated[Name, AfterValidator(_function)] = "equal"
+    function: Annotated[Name, one_of("mass function", MASS_FUNCTIONS)] = "equal"
     low: SolarMasses = 0.1
     high: SolarMasses = 100.0
 

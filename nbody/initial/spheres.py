@@ -17,7 +17,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import erf
 
 from nbody.initial.cluster import StarCluster
-from nbody.initial.eddington import POINTS, Sphere, sphere
+from nbody.initial.eddington import POINTS, Sphere, hernquist, sphere
 from nbody.initial.formula import compiled
 from nbody.initial.sampling import on_sphere
 from nbody.scenario.values import Finite, Positive, Text
@@ -71,7 +71,7 @@ class HernquistSphere(EddingtonSphere):
 @cache
 def hernquist_model() -> Sphere:
     """The model with G, mass and scale radius 1; so are the others."""
-    return sphere(lambda r: 1 / (r * (1 + r) ** 3))
+    return sphere(hernquist)
 
 
 class Isochrone(EddingtonSphere):

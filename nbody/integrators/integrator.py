@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.fields.field import VelocityField
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
@@ -54,6 +54,10 @@ class Move(NamedTuple):
     fraction: float = 1.0
 
 
+FLOAT64_ON_CPU = {"cpu": ("float64",)}
+"""The precisions of a scheme with a compiled loop for a few bodies."""
+
+
 def no_working_bytes(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
     """Those of a scheme without working arrays. (A plan is sent to other ranks, so this has a name.)"""
     return WorkingBytes()
@@ -74,6 +78,7 @@ class SchemeFacts(NamedTuple):
         columns: the columns that it adds to the state.
         power_of_dt: the highest power of the time step that it forms.
         own_forces: it computes the forces in its own kernel.
+        precisions: those in which its own kernels compute, by the device; empty: all that the engine has.
         star: it moves planets about a star, which is body 0 and the heaviest.
         velocity_fields: it computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`).
         softened: the steps follow from the softening length, so that there must be one.
@@ -92,6 +97,7 @@ class SchemeFacts(NamedTuple):
     columns: tuple[Column, ...] = ()
     power_of_dt: int = 1
     own_forces: bool = False
+    precisions: Mapping[str, tuple[str, ...]] = {}
     star: bool = False
     velocity_fields: bool = False
     softened: bool = False
@@ -150,7 +156,11 @@ class Integrator(ABC):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"."""
-        facts, law = cls.facts, problem.gravity
+        facts, law, device = cls.facts, problem.gravity, device_of(engine)
+        if facts.precisions and device not in facts.precisions:
+            return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
+        if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):
+            return f"this scheme computes in {' or '.join(offered)} on the {device.upper()}"
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
         if any(issubclass(field, VelocityField) for field in problem.fields):
@@ -210,10 +220,6 @@ class Integrator(ABC):
         it no longer. Returns the number of steps to make again."""
         return 0
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        """True if the bodies are shown within a step."""
-        return False
-
     @abstractmethod
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         """Make steps from the end of one, as :meth:`advance` does without a watcher."""
@@ -224,7 +230,7 @@ class Integrator(ABC):
         while steps > 0 and state.clock.time < until:
             made, begin, (x0, v0) = state.clock.step, state.clock.time, (x, v)
             self._advance(motion, 1, until)
-            if self._is_within_a_step(motion):
+            if state.clock.moment.within:
                 return None
             x, v = state.values("position", "velocity")
             span = Span(x0, v0, x, v, begin, state.clock.time, self.facts.star, self._encounter)
@@ -233,9 +239,11 @@ class Integrator(ABC):
             steps -= state.clock.step - made
         return None
 
-    @abstractmethod
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        """Interactions of the next ``steps`` steps, if ``outputs`` are current after the last one."""
+        """Interactions that the engine computes in the next ``steps`` steps, if ``outputs`` are current after them."""
+        (engine, state), facts = motion, self.facts
+        pairs = 0 if facts.own_forces else steps * facts.evaluations * engine.work(state, facts.outputs)
+        return pairs + (engine.work(state, outputs, facts.leaves) if outputs is not Outputs.ACCELERATION else 0)
 
     def report(self, motion: Motion) -> SchemeReport:
         """What the run shows and records of the steps so far."""
@@ -265,34 +273,28 @@ class FixedStep(Integrator):
     them."""
 
     @abstractmethod
-    def _step(self, motion: Motion, outputs: Outputs) -> None:
-        """Make one step. If ``outputs`` are more than accelerations, they are current after the step."""
+    def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
+        """Make steps, each followed by the move ``end``. With ``packings`` every ``every``-th is that to a frame: then
+        ``state.frames.outputs`` are current, and the next packing, unless it is None, is the value of a move ``pack``."""
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        clock, frames = motion.state.clock, motion.state.frames
+        clock = motion.state.clock
         clock.begin_steps(self.dt)
-        frames.repeat(lambda: self._timed_step(motion), steps, key=self._key(0))
+        motion.state.frames.repeat(lambda count: self._make(motion, count), steps, key=self._key(0))
         clock.count_steps(steps, self.dt)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
         """Make ``count`` frames, at most :func:`~nbody.state.frames_per_block`, each ``every`` steps after the last one."""
-        clock, frames = motion.state.clock, motion.state.frames
+        clock = motion.state.clock
 
-        def steps() -> None:
-            for _ in range(every - 1):
-                self._timed_step(motion)
-            self._timed_step(motion, frames.outputs)
+        def make(packings: Sequence[Any]) -> None:
+            self._make(motion, every * len(packings), every, packings)
 
         clock.begin_steps(self.dt)
-        found = frames.snapshots(steps, count, key=self._key(every))
+        found = motion.state.frames.snapshots(make, count, key=self._key(every))
         clock.count_steps(count * every, self.dt)
         return found
-
-    def _timed_step(self, motion: Motion, outputs: Outputs = Outputs.ACCELERATION) -> None:
-        """Make one step, and set the time for the forces of the next one."""
-        self._step(motion, outputs)
-        motion.state.clock.end_steps()
 
     def _key(self, every: int) -> Hashable:
         """What names steps that make the same moves; None if no two do."""

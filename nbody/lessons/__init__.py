@@ -1,9 +1,53 @@
-"""The laboratory of the two courses, ``nbody/linalg/README.md`` and ``nbody/forces/README.md``, whose kernels stay there.
+"""The figures of the two courses: ``python -m nbody.lessons``.
 
-``figures``
-    Their pictures, drawn by ``python -m nbody.lessons``.
-``ladder``
-    ``nbody bench matmul``: the rungs of the matrix course, measured beside cuBLAS, or explained.
-``roofline``
-    ``nbody bench roofline``: the kernels of the N-body course beside the bounds of the card.
+Most are made from what the kernels themselves read and write, recorded in Numba's simulator
+(:mod:`nbody.compute.traced`), so that a figure follows its kernel; others from the tables of the courses.
 """
+
+from pathlib import Path
+
+from nbody import machine
+from nbody.errors import InputError
+from nbody.registry import Entry, Registry
+
+_TEXTS = {
+    "tiles:who_reads_what": "k00 to k03: what one block reads of A and B",
+    "banks:banks": "k04, k05, k06: the banks and lines of one access of a warp",
+    "tiles:register_tiles": "k06 to k13: one thread's results and reads",
+    "tiles:reads": "k04 to k17: reads per multiply-add, counted",
+    "banks:vectors": "k10, k14: 128-bit accesses and a padded, transposed slab",
+    "overlap:overlap": "k14, k15, k17: what a thread does, in order",
+    "tiles:champion": "k17: the tiles of a block, its warps and a lane",
+    "overlap:skinny": "k18: who reads what of a block's rows",
+    "fragments:fragments": "k19, k20, k21: the lanes of one tensor instruction",
+    "rounding:rounding": "k16, gpu-kahan: how errors of sums grow",
+    "measured:model": "the ladder's cost model beside the measurement",
+    "pairs:meetings": "gpu-global to gpu-split: which thread meets which body",
+    "pairs:triangle": "gpu-symmetric: how blocks share the triangle of pairs",
+    "pairs:rotation": "gpu-symmetric: columns rotate through the lanes",
+    "trees:morton": "barnes-hut, cpu-tree: the order of the bodies, and what acts on one",
+    "trees:opening": "cpu-tree: errors and times, measured on this machine",
+    "pairs:force_matrix": "matrix: the force matrix times four columns",
+    "measured:speed": "measured speeds of the force engines",
+}
+FIGURES = Registry("figure", {key.split(":")[1]: Entry(f"nbody.lessons.{key}", text) for key, text in _TEXTS.items()})
+"""Every figure, in the order of the lessons. Each is a function without arguments that returns a Matplotlib figure."""
+
+FOLDER = machine.ROOT / ".github" / "lessons"
+"""Where the pictures are, in a checkout."""
+
+
+def draw(name: str) -> Path:
+    """Draw a figure of :data:`FIGURES` and return the picture's path. Raises InputError: there is no such figure, or this is
+    no checkout."""
+    from matplotlib import rc_context
+
+    from nbody.lessons.style import RC, save
+
+    figure = FIGURES.load(name)
+    if not FOLDER.is_dir():
+        raise InputError(f"{FOLDER}: there is no such folder; the figures are drawn in a checkout of nbody")
+    path = FOLDER / f"{name}.png"
+    with rc_context(RC):
+        save(figure(), path)
+    return path

@@ -6,7 +6,7 @@ import sys
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"  # before Numba is imported: the figures are made from recorded kernels
 
 from nbody.errors import NBodyError
-from nbody.lessons.figures import FIGURES, draw
+from nbody.lessons import FIGURES, draw
 
 try:
     for name in sys.argv[1:] or FIGURES:

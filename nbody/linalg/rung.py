@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.compute.precompile import rehearsing
 from nbody.errors import InputError
 
 LECTURE_SIZE = 2048
@@ -74,16 +75,24 @@ class Scratch(NamedTuple):
     shape: tuple[int, ...]
 
 
+def _device() -> int:
+    """The number of the current device."""
+    from nbody.compute import SIMULATED, cuda
+
+    return 0 if SIMULATED else cuda.current_context().device.id
+
+
 @lru_cache(maxsize=16)
-def _allocate(scratch: Scratch, index: int) -> Any:
-    """The array, cached for later launches; ``index`` distinguishes several arrays of one launch."""
+def _allocate(scratch: Scratch, index: int, device: int) -> Any:
+    """The array on the current ``device``, cached for later launches; ``index`` distinguishes the arrays of one launch."""
     from nbody.compute import cuda
 
     return cuda.to_device(np.zeros(scratch.shape, scratch.dtype))
 
 
 @lru_cache(maxsize=64)
-def _allow_shared(launch: "ProductLaunch", dtype: np.dtype) -> None:
+def _allow_shared(launch: "ProductLaunch", dtype: np.dtype, device: int) -> None:
+    """Permit a launch its dynamic shared memory on the current ``device``, once."""
     from nbody.compute import SIMULATED, allow_shared
 
     if not SIMULATED:
@@ -110,10 +119,12 @@ class ProductLaunch:
     def __call__(self, a: Any, b: Any, c: Any, stream: Any = 0) -> None:
         """Enqueue c = a·b on a stream; the arrays are on the device, C-contiguous, 16-byte aligned. Launches of one kernel
         share their scratch memory: they must not run at the same time on two streams."""
-        if self.dynamic_shared:
-            _allow_shared(self, np.dtype(a.dtype))
-        extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
-        self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *extra)
+        if self.dynamic_shared and not rehearsing():  # it would be compiled at once
+            _allow_shared(self, np.dtype(a.dtype), _device())
+        self.kernel[self.grid, self.block, stream, self.dynamic_shared](a, b, c, *self._scratch_arrays())
+
+    def _scratch_arrays(self) -> list[Any]:
+        return [_allocate(scratch, index, _device()) for index, scratch in enumerate(self.scratch)]
 
     def direct(self, shape: ProductShape, dtype: Any) -> Callable[[int, int, int], None]:
         """The same launch for the addresses of a, b and c, on the default stream: a few microseconds of Python instead of
@@ -121,9 +132,8 @@ class ProductLaunch:
         from nbody.compute import DirectLaunch
 
         shapes = [*shape.matrices, *(s.shape for s in self.scratch)]
-        extra = [_allocate(scratch, index) for index, scratch in enumerate(self.scratch)]
         launch = DirectLaunch(self.kernel, self.signature(dtype), shapes, self.grid, self.block, self.dynamic_shared)
-        launch.fix(3, extra)
+        launch.fix(3, self._scratch_arrays())
         return launch
 
     @property

@@ -39,7 +39,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
 
 def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
     """The class that makes the steps of a scenario by a scheme: in an ensemble the one of many systems, if there is one."""
-    of_systems = scenario.ensemble and OF_SYSTEMS.get(name) is not None  # of other packages too
+    of_systems = scenario.ensemble and name in OF_SYSTEMS  # of other packages too
     kind: type[Integrator] = (OF_SYSTEMS if of_systems else INTEGRATORS).load(name)
     return kind
 

@@ -37,3 +37,8 @@ def force_errors(engine: Engine, state: State, mass: np.ndarray, seed: int) -> d
         return {}
     median, most = np.quantile(error, (0.5, 0.99))
     return {"bodies": len(error), "median": float(median), "99 %": float(most), "largest": float(error.max())}
+
+
+def rehearse(engine: Engine, dimensions: int) -> None:
+    """Call the kernels of :func:`force_errors`, for two bodies."""
+    direct_sums(np.zeros((2, dimensions)), np.ones(2), engine.gravity, np.arange(2))

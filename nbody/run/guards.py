@@ -14,7 +14,7 @@ from nbody.scenario import Scenario
 from nbody.state import Frame
 
 RESOLUTION = 100
-"""The softening length should be at least this many times the spacing of float32 numbers at the farthest particle."""
+"""Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
 
 SUMMED = ("the kinetic energy", "the potential", *["the momentum"] * 3, *["the angular momentum"] * 3)
 """What the sums of a frame are; see :mod:`nbody.state.sums`."""

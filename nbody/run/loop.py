@@ -4,22 +4,24 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
-from nbody.forces.engine import devices_of, is_tree
+from nbody.forces.engine import compile_kernels, devices_of, is_tree
 from nbody.integrators.integrator import SchemeReport
+from nbody.run.force_error import rehearse
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
-from nbody.run.progress import Clock, Progress, Summary
-from nbody.run.ranks import Beat, agreed, require_same_state
+from nbody.run.progress import Progress, Summary, WallClock
+from nbody.run.ranks import Decision, agreed, require_same_state
 from nbody.run.recording import Recording
 from nbody.run.schedule import StepSchedule
 from nbody.run.setup import Setup
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
-from nbody.state import State
+from nbody.state import Outputs, State
 
 MANY = 10
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
@@ -33,13 +35,13 @@ class RunStatus:
         clock: the wall time of the call.
     """
 
-    def __init__(self, setup: Setup, stepper: Stepper, recording: Recording, clock: Clock) -> None:
+    def __init__(self, setup: Setup, stepper: Stepper, recording: Recording, clock: WallClock) -> None:
         self._setup, self._stepper, self._recording, self._clock = setup, stepper, recording, clock
         self._first, self._single = stepper.clock.step, self._report.body_steps or 0
 
     @property
     def _report(self) -> SchemeReport:
-        return self._stepper.scheme.report(self._stepper.motion)
+        return self._stepper.integrator.report(self._stepper.motion)
 
     def progress(self, energies: Energies | None = None, doing: str = "", fraction: float = 0.0) -> Progress:
         """The progress at this moment; ``doing`` and ``fraction`` describe a long step."""
@@ -48,7 +50,7 @@ class RunStatus:
         return Progress(
             step=clock.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=clock.time,
             energy_error=(energies or self._recording.energies).error,
-            fraction_done=schedule.fraction(*self._stepper.reached), doing=doing, fraction=fraction,
+            fraction_done=schedule.fraction(self._stepper.moment), doing=doing, fraction=fraction,
             observed=self._recording.observed, units=self._setup.scenario.units,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
@@ -67,7 +69,7 @@ class RunStatus:
             time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
             energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
             frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
-            blocks=done if body_steps is not None and stepper.scheme.facts.adaptive else None,
+            blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
             collisions=collisions.count if collisions else None,
@@ -135,7 +137,7 @@ class Loop:
         self._callback, after = callback, [] if callback is None else [callback]
         self._others, self._all, self._team = [*observers, *after], [*observers, recording, *after], setup.team
         self._halted = False
-        self.clock, self.stop = Clock(alone=self._team.size == 1), StopRequest()
+        self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
         self.status = RunStatus(setup, stepper, recording, self.clock)
         self._first = stepper.clock.step
 
@@ -152,12 +154,20 @@ class Loop:
 
             self._watch = Watch(self._stepper, self.stop, show_step, self._setup.notify)
             self._team.working = True
+            self._compile()
             self._stepper.begin()
             self._team.working = False
             with self._team.agreed():
                 opened = self._recording.open(self._watch)
             with opened:
                 yield from self._steps()
+
+    def _compile(self) -> None:
+        """Compile the kernels of the engine, for steps and frames, before the first step."""
+        setup, state = self._setup, self._stepper.state
+        if not setup.integrator.facts.own_forces:
+            measured = [partial(rehearse, setup.engine, state.dimensions)] if setup.measures_forces else []
+            compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *measured)
 
     def _steps(self) -> Iterator[ProgressEvent]:
         clock, stop, queued, at_most = self.clock, self.stop, 0, 0
@@ -167,7 +177,7 @@ class Loop:
             self._checkpoint()
         while not self.ended and not stop.requested:
             if not queued:
-                at_most = self._next_beat()
+                at_most = self._decide()
                 if stop.requested:
                     break
             queued += self.advance(at_most - queued if self._pace else at_most)
@@ -201,19 +211,19 @@ class Loop:
         self._halted = not all(observer.look() for observer in self._all)
         return stepper.clock.step - begun
 
-    def _next_beat(self) -> int:
+    def _decide(self) -> int:
         """Store a checkpoint if it is time. Returns the most steps until the next progress event."""
         clock, recording = self.clock, self._recording
-        own = Beat(clock.steps_per_heartbeat(), recording.checkpoint_due, self.stop.heard, recording.error)
-        beat = agreed(self._team, own)
-        self.stop.requested |= beat.stop
-        if beat.checkpoint and not beat.stop:
+        own = Decision(clock.steps_per_heartbeat(), recording.checkpoint_due, self.stop.heard, recording.error)
+        shared = agreed(self._team, own)
+        self.stop.requested |= shared.stop
+        if shared.checkpoint and not shared.stop:
             self._checkpoint()
         if self._pace is None:
-            return beat.steps
+            return shared.steps
         began = time.perf_counter()
         try:
-            return min(beat.steps, self._pace.steps())
+            return min(shared.steps, self._pace.steps())
         finally:
             clock.exclude(time.perf_counter() - began)
 
@@ -226,7 +236,7 @@ class Loop:
         """Record the last moment, and close the file. Raises the error of the user's callback."""
         stepper, recording = self._stepper, self._recording
         self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
-        if not recording.schedule.due(*stepper.reached):  # interrupted between frames
+        if not recording.schedule.due(stepper.moment):  # interrupted between frames
             recording.record()
         if self._made:
             self._checkpoint()
@@ -243,7 +253,7 @@ class Loop:
     @property
     def ended(self) -> bool:
         """True if the run has reached its end, of the schedule or by what an observer has seen."""
-        return self._recording.schedule.ended(*self._stepper.reached) or any(each.ended for each in self._others)
+        return self._recording.schedule.ended(self._stepper.moment) or any(each.ended for each in self._others)
 
     def _checkpoint(self) -> None:
         require_same_state(self._team, self._stepper.clock.step, self._stepper.arrays)

@@ -26,6 +26,7 @@ from nbody.run.schedule import (
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
+from nbody.state import Moment
 
 Function = Callable[[Particles], Any]
 
@@ -59,20 +60,23 @@ class Callback(Observer):
         super().__init__(stepper)
         self._function, self._schedule, self._first = function, schedule, first
         self.failure: Exception | None = None
-        self._called = -1, math.nan  # the step and the time of the latest call
+        self._called = Moment(-1, math.nan)
+
+    @property
+    def _moment(self) -> Moment:
+        now = self._stepper.moment
+        return now._replace(step=now.step - self._first)
 
     def next(self, until: float) -> tuple[int, float]:
-        step, time, within = self._stepper.reached
-        steps, latest = self._schedule.next(step - self._first, time, within)
+        steps, latest = self._schedule.next(self._moment)
         return steps, until if same_time(latest, until) else min(latest, until)
 
     def look(self) -> bool:
-        step, time, within = self._stepper.reached
-        if not self._schedule.regular(step - self._first, time, within):
+        now, before = self._moment, self._called
+        if not self._schedule.regular(now):
             return True
-        begun, latest = self._called
-        self._called = step + within, time
-        if begun == step + within and same_time(time, latest):  # shown by rounding just before the end of the step
+        self._called = now
+        if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
             return self._function(self._stepper.particles()) is not False
@@ -102,8 +106,8 @@ def callback_of(
     interval = time_given("run: interval: ", interval, setup.scenario)
     if interval <= 0:
         raise InputError(f"run: interval: must be greater than 0, got {interval:g}")
-    dt, clock = setup.scheme.dt, stepper.clock
-    if setup.scheme.facts.adaptive:
+    dt, clock = setup.integrator.dt, stepper.clock
+    if setup.integrator.facts.adaptive:
         return Callback(stepper, function, CallTimes(interval, math.inf, clock.time))
     return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)
 

@@ -11,6 +11,7 @@ from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.run.schedule import Schedule, StepSchedule
+from nbody.state import Moment
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint
 from nbody.trajectory.output_path import RECORDING, RESUMED, check_suffix
 
@@ -25,15 +26,14 @@ class Start:
 
     Attributes:
         path: the recording.
-        step, time: those of the checkpoint.
+        moment: that of the checkpoint.
         checkpoint: the stored state.
         frames: the number of frames of the file that are kept.
         energies: the energies of these frames.
     """
 
     path: str | Path
-    step: int
-    time: float
+    moment: Moment
     checkpoint: Checkpoint
     frames: int
     energies: Energies
@@ -72,22 +72,22 @@ class Output:
         self._room = 0
         self._record: Mapping[str, Any] = {}
 
-    def go_on(self, step: int, time: float, kept: int, energies: Energies) -> None:
+    def go_on(self, now: Moment, kept: int, energies: Energies) -> None:
         """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames. Raises
         InputError: the file is gone, or its last checkpoint is not the present state."""
         checkpoint = read_checkpoint(self.path)
-        if int(checkpoint.meta["step"]) != step or checkpoint.frames < kept:
+        if int(checkpoint.meta["step"]) != now.step or checkpoint.frames < kept:
             raise InputError(
-                f"{self.path}: does not end with the present state (step {step}), so nothing can be appended; "
+                f"{self.path}: does not end with the present state (step {now.step}), so nothing can be appended; "
                 "give record() another file"
             )
-        self.start = Start(self.path, step, time, checkpoint, kept, energies)
+        self.start = Start(self.path, now, checkpoint, kept, energies)
 
     def open(
-        self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, at: tuple[int, float, bool]
+        self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, now: Moment
     ) -> TrajectoryWriter:
-        """Open the file, with room for every frame of the schedule after the moment ``at``. ``frames``: those to keep."""
-        new = schedule.count_after(*at)
+        """Open the file, with room for every frame of the schedule after the moment ``now``. ``frames``: those to keep."""
+        new = schedule.count_after(now)
         if self.start is None:
             self._room = 1 + new
             header = replace(header, frames=self._room, resolved=self._used(header, schedule, 0))

@@ -15,6 +15,7 @@ from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import SOFTENING2, Engine, amount, device_of, is_tree
 from nbody.forces.layers import layered
+from nbody.forces.options import gpu_count
 from nbody.forces.problem import Problem
 from nbody.forces.resources import check_fits, needs, require_device
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
@@ -26,7 +27,7 @@ from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
 from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.model import component
 from nbody.scenario.values import Group, validated
-from nbody.state import Column, checkpoint_arrays, itemsize
+from nbody.state import Column, Moment, checkpoint_arrays, itemsize
 
 if TYPE_CHECKING:
     from nbody.trajectory import RunHeader
@@ -73,39 +74,29 @@ class Plan:
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the run needs of each kind of memory."""
-        found = needs(self.engine_kind, self.problem, self._added, self._working)
+        added, working = self._of_integrator
+        found = needs(self.engine_kind, self.problem, added, working.first)
         if self._gpus > 1:
-            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + self._of_scheme.helper
+            found["each other GPU"] = self.engine_kind.memory(self.problem).helper + working.helper
         return found
 
     @property
-    def _of_scheme(self) -> WorkingBytes:
-        return self.integrator.facts.memory(self.engine_kind, self.count, self.scenario.precision)
-
-    @property
-    def _working(self) -> int:
-        """Bytes of the integrator's working arrays, and of what several GPUs send to the first."""
-        return self._of_scheme.first + (self._of_scheme.exchange if self._gpus > 1 else 0)
+    def _of_integrator(self) -> tuple[tuple[Column, ...], WorkingBytes]:
+        """The columns that the run adds to the engine's state, and the bytes of the scheme's working arrays."""
+        facts, scenario = self.integrator.facts, self.scenario
+        working = facts.memory(self.engine_kind, self.count, scenario.precision)
+        first = working.first + (working.exchange if self._gpus > 1 else 0)
+        return (*facts.columns, *((SOFTENING2,) if scenario.gravity.per_species else ())), working._replace(first=first)
 
     @property
     def _gpus(self) -> int:
         """How many GPUs compute the forces in this process."""
-        asked = getattr(self.engine_options, "gpus", None)
-        if asked == "all":
-            from nbody import compute
-
-            return compute.device_count() if compute.available() else 1
-        return len(asked) if isinstance(asked, list) else asked or 1
+        return gpu_count(getattr(self.engine_options, "gpus", None))
 
     @property
-    def _added(self) -> tuple[Column, ...]:
-        """The columns that the run adds to the engine's state."""
-        return (*self.integrator.facts.columns, *((SOFTENING2,) if self.scenario.gravity.per_species else ()))
-
-    @property
-    def first(self) -> int:
-        """The number of steps that the bodies have made before the run."""
-        return self.particles.step if self.particles else 0
+    def first(self) -> Moment:
+        """Where the run begins."""
+        return Moment(self.particles.step, self.particles.time) if self.particles else Moment(0, 0.0)
 
     @property
     def frames(self) -> int:
@@ -134,7 +125,7 @@ class Plan:
         from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
 
         precision = self.scenario.precision
-        columns = (*self.engine_kind.state_type.COLUMNS, *self._added)
+        columns = (*self.engine_kind.state_type.COLUMNS, *self._of_integrator[0])
         arrays = checkpoint_arrays(columns, self.count, self.scenario.gravity.dimensions, precision)
         resolved, mergers = self.resolved(), self.scenario.collisions
         return RunHeader(
@@ -174,7 +165,7 @@ class Plan:
         rate = cache.recall(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
-        steps, per_step = max(0, self.schedule.last - self.first), self.integrator.facts.evaluations
+        steps, per_step = max(0, self.schedule.last - self.first.step), self.integrator.facts.evaluations
         return steps * per_step * amount(self.engine_kind, self.count) / float(rate)
 
     def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
@@ -209,7 +200,8 @@ class Plan:
         scenario = self.scenario
         require_device(self.engine_kind, self.engine_name)
         try:
-            check_fits(self.engine_kind, self.problem, "", self._added, self._working)
+            added, working = self._of_integrator
+            check_fits(self.engine_kind, self.problem, "", added, working.first)
         except NBodyError as error:
             raise type(error)(scenario.where("initial.particles") + str(error)) from None
         engine, ranks = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options, team()), team()

@@ -90,12 +90,12 @@ class Summary:
 
 
 STEADY = 3
-"""Calls of :meth:`Clock.look` until the speed is steady. Kernels compile before the first; the second measures how many
+"""Calls of :meth:`WallClock.look` until the speed is steady. Kernels compile before the first; the second measures how many
 steps fit between two calls; GPU graphs are recorded before the third (20480 particles, every step recorded: 10 ms on an
 H200)."""
 
 
-class Clock:
+class WallClock:
     """Wall time of a run and the rate of its steps. The rate excludes the steps before the speed was steady if the run
     lasted longer than those steps did, else only the first step. Several ranks (not ``alone``) look at it only after the
     steps on which they have agreed."""

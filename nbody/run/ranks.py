@@ -83,7 +83,7 @@ def undivided(ranks: Team, engine: Engine, state: State) -> str:
     )
 
 
-class Beat(NamedTuple):
+class Decision(NamedTuple):
     """What a run does until its next progress event.
 
     Attributes:
@@ -99,12 +99,12 @@ class Beat(NamedTuple):
     error: BaseException | None
 
 
-def agreed(ranks: Team, own: Beat) -> Beat:
-    """The beat on which all ranks agree, the one decision of a loop that they share: rank 0 has the clock and the file, and
+def agreed(ranks: Team, own: Decision) -> Decision:
+    """The decision on which all ranks agree, the only one of a loop that they share. Rank 0 has the clock and the file, and
     any of them may have got a signal. Raises the error of the recording."""
     if ranks.size == 1:
         return own
-    found: list[Beat] = ranks.all(own)
+    found: list[Decision] = ranks.all(own)
     if found[0].error is not None:
         raise_on_all(ranks, found[0].error)
     return found[0]._replace(stop=any(each.stop for each in found))

@@ -124,14 +124,13 @@ class Recording(Observer):
 
     def go_on(self, schedule: Schedule) -> None:
         """Prepare to append the frames of a further call. Raises InputError if the file can't be appended to."""
-        step, now = self._stepper.clock.step, self._stepper.clock.time
         if not self.looks:
             self.frames = min(self.frames, 1)
         if self._written and self._file is not None:
-            reached = self._stepper.reached
-            dropped = not self.schedule.regular(*reached) and not schedule.ended(*reached)
+            now = self._stepper.moment
+            dropped = not self.schedule.regular(now) and not schedule.ended(now)
             self.frames -= dropped and self.frames > 1
-            self._file.go_on(step, now, self.frames, self._energies)
+            self._file.go_on(now, self.frames, self._energies)
         self.schedule = schedule
 
     def open(self, watch: Watch) -> AbstractContextManager:
@@ -177,7 +176,7 @@ class Recording(Observer):
     # --- Frames ---
 
     def next(self, until: float) -> tuple[int, float]:
-        steps, latest = self.schedule.next(*self._stepper.reached)
+        steps, latest = self.schedule.next(self._stepper.moment)
         if steps > 1 and self._stepper.packs_frames and isinstance(self.schedule, StepSchedule):
             steps -= 1  # the step to a frame is made with it
         return steps, min(latest, until)
@@ -188,10 +187,10 @@ class Recording(Observer):
         schedule = self.schedule
         if not (isinstance(schedule, StepSchedule) and self._stepper.packs_frames):
             return 0, 0
-        step, most = self._stepper.clock.step, min(at_most, MOST_STEPS)
-        if schedule.regular_after(step) >= self.frames_per_block and self.frames_per_block * schedule.every <= most:
+        now, most = self._stepper.moment, min(at_most, MOST_STEPS)
+        if schedule.regular_after(now.step) >= self.frames_per_block and self.frames_per_block * schedule.every <= most:
             return self.frames_per_block, schedule.every
-        return (1, 1) if schedule.next(step, 0.0)[0] == 1 else (0, 0)
+        return (1, 1) if schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:
         """Record frames that the stepper has made."""
@@ -205,7 +204,7 @@ class Recording(Observer):
         if self._log is not None and self._recorder is not None:
             self._recorder.events(self._log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
-        if not packed and self.schedule.due(*self._stepper.reached):
+        if not packed and self.schedule.due(self._stepper.moment):
             self.record()
         return True
 
@@ -232,12 +231,12 @@ class Recording(Observer):
 
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
-        clock, reached = self._stepper.clock, self._stepper.reached
+        now = self._stepper.moment
         return {
-            "step": clock.step, "time": clock.time, "regular": self.schedule.regular(*reached),
+            "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
             "events": self._log.recorded if self._log else 0,
-        } | ({"within": reached[2]} if self._setup.scheme.facts.adaptive else {})  # fmt: skip
+        } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {})  # fmt: skip
 
     def _writer(self, file: "Output") -> "TrajectoryWriter":
         from nbody.run.force_error import force_errors
@@ -259,7 +258,7 @@ class Recording(Observer):
         header = setup.plan.header(**machine.provenance(**known))
         if file.start is None:
             header = replace(header, state_bytes=state_bytes(self._stepper.arrays(), self._meta()))
-        return file.open(setup.bodies, header, self.schedule, self.frames, self._stepper.reached)
+        return file.open(setup.bodies, header, self.schedule, self.frames, self._stepper.moment)
 
     # --- What is measured ---
 

@@ -19,6 +19,7 @@ from nbody.run.plan import plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
+from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.opening import one_line
 
@@ -81,7 +82,8 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
         time = float(facts["time"]) if "time" in facts else particles.time + step * dt
-        longer = not planned.schedule.ended(step - bool(facts.get("within")), time)
+        moment = Moment(step, time, within=bool(facts.get("within")))
+        longer = not planned.schedule.ended(moment)
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
             # frames may have been replaced by another one.)
@@ -93,7 +95,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
             if (again := int(np.sum(run.time[:] > time))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames])
-            start = Start(path, step, time, checkpoint, frames, energies)
+            start = Start(path, moment, checkpoint, frames, energies)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
     if beyond:

@@ -8,7 +8,7 @@ from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.quantities import DIMENSIONS, is_quantity
-from nbody.state import StateClock
+from nbody.state import Moment
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -26,38 +26,35 @@ ROUNDING = 4
 
 @dataclass(frozen=True)
 class StepSchedule:
-    """Frames at step 0, every ``every``-th step and step ``last``, where the run ends.
-
-    A moment is given by the number of complete ``step``s and the ``time``; ``within``: the next step has begun, and the
-    bodies are shown within it (:attr:`nbody.run.stepper.Stepper.reached`).
-    """
+    """Frames at step 0, every ``every``-th step and step ``last``, where the run ends. A moment within a step is
+    neither: the step is not complete."""
 
     every: int
     last: int
 
-    def ended(self, step: int, time: float, within: bool = False) -> bool:
+    def ended(self, moment: Moment) -> bool:
         """True if the run has reached its end."""
-        return step >= self.last
+        return moment.complete >= self.last
 
-    def due(self, step: int, time: float, within: bool = False) -> bool:
+    def due(self, moment: Moment) -> bool:
         """True if this moment becomes a frame."""
-        return self.regular(step, time, within) or (step == self.last and not within)
+        return self.regular(moment) or (moment.step == self.last and not moment.within)
 
-    def regular(self, step: int, time: float, within: bool = False) -> bool:
+    def regular(self, moment: Moment) -> bool:
         """True if this moment becomes a frame even if the run does not end here."""
-        return step % self.every == 0 and not within
+        return moment.step % self.every == 0 and not moment.within
 
-    def next(self, step: int, time: float, within: bool = False) -> tuple[int, float]:
+    def next(self, moment: Moment) -> tuple[int, float]:
         """The number of steps to begin until the next frame, and the latest time of these steps."""
-        return min((step // self.every + 1) * self.every, self.last) - step - within, math.inf
+        return min((moment.complete // self.every + 1) * self.every, self.last) - moment.step, math.inf
 
     def regular_after(self, step: int) -> int:
         """The number of frames after ``step`` at intervals of ``every`` steps; 0 if the first interval is shorter."""
         return (self.last - step) // self.every if step % self.every == 0 else 0
 
-    def count_after(self, step: int = 0, time: float = -math.inf, within: bool = False) -> int:
-        """The number of frames after a moment, by default after the first frame."""
-        if step >= self.last:
+    def count_after(self, moment: Moment) -> int:
+        """The number of frames after a moment."""
+        if (step := moment.complete) >= self.last:
             return 0
         return self.last // self.every - step // self.every + (self.last % self.every != 0)
 
@@ -65,9 +62,9 @@ class StepSchedule:
         """The schedule of the first and the last frame of a run from ``time`` on."""
         return replace(self, every=FOREVER)
 
-    def fraction(self, step: int, time: float, within: bool = False) -> float:
+    def fraction(self, moment: Moment) -> float:
         """The fraction of the run that is done."""
-        return min(1.0, step / self.last) if self.last else 1.0
+        return min(1.0, moment.complete / self.last) if self.last else 1.0
 
 
 @dataclass(frozen=True)
@@ -81,21 +78,24 @@ class TimeSchedule:
     end: float
     origin: float
 
-    def ended(self, step: int, time: float, within: bool = False) -> bool:
-        return time >= self.end
+    def ended(self, moment: Moment) -> bool:
+        return moment.time >= self.end
 
-    def due(self, step: int, time: float, within: bool = False) -> bool:
-        return self.regular(step, time) or time == self.end
+    def due(self, moment: Moment) -> bool:
+        return self.regular(moment) or moment.time == self.end
 
-    def regular(self, step: int, time: float, within: bool = False) -> bool:
-        return time == self.origin + self._before(time) * self.interval
+    def regular(self, moment: Moment) -> bool:
+        return moment.time == self.origin + self._before(moment.time) * self.interval
 
-    def next(self, step: int, time: float, within: bool = False) -> tuple[int, float]:
-        after = self._frame(self._before(time) + 1)
-        return FOREVER, after if after > time else self.end  # the interval may be less than the rounding of times
+    def next(self, moment: Moment) -> tuple[int, float]:
+        after = self._frame(self._before(moment.time) + 1)
+        return (
+            FOREVER,
+            after if after > moment.time else self.end,
+        )  # the interval may be less than the rounding of times
 
-    def count_after(self, step: int = 0, time: float = -math.inf, within: bool = False) -> int:
-        time = max(time, self.origin)
+    def count_after(self, moment: Moment) -> int:
+        time = max(moment.time, self.origin)
         if time >= self.end:
             return 0
         whole = self._before(self.end) - self._before(time)
@@ -104,8 +104,8 @@ class TimeSchedule:
     def ends_alone(self, time: float) -> "TimeSchedule":
         return replace(self, interval=(self.end - time) or 1.0, origin=time)
 
-    def fraction(self, step: int, time: float, within: bool = False) -> float:
-        return min(1.0, (time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
+    def fraction(self, moment: Moment) -> float:
+        return min(1.0, (moment.time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
 
     def _before(self, time: float) -> int:
         """The number of the last frame not after ``time``; the frame at the origin is 0. Frame times are rounded, so the
@@ -125,8 +125,8 @@ class CallTimes(TimeSchedule):
     """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
     not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
 
-    def regular(self, step: int, time: float, within: bool = False) -> bool:
-        return same_time(time, self.origin + self._before(time) * self.interval)
+    def regular(self, moment: Moment) -> bool:
+        return same_time(moment.time, self.origin + self._before(moment.time) * self.interval)
 
     def _before(self, time: float) -> int:
         number = round((time - self.origin) / self.interval)
@@ -208,22 +208,22 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
 
 
 def schedule_of_call(
-    planned: Schedule, scenario: Scenario, scheme: Integrator, clock: StateClock, steps: int | None, until: float | None,
+    planned: Schedule, scenario: Scenario, scheme: Integrator, now: Moment, steps: int | None, until: float | None,
     resumed: bool,
 ) -> Schedule:  # fmt: skip
     """The schedule of one call: the ``planned`` one, or that of the next ``steps`` steps, or that until a time. ``resumed``:
     the recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
     every = planned.every if isinstance(planned, StepSchedule) else 1
     if steps is not None:
-        return StepSchedule(every, clock.step + steps_given("run: steps: ", steps))
+        return StepSchedule(every, now.step + steps_given("run: steps: ", steps))
     if until is None:
         return planned
     until = time_given("integrate: until: ", until, scenario)
-    if until < clock.time:
-        raise InputError(f"integrate: until must be a time from {clock.time:g} on, the present one; got {until!r}")
+    if until < now.time:
+        raise InputError(f"integrate: until must be a time from {now.time:g} on, the present one; got {until!r}")
     if not scheme.facts.adaptive:
-        more = whole_steps("integrate: until: ", until - clock.time, scheme.dt, clock.time)
-        return StepSchedule(every, clock.step + more)
+        more = whole_steps("integrate: until: ", until - now.time, scheme.dt, now.time)
+        return StepSchedule(every, now.step + more)
     if isinstance(planned, TimeSchedule):
         return replace(planned, end=until)
     if not resumed and "every" in dict(scenario.source.values.get("record") or {}):
@@ -231,7 +231,7 @@ def schedule_of_call(
             "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
             "record={'dt': TIME} instead"
         )
-    return TimeSchedule(scenario.record.dt or (until - clock.time) / FRAMES or 1.0, until, clock.time)
+    return TimeSchedule(scenario.record.dt or (until - now.time) / FRAMES or 1.0, until, now.time)
 
 
 def require_countable(where: str, time: float, interval: float) -> None:

@@ -15,13 +15,10 @@ from nbody.forces.engine import Engine, is_tree
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
-from nbody.run.guards import doubts
+from nbody.run.guards import RESOLUTION, doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
-
-RESOLUTION = 100
-"""Radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
 
 
 class Asked(NamedTuple):
@@ -56,7 +53,7 @@ class Setup:
         return self.plan.scenario
 
     @property
-    def scheme(self) -> Integrator:
+    def integrator(self) -> Integrator:
         """What makes the steps."""
         return self.plan.integrator
 
@@ -64,7 +61,7 @@ class Setup:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return is_tree(self.engine) or (asked and not self.scheme.facts.own_forces)
+        return is_tree(self.engine) or (asked and not self.integrator.facts.own_forces)
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
@@ -75,9 +72,9 @@ class Setup:
             **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")}, **found.bits,
         }  # fmt: skip
 
-    def with_scheme(self, scheme: Integrator) -> "Setup":
+    def with_integrator(self, other: Integrator) -> "Setup":
         """The same run with another instance of its scheme."""
-        return replace(self, plan=replace(self.plan, integrator=scheme))
+        return replace(self, plan=replace(self.plan, integrator=other))
 
     def beginning_with(self, count: int, bodies: Particles) -> "Setup":
         """The run as one of ``count`` bodies that are given as arrays; if mergers have changed them, of these bodies."""

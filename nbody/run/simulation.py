@@ -4,17 +4,18 @@ and ``loop``."""
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.orbits import Elements, orbits
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
 from nbody.forces.engine import device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
-from nbody.integrators.integrator import Motion
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.loop import Loop, Pace, ProgressEvent
@@ -24,6 +25,7 @@ from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
 from nbody.run.setup import Setup, asked_for, set_up
+from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
     from nbody.trajectory.tables import Table
+
+
+PARTS = {
+    "motion": "stepper.motion", "begun": "stepper.begun", "within_a_step": "stepper.within_a_step",
+    "checkpoint_arrays": "stepper.arrays", "scope": "setup.scope",
+}  # fmt: skip
+"""Attributes of :class:`Simulation` that are those of its parts."""
 
 
 class Simulation:
@@ -104,7 +113,7 @@ class Simulation:
                 from nbody.trajectory.opening import one_line
 
                 with one_line(start.path):
-                    self.stepper.restore(start.checkpoint.state, start.step, start.time, start.events)
+                    self.stepper.restore(start.checkpoint.state, start.moment, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
             self.recording = Recording(self.setup, self.stepper, file, self._log, self.resumed)
             require_same_machines(ranks, self.engine, self.setup.scope)
@@ -116,7 +125,7 @@ class Simulation:
     def _be(self, setup: Setup) -> None:
         """Take over what the run is."""
         self.setup, self.plan, self.scenario, self.bodies = setup, setup.plan, setup.scenario, setup.bodies
-        self.engine, self.integrator, self.engine_name = setup.engine, setup.scheme, setup.plan.engine_name
+        self.engine, self.integrator, self.engine_name = setup.engine, setup.integrator, setup.plan.engine_name
         self.team, self.notify = setup.team, setup.notify
 
     def _new_log(self, recorded: int = 0) -> CollisionLog | None:
@@ -129,27 +138,17 @@ class Simulation:
             f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
 
+    def __getattr__(self, name: str) -> Any:
+        if name in PARTS:  # what belongs to a part of the run
+            return attrgetter(PARTS[name])(self)
+        raise AttributeError(f"'Simulation' has no attribute {name!r}")
+
     # --- What the run is, and where it is ---
 
     @property
     def state(self) -> State:
         """What is moved."""
         return self.stepper.motion.state
-
-    @property
-    def motion(self) -> Motion:
-        """The engine, and what is moved."""
-        return self.stepper.motion
-
-    @property
-    def begun(self) -> bool:
-        """True once the scheme has prepared its first step."""
-        return self.stepper.begun
-
-    @property
-    def within_a_step(self) -> bool:
-        """True if a second Ctrl-C has ended a step between two pieces of a force."""
-        return self.stepper.within_a_step
 
     @property
     def steps_made(self) -> int:
@@ -197,6 +196,10 @@ class Simulation:
         self._require_ready()
         return self.stepper.at(time_given("at: ", time, self.scenario))
 
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
+        """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
+        return orbits(self.particles, self.scenario.gravity.G, about, bodies)
+
     @property
     def events(self) -> "Table":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
@@ -224,7 +227,7 @@ class Simulation:
     # --- Steps ---
 
     @property
-    def step(self) -> "StepCall":
+    def step(self) -> StepCall:
         """Make steps: ``simulation.step()`` makes one, ``simulation.step(100)`` a hundred.
 
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
@@ -350,9 +353,9 @@ class Simulation:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
-        interrupted = loop.stop.requested and not schedule.ended(*self.stepper.reached)
+        interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
         self._summary = found = self.team.broadcast(loop.status.summary(interrupted))
-        if not interrupted and (line := self.integrator.report(self.motion).message):
+        if not interrupted and (line := self.integrator.report(self.stepper.motion).message):
             self.notify(line)
         if loop.clock.is_steady and not (loop.stop.requested or self.integrator.facts.own_forces) and self.team.first:
             self.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
@@ -362,13 +365,13 @@ class Simulation:
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
         planned, scheme = self.plan.schedule, self.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.clock, steps, until, self.resumed)
+        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self.resumed)
         return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
-        if self.within_a_step:
+        if self.stepper.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
         if device_of(self.engine) == "gpu":
@@ -379,14 +382,6 @@ class Simulation:
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
-
-    def checkpoint_arrays(self) -> dict[str, Any]:
-        """What a checkpoint holds, as copies."""
-        return self.stepper.arrays()
-
-    def scope(self) -> dict[str, str]:
-        """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
-        return self.setup.scope()
 
     def _report_interrupt(self) -> None:
         """Report the interrupt and, if there is a checkpoint, how to continue."""
@@ -440,28 +435,6 @@ def simulate(
         trajectory = Trajectory(path)
     trajectory.temporary = folder
     return trajectory
-
-
-class StepCall:
-    """``simulation.step``, which makes steps when it is called; up to nbody 0.2 it was their number. Used as a number it
-    raises an InputError that names ``steps_made``."""
-
-    def __init__(self, make_steps: Callable[[int], None]) -> None:
-        self._make_steps = make_steps
-
-    def __call__(self, n: int = 1) -> None:
-        self._make_steps(n)
-
-
-def _refuse(*_: Any) -> NoReturn:
-    raise InputError("simulation.step makes steps, as in simulation.step(100); their number is simulation.steps_made")
-
-
-for _name in (
-    "int", "index", "float", "format", "eq", "ne", "lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul",
-    "truediv", "floordiv", "mod", "bool",
-):  # fmt: skip
-    setattr(StepCall, f"__{_name}__", _refuse)
 
 
 def _file(

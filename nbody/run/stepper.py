@@ -16,8 +16,7 @@ from nbody.particles import Particles
 from nbody.run.choice import scheme_of
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.setup import Setup
-from nbody.state import Frame, State
-from nbody.state.clock import StateClock
+from nbody.state import Frame, Moment, State, StateClock
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -27,9 +26,6 @@ OWN = "integrator."
 
 STEPS_PER_CALL = 10_000
 """The most steps of :meth:`Stepper.step` between two moments at which Ctrl-C is heard."""
-
-Moment = tuple[int, float, float]
-"""A step, its time, and the time of step 0."""
 
 
 class Stepper:
@@ -49,7 +45,7 @@ class Stepper:
     """
 
     def __init__(self, setup: Setup, collisions: "Collisions | None" = None) -> None:
-        self._setup, self.scheme = setup, setup.scheme
+        self._setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
@@ -69,11 +65,9 @@ class Stepper:
         return self.motion.state.clock
 
     @property
-    def reached(self) -> tuple[int, float, bool]:
-        """The number of complete steps, the time, and whether the next step has begun: then the bodies are shown within it,
-        and the clock counts it."""
-        clock, within = self.clock, bool(self.scheme._is_within_a_step(self.motion))
-        return clock.step - within, clock.time, within
+    def moment(self) -> Moment:
+        """Where the run is."""
+        return self.motion.state.clock.moment
 
     @property
     def moved(self) -> bool:
@@ -83,7 +77,7 @@ class Stepper:
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        return self.collisions is None and isinstance(self.scheme, FixedStep)
+        return self.collisions is None and isinstance(self.integrator, FixedStep)
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -101,7 +95,7 @@ class Stepper:
         with np.errstate(all="ignore"):  # what is not finite is found in the first frame
             if self._setup.measures_forces:
                 self.motion.evaluate()  # the file says how accurate they are; a run without a file has the same bits
-            self.scheme.start(self.motion)
+            self.integrator.start(self.motion)
         self.begun = True
 
     def step(self, n: int) -> None:
@@ -115,7 +109,7 @@ class Stepper:
         Returns their number."""
         begun, self.within_a_step = self.motion.state.clock.step, True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            span = self.scheme.advance(self.motion, steps, until, self.collisions)
+            span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
@@ -125,7 +119,7 @@ class Stepper:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
         self.within_a_step = True
         with np.errstate(all="ignore"):
-            found = cast(FixedStep, self.scheme).frames(self.motion, count, every)
+            found = cast(FixedStep, self.integrator).frames(self.motion, count, every)
         self.within_a_step = False
         return found
 
@@ -134,7 +128,7 @@ class Stepper:
         with np.errstate(all="ignore"):
             frame = _frame_of(self.motion)
         of_mergers = self.collisions.numbers() if self.collisions is not None else {}
-        frame.observables = {**self.scheme.report(self.motion).observed, **of_mergers}
+        frame.observables = {**self.integrator.report(self.motion).observed, **of_mergers}
         return frame
 
     def first_frame(self) -> Frame:
@@ -166,9 +160,9 @@ class Stepper:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
         scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_scheme(scheme), self.collisions)
+        other = Stepper(self._setup.with_integrator(scheme), self.collisions)
         if self.begun:
-            other._restore(self.arrays(), self._moment)
+            other._restore(self.arrays(), self.moment)
         with np.errstate(all="ignore"):
             if not self.begun:
                 scheme.start(other.motion)
@@ -185,7 +179,7 @@ class Stepper:
 
     def _reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, motion, begun = self.scheme, self.motion, self.clock.time
+        scheme, motion, begun = self.integrator, self.motion, self.clock.time
         if scheme.facts.adaptive:
             scheme.advance(motion, FOREVER, time)
             return self.clock.time  # if that is later, the beginning of the last step
@@ -199,37 +193,37 @@ class Stepper:
 
     def _part_of_a_step(self, time: float) -> None:
         """Make one step to ``time``, forward or back, by a scheme of fixed steps."""
-        clock = self.clock
-        scheme, step = scheme_of(self._setup.scenario, time - clock.time), clock.step
-        clock.step, clock.origin = 0, clock.time
+        now = self.moment
+        scheme = scheme_of(self._setup.scenario, time - now.time)
+        self.clock.set(Moment(0, now.time, now.time))
         scheme.prepare(self.motion, self.collisions is not None)
         scheme.start(self.motion)
         scheme.advance(self.motion, 1)
-        clock.step = step
+        self.clock.set(Moment(now.step, self.clock.time, now.time))
 
     # --- Checkpoints ---
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme and of
         collisions."""
-        own = {OWN + name: array for name, array in self.scheme.arrays().items()}
+        own = {OWN + name: array for name, array in self.integrator.arrays().items()}
         own |= self.collisions.arrays() if self.collisions else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], step: int, time: float, events: int = 0) -> None:
-        """Go to the moment of :meth:`arrays`, before which there were so many ``events``. Raises LookupError,
-        TypeError, ValueError: these are not arrays of such a run."""
+    def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
+        """Go to the ``moment`` of :meth:`arrays`, before which there were so many ``events``; its origin is that of the run.
+        Raises LookupError, TypeError, ValueError: these are not arrays of such a run."""
         if self.collisions is not None:
             _require_like(arrays, self.collisions.arrays())
             self.collisions.restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
-        self._restore(arrays, (step, time, self.clock.origin))
+        self._restore(arrays, moment._replace(origin=self.clock.origin))
 
     def _restore(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
         self.state.restore(dict(arrays))
-        self.scheme.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
-        self._set(self.clock, moment)
+        self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
+        self.clock.set(moment)
         self.begun = True
 
     # --- States ---
@@ -241,17 +235,9 @@ class Stepper:
 
     @property
     def _first_moment(self) -> Moment:
-        bodies, scheme = self._setup.bodies, self.scheme
+        bodies, scheme = self._setup.bodies, self.integrator
         before = 0.0 if scheme.facts.adaptive else bodies.step * scheme.dt  # so that its time is that of its step
-        return bodies.step, bodies.time, bodies.time - before
-
-    @property
-    def _moment(self) -> Moment:
-        return self.clock.step, self.clock.time, self.clock.origin
-
-    @staticmethod
-    def _set(clock: StateClock, moment: Moment) -> None:
-        clock.step, clock.time, clock.origin = moment
+        return Moment(bodies.step, bodies.time, bodies.time - before)
 
     def _loaded(self, bodies: Particles, moment: Moment) -> Motion:
         """Bodies that are brought to the engine, at a moment."""
@@ -260,7 +246,7 @@ class Stepper:
         frames = motion.state.frames
         frames.slots = slots = self.collisions.present if self.collisions else None
         frames.rows = self._rows if slots is None else slots.rows if self._rows is None else slots.rows[self._rows]
-        self._set(motion.state.clock, moment)
+        motion.state.clock.set(moment)
         columns = columns_of(setup.scenario.record.observables or ())
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
         return motion
@@ -268,7 +254,7 @@ class Stepper:
     def _prepared(self, bodies: Particles, moment: Moment) -> Motion:
         """The same, ready for the scheme."""
         motion = self._loaded(bodies, moment)
-        self.scheme.prepare(motion, self.collisions is not None)
+        self.integrator.prepare(motion, self.collisions is not None)
         return motion
 
     def _resolve(self, span: Span) -> None:
@@ -283,8 +269,8 @@ class Stepper:
         if left is None:
             return
         try:
-            motion = self._prepared(left, self._moment)
-            self.scheme.start(motion)
+            motion = self._prepared(left, self.moment)
+            self.integrator.start(motion)
         except InputError as error:
             raise RunFailed(f"step {state.clock.step}: after a merger the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)

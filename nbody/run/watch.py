@@ -40,7 +40,7 @@ class Watch:
 
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
-        scheme, motion, of_a_frame = self._stepper.scheme, self._stepper.motion, self._stepper.state.frames.outputs
+        scheme, motion, of_a_frame = self._stepper.integrator, self._stepper.motion, self._stepper.state.frames.outputs
         now = scheme.work(motion, steps, of_a_frame if recorded else Outputs.ACCELERATION)
         # A run that stops between two frames records one more frame, whose accelerations may already be known.
         closing = 0 if recorded else motion.engine.work(motion.state, of_a_frame, scheme.facts.leaves)

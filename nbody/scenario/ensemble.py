@@ -74,7 +74,7 @@ class Ensemble(Group):
 
     def values(self, seed: int) -> dict[str, list[Any]]:
         """The values of each path, one per system. ``seed``: the scenario's."""
-        if self.vary is None:
+        if not self.vary:
             return {"initial.seed": list(range(seed, seed + self.count))}
         axes, found = self._axes(), dict[str, list[Any]]()
         point = np.arange(self.count) // (self.count // math.prod(map(len, axes.values())))

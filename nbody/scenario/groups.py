@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     PlainValidator,
     PrivateAttr,
@@ -36,6 +35,7 @@ from nbody.scenario.values import (
     Text,
     Time,
     Whole,
+    one_of,
     short_name,
     unit_scale,
     validated,
@@ -115,12 +115,6 @@ def _not_a_length(value: object) -> object:
     return value
 
 
-def _softening(name: str) -> str:
-    if name not in LAWS:
-        raise ValueError(str(unknown("softening", name, LAWS)))
-    return name
-
-
 def _for_each_species(value: object, of_one: Any, of_each: Any, kinds: str, info: ValidationInfo) -> Any:
     """A value of the type ``of_one``, or a mapping from the names of species to values of the type ``of_each``."""
     if isinstance(value, Mapping) and not value:
@@ -146,7 +140,7 @@ class GravityKeys(Group):
 
     G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
-    softening: Annotated[Name, AfterValidator(_softening), BeforeValidator(_not_a_length)] = Gravity.softening
+    softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
     length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
 
     @model_validator(mode="before")
@@ -197,15 +191,15 @@ class IntegratorKeys(Component):
 
     named_by = "scheme"
 
+    exclusive = (("steps", "end"),)
+
     scheme: Name = "leapfrog"
     dt: Time | None = None
     steps: Whole | None = None
     end: Annotated[NotNegative, Quantity("time")] | None = None
 
     @model_validator(mode="after")
-    def _one_end(self) -> Self:
-        if self.steps is not None and self.end is not None:
-            raise KeyProblem("end", "the run ends after 'steps' steps or at the time 'end'; remove one of the two")
+    def _has_an_end(self) -> Self:
         if self.steps is None and self.end is None:
             raise KeyProblem("steps", "is missing; write 'steps: N' or 'end: TIME' to say where the run ends")
         return self
@@ -226,19 +220,16 @@ class Record(Group):
     """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
     ``observables`` that are recorded with each of them, beside the energies and momenta."""
 
+    exclusive = (("every", "dt"),)
+
     every: Count | None = None
     dt: Time | None = None
-
     observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _one_interval(cls, values: object) -> object:
-        if isinstance(values, Mapping) and not {"every", "dt"} & set(values):
-            return {**values, "every": 1}
-        if isinstance(values, Mapping) and values.get("every") is not None and values.get("dt") is not None:
-            raise KeyProblem("dt", "frames follow every 'every' steps or every 'dt' of time; remove one of the two")
-        return values
+    def _every_step(cls, values: object) -> object:
+        return {"every": 1, **values} if isinstance(values, Mapping) and not {"every", "dt"} & set(values) else values
 
 
 class CheckpointKeys(Group):
@@ -286,7 +277,7 @@ class CollisionKeys(Group):
     events for which the file has room under ``record``. (Mergers always have room.)
     """
 
-    rule: Literal["merge", "stop", "record"]
+    rule: Annotated[Name, one_of("rule", RULES)]
     radius: Annotated[float | dict[str, float] | Density | None, PlainValidator(_radius)] = None
     most: Count | None = None
 

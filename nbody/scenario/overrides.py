@@ -1,5 +1,6 @@
 """Replaces values of a scenario: by options of the command line, ``--set``, and keywords of Python."""
 
+import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from nbody.errors import InputError, unknown
 from nbody.given import shown
 from nbody.law import LAWS
-from nbody.scenario.groups import IntegratorKeys
+from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.yaml_reader import read_assignment
@@ -19,10 +20,9 @@ Assignment = tuple[Keys, str, object]
 
 
 EXCLUDES: dict[Keys, Keys] = {
-    ("integrator", "steps"): ("integrator", "end"),
-    ("integrator", "end"): ("integrator", "steps"),
-    ("record", "every"): ("record", "dt"),
-    ("record", "dt"): ("record", "every"),
+    (key, one): (key, other)
+    for key, group in (("integrator", IntegratorKeys), ("record", Record))
+    for one, other in itertools.chain(*map(itertools.permutations, group.exclusive))
 }
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
 
@@ -45,13 +45,13 @@ def overridden(
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
         given.append((keys, f"--{option}", value))
     read = [read_assignment(each, by) for each in assignments]
-    given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
+    given = sorted(given, key=_depth) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
 
 
 def with_keywords(source: ScenarioText, values: Mapping[str, object], top: Collection[str]) -> ScenarioText:
     """The source with keyword arguments of Python in place of its values. ``top``: the keys of a scenario."""
-    return _assigned(source, _groups_first(_of_keywords(plain_python(values), top)))
+    return _assigned(source, sorted(_of_keywords(plain_python(values), top), key=_depth))
 
 
 def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:
@@ -71,9 +71,9 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
     return source
 
 
-def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
-    """The values in an order in which none replaces another one: ``engine`` before ``engine.accuracy``."""
-    return sorted(values, key=lambda each: len(each[0]))
+def _depth(value: Assignment) -> int:
+    """In this order none replaces another one: ``engine`` before ``engine.accuracy``."""
+    return len(value[0])
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import InputError, did_you_mean, unknown
 from nbody.given import KeyProblem, number, shown, whole
 from nbody.scenario.quantities import DIMENSIONS, Scale, is_quantity
 from nbody.scenario.source import Keys, ScenarioText
@@ -55,6 +56,17 @@ def short_name(value: object) -> str:
     if len(_text(value)) > 40:
         raise ValueError(f"must be a name of at most 40 characters, got {shown(value)}")
     return _text(value)
+
+
+def one_of(kind: str, known: Iterable[str]) -> AfterValidator:
+    """A validator that refuses a name that is not ``known``: ``unknown softening 'plumer' (did you mean 'plummer'?) …``."""
+
+    def check(name: str) -> str:
+        if name not in known:
+            raise ValueError(str(unknown(kind, name, known)))
+        return name
+
+    return AfterValidator(check)
 
 
 def a_list(expected: str) -> Callable[[object], object]:
@@ -135,6 +147,8 @@ class Group(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that users write here, and where they belong."""
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Sets of keys of which only one may be given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -143,6 +157,10 @@ class Group(BaseModel):
             return values
         if not isinstance(values, Mapping):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
+        for keys in cls.exclusive:
+            first, *others = [key for key in keys if values.get(key) is not None] or [""]
+            if others:
+                raise KeyProblem(others[0], f"cannot be combined with '{first}'; remove one of the two")
         strange = [str(key) for key in values if key not in cls.__pydantic_fields__]
         if not strange:
             return values

@@ -1,17 +1,38 @@
 """The steps and the time of a state, and which results belong to its positions."""
 
+from typing import NamedTuple
+
 from nbody.state.outputs import Outputs
 
 
-class StateClock:
-    """The steps and the time of one state.
+class Moment(NamedTuple):
+    """Where a run is.
 
     Attributes:
-        step: steps made since time :attr:`origin`.
-        time: the time of the positions and velocities, in the scenario's units, float64.
-        now: the same during a step too, when only some of its moves are made; setting ``time`` sets it.
-        time_dependent: True if forces depend on the time itself.
+        step: the steps that have begun.
+        time: the time of the bodies, in the scenario's units, float64.
         origin: the time of step 0.
+        within: the last step has begun and is not complete: the bodies are shown within it.
+    """
+
+    step: int
+    time: float
+    origin: float = 0.0
+    within: bool = False
+
+    @property
+    def complete(self) -> int:
+        """The number of complete steps."""
+        return self.step - self.within
+
+
+class StateClock:
+    """The steps and the time of one state. Schemes :meth:`count`; all others read.
+
+    Attributes:
+        moment: where the run is between steps.
+        now: the time of the positions, during a step too, when only some of its moves are made.
+        time_dependent: True if forces depend on the time itself.
         dt: the length of steps that are all the same.
         made, drifts: steps that ``step`` does not count yet, and the drifts since the last step.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
@@ -19,20 +40,38 @@ class StateClock:
     """
 
     def __init__(self, time: float) -> None:
-        self.step, self.dt = 0, 0.0
-        self.time = self.origin = float(time)
-        self.time_dependent = False
-        self.current = Outputs.NOTHING
+        self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
+        self.set(Moment(0, float(time), float(time)))
+
+    @property
+    def step(self) -> int:
+        """Steps made, of which the last one may be shown partway."""
+        return self.moment.step
 
     @property
     def time(self) -> float:
         """The time of the positions and velocities between steps."""
-        return self._time
+        return self.moment.time
 
-    @time.setter
-    def time(self, time: float) -> None:
-        self._time = self.now = float(time)
+    @property
+    def origin(self) -> float:
+        """The time of step 0."""
+        return self.moment.origin
+
+    def set(self, moment: Moment) -> None:
+        """Go to a moment."""
+        self.moment, self.now = moment, moment.time
         self.made, self.drifts = 0, list[float]()
+
+    def count(self, steps: int, time: float, within: bool = False) -> None:
+        """Count ``steps`` more steps (-1: one less), after which the bodies are at ``time``; ``within`` the last of them,
+        if it is not complete."""
+        self.set(Moment(self.moment.step + steps, float(time), self.moment.origin, bool(within)))
+
+    def count_steps(self, steps: int, dt: float) -> None:
+        """Count ``steps`` steps of the length ``dt``, which are complete."""
+        self.dt = dt
+        self.count(steps, self.time_at(self.moment.step + steps))
 
     def begin_steps(self, dt: float) -> None:
         """Declare that the next steps have the length ``dt``."""
@@ -43,14 +82,9 @@ class StateClock:
         self.made, self.drifts = self.made + steps, []
         self.now = self.time_at(self.step + self.made)
 
-    def count_steps(self, steps: int, dt: float) -> None:
-        """Count ``steps`` steps of the length ``dt``, which are complete."""
-        self.dt, self.step = dt, self.step + steps
-        self.time = self.time_at(self.step)
-
     @property
     def reached(self) -> tuple[int, float]:
-        """The step and the time of the last step that is complete, counted or not."""
+        """The step and the time of the last step, counted or not."""
         return self.step + self.made, self.now
 
     def time_at(self, step: int) -> float:

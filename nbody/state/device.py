@@ -6,25 +6,43 @@ Arrays have rows of four numbers, so that a body is one 128-bit load in float32:
     velocity     (N, 4)   vx  vy  vz  0
     acceleration (N, 4)   ax  ay  az  φ      (φ: potential per unit mass, or the q of ``Outputs.ENERGY``, if requested)
 
-In 2-D, z = vz = az = 0. Kicks, drifts and the packing of frames are collected until a force evaluation or the host needs
-their result, and are then made by one launch: :mod:`nbody.state.moves`. Repeated steps are replayed as CUDA graphs
+In 2-D, z = vz = az = 0. The kicks and drifts between two force evaluations, and the packing of a frame, are one launch:
+:mod:`nbody.state.device_moves`. Repeated steps are replayed as CUDA graphs
 (:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from nbody.compute import cuda, out_of_memory
 from nbody.particles import Particles
-from nbody.state import Column, State, bytes_of
+from nbody.state.columns import Column, bytes_of
+from nbody.state.device_moves import DeviceMoves
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress, WorkPartition
-from nbody.state.moves import DeviceMoves
 from nbody.state.replay import ReplayedFrames
+from nbody.state.state import State
 
 
-class DeviceState(State):
+class DeviceArray(Protocol):
+    """An array in the memory of a GPU, as Numba makes it: what Python does with one. Kernels take it as their argument."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any) -> "DeviceArray": ...
+
+    def copy_to_host(self, array: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
+        """A copy in host memory, or into ``array``."""
+
+    def copy_to_device(self, array: Any, stream: Any = 0) -> None:
+        """Overwrite it by an array of the host or of the GPU."""
+
+
+class DeviceState(State[DeviceArray]):
     """Particles on the current CUDA device, in the layout above.
 
     Attributes:
@@ -33,10 +51,9 @@ class DeviceState(State):
     """
 
     COLUMNS = (Column("body", 4), Column("velocity", 4), Column("acceleration", 4))
-    body: Any
-    velocity: Any
-    acceleration: Any
-    softening2: Any
+    body: DeviceArray
+    velocity: DeviceArray
+    acceleration: DeviceArray
     clock: DeviceClock
     moves: DeviceMoves
     frames: ReplayedFrames
@@ -61,28 +78,19 @@ class DeviceState(State):
         self.frames = ReplayedFrames(arrays, self.stream, self.clock, self.moves, self.progress)
 
     def values(self, *names: str, copy: bool = True) -> list[Any]:
-        self.moves.flush()
         self.progress.wait()
         axes = slice(self.dimensions)
         stored = {
             "position": ("body", axes), "mass": ("body", 3), "velocity": ("velocity", axes),
             "acceleration": ("acceleration", axes), "potential": ("acceleration", 3),
         }  # fmt: skip
-        arrays = {array: getattr(self, array) for array, _ in (stored[name] for name in names)}
+        found: list[tuple[str, Any]] = [stored[name] for name in names]
         if not copy:
-            return [arrays[array][:, part] for array, part in (stored[name] for name in names)]
-        rows = {name: array.copy_to_host() for name, array in arrays.items()}
-        return [rows[array][:, part].copy() for array, part in (stored[name] for name in names)]
+            return [self.column(array)[:, part] for array, part in found]
+        rows = {array: self.column(array).copy_to_host() for array, _ in found}
+        return [rows[array][:, part].copy() for array, part in found]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        self.moves.flush()
-        return super().arrays()
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.moves.forget()
-        super().restore(arrays)
-
-    def _allocate(self, zeros: np.ndarray) -> Any:
+    def _allocate(self, zeros: np.ndarray) -> DeviceArray:
         return cuda.to_device(zeros)
 
     def _to_host(self, array: Any) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Recorded frames on their way from the state to the file: their size, and how many there may be."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -134,21 +134,20 @@ class StateFrames(ABC):
         if "potential" in self.columns:
             self.outputs = Outputs.POTENTIAL
 
-    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """Call ``step`` ``count`` times. A device may record the call once, under ``key``, and replay it: calls with the
-        same key do the same, here and in :meth:`snapshots`. With None no two calls do the same."""
-        for _ in range(count):
-            step()
+    def repeat(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
+        """Let ``make`` make a number of steps. A device may record calls once, under ``key``, and replay them: calls with
+        the same key do the same, here and in :meth:`snapshots`. With None no two calls do the same."""
+        make(steps)
 
     @abstractmethod
     def snapshot(self) -> Frame:
         """A copy of the state at this moment. :attr:`outputs` must be current."""
 
-    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Frame]:
-        """The states after each of ``count`` calls of ``step``, at most :func:`frames_per_block`. A device may record all
-        of it once, under ``key``, and replay it."""
+    def snapshots(self, make: Callable[[Sequence[Any]], None], count: int, key: Hashable) -> list[Frame]:
+        """``count`` frames, at most :func:`frames_per_block`. ``make`` makes the steps to several frames, one per item of
+        its argument, and the move ``pack`` with it if it is not None. A device may record all of it once, under ``key``."""
         found = []
         for _ in range(count):
-            step()
+            make([None])
             found.append(self.snapshot())
         return found

@@ -46,7 +46,7 @@ class DeviceClock(StateClock):
         self.recording: int | None = None
         self._start = cuda.to_device(np.zeros(1, np.int64))
 
-    def moment(self) -> GraphTime:
+    def graph_time(self) -> GraphTime:
         """The time, as kernels take it."""
         made, origin, dt, drifts = 0, self.now, 0.0, list[float]()
         if self.recording is not None:

@@ -1,11 +1,17 @@
 """The state in host memory: NumPy arrays."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state import Column, ForceProgress, Frame, State, StateClock, StateFrames, StateMoves
+from nbody.state.clock import StateClock
+from nbody.state.columns import Column
+from nbody.state.frames import Frame, StateFrames
+from nbody.state.moves import StateMove, StateMoves
+from nbody.state.progress import ForceProgress
+from nbody.state.state import State
 from nbody.state.sums import system_sums
 
 
@@ -28,20 +34,24 @@ class HostMoves(StateMoves):
         np.multiply(rate, factor, out=self._scratch)
         target += self._scratch
 
-    def _kick(self, dt) -> None:
-        self._add_product(self._velocity, self._acceleration, dt)
-
-    def _drift(self, dt) -> None:
-        self._add_product(self._position, self._velocity, dt)
-
-    def _drift_taylor(self, dt, half_dt2) -> None:
-        if self._dtype == np.float32:
-            np.multiply(self._velocity, dt, out=self._scratch)
-            self._scratch += self._acceleration * half_dt2
-            self._position += self._scratch
-        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
-            self._add_product(self._position, self._velocity, dt)
-            self._add_product(self._position, self._acceleration, half_dt2)
+    def make(self, moves: Iterable[StateMove]) -> None:
+        x, v, a, real = self._position, self._velocity, self._acceleration, self._dtype.type
+        for kind, dt in moves:
+            if kind == "end":
+                self._clock.end_steps()
+            elif kind == "kick":
+                self._add_product(v, a, real(dt))
+            elif kind == "drift":
+                self._add_product(x, v, real(dt))
+            elif self._dtype == np.float32:
+                np.multiply(v, real(dt), out=self._scratch)
+                self._scratch += a * real(0.5 * dt * dt)
+                x += self._scratch
+            else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
+                self._add_product(x, v, dt)
+                self._add_product(x, a, 0.5 * dt * dt)
+            if kind.startswith("drift"):
+                self._clock.drift(dt)
 
 
 class HostFrames(StateFrames):
@@ -63,7 +73,7 @@ class HostFrames(StateFrames):
         return Frame(step, time, position, velocity, sums=sums, columns=columns, slots=self.slots)
 
 
-class HostState(State):
+class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous."""
 
     COLUMNS = (

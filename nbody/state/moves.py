@@ -1,197 +1,41 @@
-"""The position-update kernel, the third of the lecture: all moves of a particle between two force evaluations.
+"""The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift."""
 
-    kick   v += a f        drift          x += v f             bend   x += a f
-    curve  c  = a f        curved drift   x += v f + c         pack   copy the data of a frame to its area
-
-Each move is one line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves
-in a microsecond. A state therefore collects the requested moves, and makes them when their result is needed. In a recorded
-leapfrog run one launch makes the kick that ends a step, the packing of its frame, and the next step's kick and drift.
-
-One kernel makes all moves in a loop over their list. So the same moves give the same bits in every combination, and there is
-only one kernel to compile.
-"""
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from nbody.compute import cuda, device_function, kernel, row
-from nbody.state import StateMoves
 from nbody.state.clock import StateClock
-from nbody.state.sums import SUMS
 
-NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
-
-MOST = 4
-"""The most moves per launch."""
-
-ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
+StateMove = tuple[str, Any]
+"""A move and its value. ``kick``, ``drift`` and ``drift_taylor`` have a length of time; ``end`` of a step has none; ``pack``
+has the memory that gets a frame, where a device has such."""
 
 
-class PendingMove(NamedTuple):
-    """The kind of a move (see above) and its factor f."""
+class StateMoves(ABC):
+    """Moves the bodies of one state.
 
-    kind: int
-    factor: Any
-
-
-class Area(NamedTuple):
-    """The memory that a frame is packed into.
-
-    Attributes:
-        rows: (2, N, 3), positions and velocities.
-        block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
-        columns: (N,) float64 each, the columns of the frame; other kernels fill them.
+    ================ ======================================================================================================
+     kick             v += a dt
+     drift            x += v dt; the accelerations are out of date afterwards
+     drift_taylor     x += v dt + a dt²/2, the course's position update, in float32 rounded once; the accelerations are out
+                      of date, but keep their values: the kick that follows uses them
+     end              the step is complete
+    ================ ======================================================================================================
     """
 
-    rows: Any
-    block_sums: Any
-    columns: tuple[Any, ...] = ()
+    def __init__(self, dtype: np.dtype, clock: StateClock) -> None:
+        self._dtype, self._clock = dtype, clock
 
+    @abstractmethod
+    def make(self, moves: Iterable[StateMove]) -> None:
+        """Make moves, one after the other; a device makes several by one launch."""
 
-def blocks(count: int) -> int:
-    """Blocks of threads for ``count`` particles."""
-    return -(-count // THREADS)
+    def kick(self, dt: float) -> None:
+        """Make one kick."""
+        self.make([("kick", dt)])
 
-
-@device_function
-def _add_up(terms, block_sums):
-    """Sum the terms of a block's particles, in float64 and always in the same order: 128 terms become 64, 32, 16 …, the
-    last five times by shuffles."""
-    t = np.uint32(cuda.threadIdx.x)
-    lane = t % LANES
-    for part in range(SUMS * LANES // THREADS):  # each warp computes some of the sums
-        k = t // LANES + np.uint32(part * THREADS // LANES)
-        total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
-        half = LANES // 2
-        while half > 0:
-            total += cuda.shfl_xor_sync(ALL, total, half)
-            half //= 2
-        if lane == 0:
-            block_sums[cuda.blockIdx.x, k] = total
-
-
-@kernel("gpu")
-def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
-    """Make MOST moves, given by ``kinds`` and ``factors``, one after the other; at most one of them packs a frame.
-
-    body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
-    dtype, are dt for a kick and a drift and dt²/2 for a bend and a curve; rows and block_sums as in :class:`Area`.
-    """
-    terms = cuda.shared.array((SUMS, THREADS), np.float64)
-    t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
-    i = np.uint32(cuda.blockIdx.x) * np.uint32(THREADS) + t
-    i_clamped = min(i, count - np.uint32(1))
-    x, y, z, m = row(body, i_clamped)
-    vx, vy, vz, _ = row(velocity, i_clamped)
-    ax, ay, az, q = row(acceleration, i_clamped)
-    cx, cy, cz = ax, ay, az
-    for move in range(MOST):
-        kind, f = kinds[move], factors[move]
-        if kind == KICK:
-            vx += ax * f
-            vy += ay * f
-            vz += az * f
-        elif kind == DRIFT:
-            x += vx * f
-            y += vy * f
-            z += vz * f
-        elif kind == BEND:
-            x += ax * f
-            y += ay * f
-            z += az * f
-        elif kind == CURVE:
-            cx, cy, cz = ax * f, ay * f, az * f
-        elif kind == CURVED_DRIFT:  # one rounding in x, which is much larger than the summand
-            x += vx * f + cx
-            y += vy * f + cy
-            z += vz * f + cz
-        elif kind == PACK:
-            if i < count:
-                rows[0, i, 0], rows[0, i, 1], rows[0, i, 2] = x, y, z
-                rows[1, i, 0], rows[1, i, 1], rows[1, i, 2] = vx, vy, vz
-            mass = np.float64(m) if i < count else 0.0
-            px, py, pz = mass * np.float64(vx), mass * np.float64(vy), mass * np.float64(vz)
-            terms[0, t] = 0.5 * (px * np.float64(vx) + py * np.float64(vy) + pz * np.float64(vz))
-            terms[1, t] = 0.5 * mass * np.float64(q)
-            terms[2, t], terms[3, t], terms[4, t] = px, py, pz
-            terms[5, t] = np.float64(y) * pz - np.float64(z) * py
-            terms[6, t] = np.float64(z) * px - np.float64(x) * pz
-            terms[7, t] = np.float64(x) * py - np.float64(y) * px
-            cuda.syncthreads()
-            _add_up(terms, block_sums)
-    if i < count:
-        body[i, 0], body[i, 1], body[i, 2] = x, y, z
-        velocity[i, 0], velocity[i, 1], velocity[i, 2] = vx, vy, vz
-
-
-@kernel("gpu")
-def copy_potential(acceleration, column):
-    """Copy the potential of each body from acceleration (N, 4) to a column of a frame, (N,) float64."""
-    i = cuda.grid(1)
-    if i < column.shape[0]:
-        column[i] = acceleration[i, 3]
-
-
-class DeviceMoves(StateMoves):
-    """The moves of one state, collected until their result is needed.
-
-    Attributes:
-        waiting: moves that are requested but not made yet.
-        has_moved: True once the kernel that makes moves is compiled.
-    """
-
-    def __init__(self, arrays: tuple[Any, Any, Any], stream: Any, clock: StateClock) -> None:
-        body, _, _ = self._arrays = arrays
-        self._stream, self._count, dtype = stream, len(body), np.dtype(body.dtype)
-        super().__init__(dtype, clock)
-        self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
-        self.waiting: list[PendingMove] = []
-        self._area: Area | None = None  # for the frame that one of them packs
-        self._fill: Callable[[Area], None] | None = None
-        self.has_moved = False
-
-    def _kick(self, dt) -> None:
-        self._collect(KICK, dt)
-
-    def _drift(self, dt) -> None:
-        self._collect(DRIFT, dt)
-
-    def _drift_taylor(self, dt, half_dt2) -> None:
-        if self._dtype == np.float32:
-            self._collect(CURVE, half_dt2)
-            self._collect(CURVED_DRIFT, dt)
-        else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
-            self._collect(DRIFT, dt)
-            self._collect(BEND, half_dt2)
-
-    def pack(self, area: Area, fill: Callable[[Area], None]) -> None:
-        """Collect the packing of a frame into an area; ``fill`` launches what fills its columns after it."""
-        self._collect(PACK, self._dtype.type(0), area)
-        self._fill = fill
-
-    def _collect(self, kind: int, factor: Any, area: Area | None = None) -> None:
-        # A curve stays in registers until the drift after it, so both must be in the same launch.
-        full = len(self.waiting) == MOST or (kind == CURVE and len(self.waiting) == MOST - 1)
-        if full or (area and self._area):
-            self.flush()
-        self.waiting.append(PendingMove(kind, factor))
-        self._area = area or self._area
-
-    def flush(self) -> None:
-        """Make the collected moves. Call this before launching a kernel on the state's arrays."""
-        moves, area, fill = self.waiting, self._area, self._fill
-        self.forget()
-        if moves:
-            none = PendingMove(NOTHING, self._dtype.type(0))
-            kinds, factors = zip(*moves, *[none] * (MOST - len(moves)), strict=True)
-            rows, block_sums, _ = area or self._no_area
-            make_moves[blocks(self._count), THREADS, self._stream](*self._arrays, kinds, factors, rows, block_sums)
-            self.has_moved = True
-            if area and fill:
-                fill(area)
-
-    def forget(self) -> None:
-        """Drop the collected moves."""
-        self.waiting, self._area, self._fill = [], None, None
+    def drift(self, dt: float) -> None:
+        """Make one drift."""
+        self.make([("drift", dt)])

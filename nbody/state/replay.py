@@ -1,100 +1,86 @@
 """Steps recorded as CUDA graphs and replayed: the launches of many steps cost as much as one."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from nbody.compute import SIMULATED, Graph
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
+from nbody.state.device_moves import THREADS, Area, DeviceMoves, Packing, blocks, copy_potential
 from nbody.state.frames import COLUMNS, Frame, StateFrames
 from nbody.state.graph_time import DeviceClock
 from nbody.state.marks import DeviceProgress
-from nbody.state.moves import THREADS, Area, DeviceMoves, PendingMove, blocks, copy_potential
 from nbody.state.outputs import Outputs
-from nbody.state.staging import DeviceBlock, Staging
+from nbody.state.staging import Staging
 
 STEPS_PER_GRAPH = 16
 """The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""
 
 
 class Replay(NamedTuple):
-    """A graph, the results that are current after it, the moves that are still to be made after it, and its steps."""
+    """A graph, the results that are current after it, and its steps."""
 
     graph: Graph
     current: Outputs
-    waiting: tuple[PendingMove, ...]
     steps: int
 
 
 class Replays:
     """The graphs of one state.
 
-    A graph depends on what is current and on the collected moves when it begins, so there is one graph for each such
-    beginning. A step with a long evaluation is not recorded: a graph has no marks, and could not be interrupted.
+    A graph depends on what is current when it begins, so there is one graph for each such beginning. A step with a long
+    evaluation is not recorded: a graph has no marks, and could not be interrupted.
     """
 
-    def __init__(self, stream: Any, clock: DeviceClock, moves: DeviceMoves, progress: DeviceProgress) -> None:
-        self._stream, self._clock, self._moves, self._progress = stream, clock, moves, progress
+    def __init__(self, stream: Any, clock: DeviceClock, progress: DeviceProgress) -> None:
+        self._stream, self._clock, self._progress = stream, clock, progress
         self._compiled: dict[Hashable, Outputs] = {}  # current after a step, by kernels and what is current before
         self._replays: dict[Hashable, Replay] = {}
 
-    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
-        """Make ``count`` steps."""
-        while count:
-            count -= self.make(step, STEPS_PER_GRAPH if count >= STEPS_PER_GRAPH else 1, key, key)
+    def repeat(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
+        """Let ``make`` make a number of steps."""
+        while steps:
+            steps -= self.make(make, min(STEPS_PER_GRAPH, 1 << steps.bit_length() - 1), key, key)
 
-    def make(self, step: Callable[[], None], count: int, key: Hashable, kernels: Hashable) -> int:
-        """Make ``count`` steps by replaying their graph, which is recorded at its first use; or make a single step.
+    def make(self, make: Callable[[int], None], count: int, key: Hashable, kernels: Hashable) -> int:
+        """Call ``make(count)`` by replaying its graph, which is recorded at its first use; or call ``make(1)``.
 
         A single step is replayed if it is not yet known what is current after it. It is made without a graph if steps are
         long, or if no step with this beginning has launched the same ``kernels`` before (the launch compiles them).
 
         Returns:
-            The number of steps made.
+            The number with which it was called.
         """
-        clock, moves = self._clock, self._moves
+        clock = self._clock
         beginning = kernels, clock.current
         if SIMULATED or beginning not in self._compiled or not self._progress.can_be_recorded():
-            step()
-            if not moves.has_moved:
-                moves.flush()
+            make(1)
             self._compiled[beginning] = clock.current
             return 1
         if (kernels, self._compiled[beginning]) not in self._compiled:
             count = 1
-
-        def steps() -> None:
-            for _ in range(count):
-                step()
-
-        origin = clock.origin if clock.time_dependent else None
-        name = key, count, clock.current, tuple(moves.waiting), origin
+        name = key, count, clock.current, clock.origin if clock.time_dependent else None
         replay = self._replays.get(name)
         if replay is None:
-            replay = self._replays[name] = self._record(steps)
+            replay = self._replays[name] = self._record(lambda: make(count))
         clock.set_start(self._stream)
         replay.graph.replay()
         if replay.steps:
             clock.end_steps(replay.steps)
-        clock.current, moves.waiting = replay.current, list(replay.waiting)
+        clock.current = replay.current
         return count
 
     def _record(self, work: Callable[[], None]) -> Replay:
-        clock, moves, progress = self._clock, self._moves, self._progress
+        clock, progress = self._clock, self._progress
         watch, progress.watch = progress.watch, None  # recording launches nothing
-        current, waiting, time = clock.current, list(moves.waiting), (clock.made, clock.now)
+        current, time = clock.current, (clock.made, clock.now)
         clock.recording = clock.made
         try:
             graph = Graph(self._stream, work)
-            steps = clock.made - clock.recording
-        except BaseException:  # none of the moves was made
-            moves.forget()
-            clock.current, moves.waiting = current, waiting
-            raise
+            return Replay(graph, clock.current, clock.made - clock.recording)
         finally:
-            progress.watch, clock.recording = watch, None
+            progress.watch, clock.recording, clock.current = watch, None, current
             (clock.made, clock.now), clock.drifts = time, []
-        return Replay(graph, clock.current, tuple(moves.waiting), steps)
 
 
 class ReplayedFrames(StateFrames):
@@ -111,7 +97,7 @@ class ReplayedFrames(StateFrames):
     ) -> None:
         super().__init__(clock)
         (self._body, _, self._acceleration), self._stream, self._moves = arrays, stream, moves
-        self._replays = Replays(stream, clock, moves, progress)
+        self._replays = Replays(stream, clock, progress)
         self._staging: Staging | None = None  # made for the first snapshot
         if len(self._body) > NEIGHBOURS:
             self.offered = COLUMNS
@@ -123,29 +109,30 @@ class ReplayedFrames(StateFrames):
 
             self._density = DeviceDensity(particles, self._body.dtype)
 
-    def repeat(self, step: Callable[[], None], count: int, key: Hashable) -> None:
+    def repeat(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
         if key is None:
-            return super().repeat(step, count, key)
-        self._replays.repeat(step, count, key)
+            return super().repeat(make, steps, key)
+        self._replays.repeat(make, steps, key)
 
     def snapshot(self) -> Frame:
         staging = self._staging_area()
         block = staging.next_block()
         buffer = staging.buffer_for(block, self._stream)
-        self._pack(buffer, 1)
+        self._moves.make([("pack", Packing(buffer.areas[0], self._fill))])
         return staging.send(buffer, block, [self._clock.reached], self.slots, self._stream)[0]
 
-    def snapshots(self, step: Callable[[], None], count: int, key: Hashable) -> list[Frame]:
+    def snapshots(self, make: Callable[[Sequence[Any]], None], count: int, key: Hashable) -> list[Frame]:
         staging, clock = self._staging_area(), self._clock
         if staging.buffers == 1:  # the steps need not wait until the last frame is copied
-            self.repeat(step, 1, key)
+            self.repeat(lambda _: make([None]), 1, key)
             return [self.snapshot()]
         block, (begun, _) = staging.next_block(), clock.reached
         buffer = staging.buffer_for(block, self._stream)
+        packings = [Packing(area, self._fill) for area in buffer.areas[:count]]
         if key is None:
-            self._pack(buffer, count, step)
+            make(packings)
         else:
-            self._replays.make(lambda: self._pack(buffer, count, step), 1, (key, count, buffer.number), key)
+            self._replays.make(lambda _: make(packings), 1, (key, count, buffer.number), key)
         every = (clock.reached[0] - begun) // count
         moments = [(begun + k * every, clock.time_at(begun + k * every)) for k in range(1, count + 1)]
         return staging.send(buffer, block, moments, self.slots, self._stream)
@@ -153,14 +140,6 @@ class ReplayedFrames(StateFrames):
     def _staging_area(self) -> Staging:
         self._staging = self._staging or Staging(len(self._body), self._body.dtype, self.columns)
         return self._staging
-
-    def _pack(self, buffer: DeviceBlock, count: int, step: Callable[[], None] | None = None) -> None:
-        """Pack ``count`` frames, each after a call of ``step`` if it is given."""
-        for area in buffer.areas[:count]:
-            if step is not None:
-                step()
-            self._moves.pack(area, self._fill)
-        self._moves.flush()
 
     def _fill(self, area: Area) -> None:
         """Fill the columns of a frame, whose rows have just been packed. (The bodies may have moved on.)"""

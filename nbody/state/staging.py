@@ -2,11 +2,11 @@
 
     body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a slot of a block in pinned memory
 
-The kernel that makes the moves between two force evaluations (:mod:`nbody.state.moves`) packs the data of a frame into an
-area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one graph. After
-it, a second stream copies all areas of the block at once, while the first stream makes the next steps and packs into other
-areas: there are two buffers, used alternately (or one if a frame is large). The blocks form a ring. A block is free when
-all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
+The kernel that makes the moves between two force evaluations (:mod:`nbody.state.device_moves`) packs the data of a frame
+into an area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one
+graph. After it, a second stream copies all areas of the block at once, while the first stream makes the next steps and
+packs into other areas: there are two buffers, used alternately (or one if a frame is large). The blocks form a ring. A
+block is free when all its snapshots are released; if all blocks are in use, the run waits (usually for the disk).
 
 One H200, 20480 bodies of a Plummer sphere, float32: a step takes 148 µs, 159 with the sum of the energy,
 160 with every frame packed and copied in blocks of 16, and 161 with all frames stored in memory. (A separate kernel for the
@@ -21,11 +21,8 @@ import numpy as np
 
 from nbody.compute import cuda, is_done, out_of_memory
 from nbody.state import BLOCKS, Frame, Slots, device_blocks, frame_bytes, frames_per_block
-from nbody.state.moves import Area, blocks
+from nbody.state.device_moves import Area, blocks
 from nbody.state.sums import SUMS
-
-Moment = tuple[int, float]
-"""The step and the time of a frame."""
 
 
 def _parts(memory: Any, count: int, dtype: np.dtype) -> Area:
@@ -83,9 +80,9 @@ class PinnedBlock:
         self._sums: np.ndarray | None = None
         self._arrived, self._has_arrived, self._used = cuda.event(timing=False), True, 0
 
-    def frames_after(self, moments: Sequence[Moment], slots: Slots | None, stream) -> list[Frame]:
-        """The frames of its first places, which have arrived when ``stream`` reaches this point. The block is free again
-        when one thread has released all of them."""
+    def frames_after(self, moments: Sequence[tuple[int, float]], slots: Slots | None, stream) -> list[Frame]:
+        """The frames of ``moments`` (step and time), which have arrived when ``stream`` reaches this point. The block is
+        free again when one thread has released all of them."""
         self._arrived.record(stream)
         self._has_arrived, self._used, self._sums = False, len(moments), None
         return [StagedFrame(*moment, self, number, slots) for number, moment in enumerate(moments)]
@@ -167,7 +164,7 @@ class Staging:
         return buffer
 
     def send(
-        self, buffer: DeviceBlock, block: PinnedBlock, moments: Sequence[Moment], slots: Slots | None, stream
+        self, buffer: DeviceBlock, block: PinnedBlock, moments: Sequence[tuple[int, float]], slots: Slots | None, stream
     ) -> list[Frame]:
         """Copy the first frames of a buffer, those of ``moments``, to a block when ``stream`` reaches this point."""
         count = len(moments)

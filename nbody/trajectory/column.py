@@ -42,6 +42,8 @@ class FrameColumn:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("the frames are in a file, and reading them makes a copy")
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __iter__(self) -> Iterator[Array]:
@@ -58,13 +60,25 @@ class FrameColumn:
         first, *rest = index if isinstance(index, tuple) else (index,)
         if first is Ellipsis:
             first, *rest = [slice(None)] * (3 - len(rest)) + rest
-        if isinstance(first, int | np.integer):
-            return self._frame(int(first))[tuple(rest)]
+        if isinstance(first, int | np.integer) and not isinstance(first, bool):
+            return self._frame(int(first))[None][(0, *rest)]
+        given = np.asarray(first) if not isinstance(first, slice) else np.empty(1)
+        if given.ndim == 0 or (given.dtype == bool and given.ndim > 1):  # None, or a mask of bodies at each frame
+            found: Array = self[:][index]
+            return found
         frames = np.arange(len(self))[first]
+        if isinstance(first, slice) or all(each is Ellipsis or isinstance(each, int | slice) for each in rest):
+            return self._frames(frames, tuple(rest))
+        # Several lists belong together, element by element.
+        numbers, row = np.unique(frames, return_inverse=True)
+        return self._frames(numbers, ())[(row.reshape(frames.shape), *rest)]
+
+    def _frames(self, numbers: Array, rest: tuple) -> Array:
+        """What ``rest`` selects of each of these frames."""
         some = np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-        found = np.empty((len(frames), *some.shape[1:]), self.dtype)
-        for row, k in enumerate(frames):
-            found[row] = self._frame(int(k))[tuple(rest)]
+        found = np.empty((*numbers.shape, *some.shape[1:]), self.dtype)
+        for place, k in np.ndenumerate(numbers):
+            found[place] = self._frame(int(k))[rest]
         return found
 
     def sample(self, frame: int, most: int) -> Array:

@@ -258,8 +258,7 @@ class RecordedFrames:
     def _damaged_constants(self) -> list[str]:
         """The damaged ones of the datasets that never change."""
         file = self._opened()
-        listed = (layout.MASS, layout.ID, layout.SPECIES, layout.RADIUS, layout.SCENARIO, layout.RESOLVED)
-        names = [name for name in listed if file.found[name].kind == DATASET]
+        names = [name for name in layout.CONSTANTS if file.found[name].kind == DATASET]
         with one_line(self.path):
             sums = {name: zlib.crc32(np.asarray(file.value(name), file.found[name].dtype).tobytes()) for name in names}
         return [f"/{name}" for name in names if sums[name] != file.found[name].attributes.get(layout.CRC)]

@@ -12,7 +12,7 @@ file the index (see :mod:`.contents`).
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -92,11 +92,6 @@ VIEWS = {VTK_POINTS: POSITION, VTK_VELOCITY: VELOCITY}
 """Datasets that share the bytes of another dataset, and that dataset."""
 
 
-OPTIONAL = (SPECIES, RADIUS, EVENTS, *SLOTS, *VIEWS, VTK_STEPS)
-"""Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
-index of a file of nbody 0.1 does not list the species.)"""
-
-
 class Stored(NamedTuple):
     """What a dataset holds: NumPy's kinds of its type, and its shape; ``N`` is the number of bodies, None any number."""
 
@@ -104,43 +99,42 @@ class Stored(NamedTuple):
     shape: tuple[int | str | None, ...]
 
 
-def datasets(observables: Mapping[str, int]) -> dict[str, Stored]:
-    """All that are read from a recording with these observables."""
-    return {
-        MASS: Stored("f", (None,)),
-        ID: Stored("iu", ("N",)),
-        SPECIES: Stored("iu", ("N",)),
-        RADIUS: Stored("f", ("N",)),
-        EVENTS: Stored("V", (None,)),
-        POSITION: Stored("f", (None, "N", 3)),
-        VELOCITY: Stored("f", (None, "N", 3)),
-        STEP: Stored("iu", (None,)),
-        TIME: Stored("f", (None,)),
-        CHECKSUMS: Stored("u", (None, 3)),
-        **{observable(n): Stored("f", (None,) if width == 1 else (None, width)) for n, width in observables.items()},
-        SCENARIO: Stored("S", ()),
-        RESOLVED: Stored("S", ()),
-        COMMIT: Stored("V", (1,)),
-        **dict.fromkeys(SLOTS, Stored("u", (None,))),
-    }
+CONSTANTS = {
+    SCENARIO: Stored("S", ()),
+    RESOLVED: Stored("S", ()),
+    MASS: Stored("f", (None,)),
+    ID: Stored("iu", ("N",)),
+    SPECIES: Stored("iu", ("N",)),
+    RADIUS: Stored("f", ("N",)),
+}
+"""The datasets that never change."""
+
+OTHERS = {COMMIT: Stored("V", (1,)), EVENTS: Stored("V", (None,))} | dict.fromkeys(SLOTS, Stored("u", (None,)))
+"""The datasets that change, but not with each frame."""
+
+OPTIONAL = (SPECIES, RADIUS, EVENTS, *SLOTS, *VIEWS, VTK_STEPS)
+"""Names that may be missing: a file can be read without species, without checkpoints and without its VTKHDF view. (The
+index of a file of nbody 0.1 does not list the species.)"""
 
 
-def names(observables: Iterable[str]) -> tuple[str, ...]:
-    """Everything that is read from a recording with these observables, in the order of the index."""
-    constants = (NBODY, PROVENANCE, SCENARIO, RESOLVED, MASS, ID, SPECIES, RADIUS)
-    return (*constants, COMMIT, EVENTS, *SLOTS, *growing(observables))
-
-
-def rows_per_frame(observables: Iterable[str]) -> tuple[str, ...]:
+def rows_per_frame(observables: Mapping[str, int]) -> dict[str, Stored]:
     """The datasets with one row per frame, without those that share another dataset's bytes."""
-    return (TIME, STEP, *map(observable, observables), CHECKSUMS, VELOCITY, POSITION)
+    numbers = {observable(n): Stored("f", (None,) if width == 1 else (None, width)) for n, width in observables.items()}
+    vectors = Stored("f", (None, "N", 3))
+    first = {TIME: Stored("f", (None,)), STEP: Stored("iu", (None,))}
+    return first | numbers | {CHECKSUMS: Stored("u", (None, 3)), VELOCITY: vectors, POSITION: vectors}
 
 
-def growing(observables: Iterable[str]) -> tuple[str, ...]:
+def growing(observables: Mapping[str, int]) -> tuple[str, ...]:
     """Everything whose length grows with each frame, in the order in which the lengths are raised: positions after all
     other datasets, because H5MD readers take the number of frames from them, and VTK's number last. The length of a dataset
     is its first dimension; that of :data:`VTK_STEPS` is the attribute :data:`VTK_LENGTH`."""
-    return (*rows_per_frame(observables)[:-1], *VIEWS, POSITION, VTK_STEPS)
+    return (*list(rows_per_frame(observables))[:-1], *VIEWS, POSITION, VTK_STEPS)
+
+
+def names(observables: Mapping[str, int]) -> tuple[str, ...]:
+    """Everything that is read from a recording with these observables, in the order of the index."""
+    return (NBODY, PROVENANCE, *CONSTANTS, *OTHERS, *growing(observables))
 
 
 def commit_sum(commit: Array) -> int:

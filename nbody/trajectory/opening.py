@@ -233,13 +233,13 @@ def _open(path: str | os.PathLike, writable: bool) -> int:
 
 def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
     """Raise InputError unless all objects exist and have the right types and shapes."""
-    found, expected = contents.found, layout.datasets(contents.observables)
+    found = contents.found
     for name, entry in found.items():
         if entry.kind == LINK:
             raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
         if entry.kind == MISSING and name not in layout.OPTIONAL:
             raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
-    for name, stored in expected.items():
+    for name, stored in (layout.CONSTANTS | layout.rows_per_frame(contents.observables) | layout.OTHERS).items():
         if found[name].kind != MISSING:
             _check_dataset(found[name], f"{path}: /{name}:", stored, found[layout.MASS].shape, size)
     if found[layout.EVENTS].kind != MISSING and found[layout.EVENTS].dtype != np.dtype(layout.EVENT_DTYPE):

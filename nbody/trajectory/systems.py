@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, counted, printable
+from nbody.given import converted, whole
 from nbody.trajectory.frames import RecordedFrames
 from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
 from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
+from nbody.trajectory.opening import one_line
 from nbody.trajectory.tables import Table
 
 Array = np.ndarray
@@ -44,8 +46,9 @@ def system_table(run: RecordedFrames) -> Table:
     names = (STATUS[0] if run.complete else UNFINISHED, *STATUS[1:])
     scale = np.where(energy[0] == 0, 1.0, np.abs(energy[0]))
     initial, varied = run.resolved.get("initial", {}), {}
-    if "source" not in initial:
-        varied = Ensemble.model_validate(run.resolved["ensemble"]).values(int(initial.get("seed", 0)))
+    with one_line(run.path):
+        if "source" not in initial:
+            varied = Ensemble.model_validate(run.resolved["ensemble"]).values(int(initial.get("seed", 0)))
     return Table(
         {
             "status": np.array(names)[np.clip(status, 0, len(STATUS) - 1).astype(int)],
@@ -81,6 +84,7 @@ class System:
 
     def __init__(self, run: RecordedFrames, number: int) -> None:
         count = number_of_systems(run.resolved)
+        number = converted(f"{printable(run.path)}: system: ", whole, number)
         if not 0 <= number < count:
             raise InputError(f"{printable(run.path)}: there is no system {number}; it has {count}, counted from 0")
         n = run.count // count

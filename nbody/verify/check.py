@@ -29,7 +29,7 @@ class Check:
     @property
     def passed(self) -> bool:
         """True if the difference is within the tolerance. (Never for a NaN.)"""
-        return abs(self.got - self.expected) <= self.tolerance
+        return bool(abs(self.got - self.expected) <= self.tolerance)
 
 
 class Done(NamedTuple):

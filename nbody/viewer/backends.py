@@ -33,9 +33,7 @@ def no_screenless(error: BaseException) -> DeviceError:
 
 
 def use_window() -> None:
-    """Choose a Qt window. Raises DeviceError if there is no screen, no Qt, or one of its libraries is missing: Qt itself
-    would abort the process.
-    """
+    """Choose a Qt window. Raises DeviceError as :func:`check_window`."""
     check_window()
     import vispy
 
@@ -46,7 +44,7 @@ def use_window() -> None:
 
 
 def check_window() -> None:
-    """Check that there are a screen, Qt, and its libraries, without loading them. Raises DeviceError if not."""
+    """Raise DeviceError if there is no screen, no Qt, or one of its libraries is missing: Qt itself would abort."""
     if not find_spec("PySide6"):
         raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
     if sys.platform == "linux":
@@ -55,8 +53,8 @@ def check_window() -> None:
 
 @contextmanager
 def without_screen(end: Callable[[], object]) -> Iterator[None]:
-    """Inside this block ``end`` is called when the connection to the screen breaks. Qt announces it on any platform, and
-    then ends the process, or lets Xlib do so; it can't be stopped, so ``end`` should not return."""
+    """Inside this block ``end`` is called when the connection to the screen breaks. It should not return: Qt, or Xlib, ends
+    the process then."""
     from PySide6 import QtCore
 
     def handle(kind: Any, context: Any, message: str) -> None:
@@ -89,20 +87,14 @@ def _check_screen() -> None:
     if packages:
         raise DeviceError(f"a window needs system libraries: apt install {' '.join(packages)}; or {INSTEAD}")
     if x11 and not wayland and x11 not in _answered:
-        if not _x11_answers():
+        xcb = ctypes.CDLL("libxcb.so.1")
+        xcb.xcb_connect.restype = ctypes.c_void_p
+        connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
+        refused = xcb.xcb_connection_has_error(connection)
+        xcb.xcb_disconnect(connection)
+        if refused:
             raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
         _answered.add(x11)
-
-
-def _x11_answers() -> bool:
-    """True if the X server that DISPLAY names accepts a connection."""
-    xcb = ctypes.CDLL("libxcb.so.1")
-    xcb.xcb_connect.restype = ctypes.c_void_p
-    connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
-    try:
-        return not xcb.xcb_connection_has_error(connection)
-    finally:
-        xcb.xcb_disconnect(connection)
 
 
 def _last_line(error: BaseException) -> str:

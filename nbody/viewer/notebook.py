@@ -1,7 +1,6 @@
 """Shows runs in notebooks: on an interactive canvas, or as a movie in the page."""
 
 import base64
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from nbody.errors import InputError
 from nbody.run.simulation import Simulation
 from nbody.trajectory import Trajectory
 from nbody.viewer import backends
+from nbody.viewer.picture.aim import Aim
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.recording import RecordedSource
 
@@ -97,23 +97,21 @@ class PageMovie:
         return f'<video width="{width}" height="{height}" controls autoplay loop muted src="{source}"></video>'
 
 
-def movie(
-    path: str, size: tuple[int, int], look: Look, notify: Callable[[str], object] = lambda line: None
-) -> PageMovie:
-    """A movie of the recording ``path`` for a page. Raises as :func:`show`."""
+def movie(path: str, size: tuple[int, int], look: Look) -> PageMovie:
+    """A movie of the recording ``path`` for a page, across damaged frames. Raises as :func:`show`."""
     from nbody.viewer.movie.film import Film, Writer, checked, moments
 
     backends.use_screenless()
+    from nbody.viewer.gl.studio import Studio
     from nbody.viewer.movie.make import make_movie
-    from nbody.viewer.picture.studio import Studio
 
     suffix, kind = ("mp4", "video/mp4") if find_spec("av") else ("webp", "image/webp")
     size = (size[0] // 2 * 2, size[1] // 2 * 2)
-    with Trajectory(path) as trajectory, closing(RecordedSource(trajectory, notify)) as recording:
+    with Trajectory(path) as trajectory, closing(RecordedSource(trajectory, lambda line: None)) as recording:
         seconds = LONGEST if recording.frames > LONGEST * FPS else None
         shown = moments(trajectory.time, 0, recording.frames - 1, FPS, seconds)
         with TemporaryDirectory(prefix="nbody-") as folder, Studio(recording, size, look) as studio:
             film = checked(Film(Path(folder, f"run.{suffix}"), size, FPS, len(shown)))
             with Writer(film) as writer:
-                make_movie(studio, shown, lambda number, at: studio.renderer.home, writer)
+                make_movie(studio, shown, Aim().moving(recording), writer)
             return PageMovie(film.path.read_bytes(), kind, size)

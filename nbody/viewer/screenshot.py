@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.viewer.picture.camera import Camera
 from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.source import Source
 from nbody.whole_file import FileKind, checked_path, new_file
 
@@ -55,12 +55,12 @@ def draw_frame(
     camera: Camera | None = None,
 ) -> np.ndarray:
     """The moment ``at``, counted in frames, as ``camera`` sees it (by default the view of the run): (height, width, RGB)
-    uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.picture.studio.Studio` does.
+    uint8. Raises DeviceError and InputError as :class:`~nbody.viewer.gl.studio.Studio` does.
     """
     from nbody.viewer import backends
 
     backends.use_screenless()
-    from nbody.viewer.picture.studio import Studio
+    from nbody.viewer.gl.studio import Studio
 
     with Studio(recording, size, look) as studio:
         studio.draw(at, camera, with_hud)

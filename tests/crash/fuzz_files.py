@@ -36,7 +36,7 @@ from nbody.analysis import PLOTS
 from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.exchange import SUFFIXES
+from nbody.exchange import suffixes
 from nbody.trajectory import Trajectory, sandbox
 from nbody.trajectory.contents import FOOTER, MAGIC
 from nbody.viewer.sources.recording import RecordedSource
@@ -84,7 +84,7 @@ def seeds(folder: Path) -> tuple[list[bytes], list[bytes]]:
 def bodies(folder: Path) -> dict[str, bytes]:
     """Sound files of bodies, by suffix, and for each the scenario ``from.SUFFIX.yaml`` that begins with one."""
     found = {}
-    for suffix in SUFFIXES:
+    for suffix in suffixes():
         file = folder / f"sound{suffix}"
         if quiet("export", folder / "whole.h5", file)[0] == 0:  # else a package is missing
             found[suffix] = file.read_bytes()

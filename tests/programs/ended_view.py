@@ -21,7 +21,7 @@ def press(widget):
         QCoreApplication.postEvent(widget, key)
 
 
-def show(source, clock, real=window.show, **options):
+def show(source, clock, view, real=window.show, **options):
     def opened(pane):
         from vispy import app
 
@@ -39,7 +39,7 @@ def show(source, clock, real=window.show, **options):
         pane.timer = app.Timer(0.02, tick, start=True)
 
     gc.disable()
-    real(source, clock, opened, **options)
+    real(source, clock, view, opened, **options)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
     collecting.join()

@@ -8,13 +8,13 @@ from nbody.cli import main
 from nbody.viewer.window import show as window
 
 
-def show(recording, playback, real=window.show, **options):
+def show(recording, playback, view, real=window.show, **options):
     def opened(_):
         from vispy import app
 
         opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
 
-    real(recording, playback, opened, **options)
+    real(recording, playback, view, opened, **options)
 
 
 window.show = show

@@ -14,7 +14,7 @@ backends.use_screenless()
 from nbody.errors import DeviceError
 from nbody.run.live import LiveRun
 from nbody.scenario import Scenario
-from nbody.viewer.picture.studio import Studio
+from nbody.viewer.gl.studio import Studio
 from nbody.viewer.sources import device_frames
 from nbody.viewer.sources.live import Live
 

@@ -19,8 +19,7 @@ from pathlib import Path
 from nbody.cli.live import view_scenario
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.aim import Display
 from nbody.viewer.window import show as window
 
 scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
@@ -137,15 +136,15 @@ def drive(pane):
     timer.start(20)
 
 
-def shown(source, clock, real=window.show, **options):
-    real(source, clock, drive, **options)
+def shown(source, clock, view, real=window.show, **options):
+    real(source, clock, view, drive, **options)
 
 
 window.show = shown
 slowly()
 interrupted = False
 try:
-    view_scenario(Scenario.load(scenario), output, False, Look(), Aim())
+    view_scenario(Scenario.load(scenario), output, False, Display())
 except KeyboardInterrupt:
     interrupted = True
 left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and thread.is_alive()]

@@ -115,4 +115,4 @@ def drive(window):
 folder = Path(sys.argv[2])
 with Trajectory(sys.argv[1]) as run:
     recording = RecordedSource(run)
-    show(recording, Playback(recording.frames), drive)
+    show(recording, Playback(recording.frames), opened=drive)

@@ -62,7 +62,7 @@ def measure(notify: Callable[[str], None] = lambda _: None) -> tuple[list[Row], 
     rows = [
         Row(
             suite="few", name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1,
-            particles=case.system.bodies.count, seconds=seconds,
+            particles=case.system.bodies.count, seconds=seconds, clock="host",
             facts={"problem": case.system.name, "setting": case.setting},
         )
         for case, seconds in zip(cases, best, strict=True)

@@ -8,7 +8,6 @@ import numpy as np
 from nbody.initial.plummer import PlummerSphere
 from nbody.initial.solar import OuterSolarSystem
 from nbody.integrators import INTEGRATORS
-from nbody.integrators.solvers.few_bodies import FewBodies
 from nbody.law import Gravity
 from nbody.particles import Particles
 
@@ -35,10 +34,10 @@ class MotionProblem(NamedTuple):
 
 def problems(counts: tuple[int, ...] = COUNTS) -> list[MotionProblem]:
     """The orbit, the outer solar system, and a cluster for each number of bodies in ``counts``."""
-    few = {name for name in INTEGRATORS if issubclass(INTEGRATORS.load(name), FewBodies)}
-    hard = tuple(name for name in INTEGRATORS if not INTEGRATORS.load(name).facts.softened)
-    orbiting = tuple(name for name in hard if not INTEGRATORS.load(name).facts.star)  # which solve two bodies exactly
-    many = tuple(name for name in INTEGRATORS if name not in few)
+    facts = {name: INTEGRATORS.load(name).facts for name in INTEGRATORS}
+    hard = tuple(name for name in facts if not facts[name].softened)
+    orbiting = tuple(name for name in hard if not facts[name].star)  # which solve two bodies exactly
+    many = tuple(name for name, each in facts.items() if not each.own_forces or each.lengths == "individual")
     d, v = 0.1, math.sqrt(1.9 / 0.1)
     axis, speed = np.array([d / 2, 0, 0]), np.array([0, v / 2, 0])
     pair = Particles(np.array([0.5, 0.5]), np.array([axis, -axis]), np.array([speed, -speed]))

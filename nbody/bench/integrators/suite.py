@@ -84,7 +84,7 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     if problem.exact:
         position = motion.state.frames.snapshot().position
         distance = math.dist(position[0] - position[1], problem.exact)
-    row = replace(row, seconds=seconds, error=distance)
+    row = replace(row, seconds=seconds, clock="host", error=distance)
     return row.extended(steps=motion.state.clock.step, energy_error=abs(energy / first - 1))
 
 

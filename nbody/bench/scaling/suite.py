@@ -59,7 +59,7 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     summary = run.run(steps)
     row = Row(
         suite="scaling", name=engine, device=summary.device, precision=precision, particles=count,
-        seconds=ratio(1.0, summary.steps_per_s), interactions_per_s=summary.interactions_per_s,
+        seconds=ratio(1.0, summary.steps_per_s), clock="host", interactions_per_s=summary.interactions_per_s,
         facts={"gpus": gpus, "steps": steps},
     )  # fmt: skip
     return row, run.state.values("position")[0].tobytes()

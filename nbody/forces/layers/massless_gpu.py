@@ -24,7 +24,6 @@ class DeviceSorted(Sorted):
             self.state.softening2 = cuda.to_device(state.softening2.copy_to_host()[order])
 
     def gather(self, state: Any, outputs: Outputs) -> None:
-        state.moves.flush()
         gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._order, self.state.body)
 
     def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:

@@ -5,7 +5,7 @@ Begin with ``barnes_hut.py``, which is a whole tree code. The fast ones have the
 ==================================  ====================================  ==========================================
 shared                              CPU                                   GPU
 ==================================  ====================================  ==========================================
-``octree/morton.py``: keys          ``octree/order_cpu.py``: box, sort    ``octree/order_gpu.py``
+``compute/morton.py``: keys         ``octree/order_cpu.py``: box, sort    ``octree/order_gpu.py``
 \                                   ``octree/cells_cpu.py``               ``octree/cells_gpu.py``, ``groups_gpu.py``
 ``expansions/``: the arithmetic     ``octree/moments_cpu.py``             ``octree/moments_gpu.py``
 ``criterion.py``: which cells act   ``walk/lists_cpu.py``                 ``walk/target_gpu.py``, ``regions_gpu.py``

@@ -45,7 +45,6 @@ class TreeState(HostState):
     part of checkpoints, so that a resumed run opens the same cells."""
 
     COLUMNS = (*HostState.COLUMNS, Column("acceleration_norm", 0))  # type: ignore[assignment]
-    acceleration_norm: np.ndarray
     _MOVES = ThreadedMoves
 
 
@@ -113,7 +112,7 @@ class CpuTreeEngine(Engine):
         assert isinstance(state, TreeState)
         tree = self._tree(state)
         field = self._field(state, tree, None)
-        a, norm = state.acceleration, state.acceleration_norm
+        a, norm = state.acceleration, state.column("acceleration_norm")
         deliver(field, self._dtype.type(tree.units.acceleration), state.mass, np.zeros((CHUNKS + 1, 4)), a, norm)
         state.progress.report(tree.work.interactions)
         if Outputs.ENERGY in outputs:
@@ -135,7 +134,7 @@ class CpuTreeEngine(Engine):
         active[targets] = True
         rows = self._field(state, tree, active)[targets, : state.dimensions]
         state.acceleration[targets] = rows * self._dtype.type(tree.units.acceleration)
-        state.acceleration_norm[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
+        state.column("acceleration_norm")[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
         state.progress.report(tree.work.interactions)
         if Outputs.ENERGY in outputs:
             phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
@@ -154,7 +153,7 @@ class CpuTreeEngine(Engine):
     def _scale(self, state: TreeState, tree: HostTree, active: np.ndarray | None = None) -> np.ndarray | None:
         """|a| of the evaluation before in the kernel's units; None if there was none, or if the criterion is geometric.
         Bodies that are not wanted have an infinite one."""
-        norm, factor = state.acceleration_norm, tree.units.acceleration
+        norm, factor = state.column("acceleration_norm"), tree.units.acceleration
         known = norm if active is None else norm[active]
         if self._settings.theta is not None or not factor or not known.any():
             return None

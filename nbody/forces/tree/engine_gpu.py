@@ -152,7 +152,6 @@ class TreeEngine(GpuEngine):
     def _compute(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
         tree: DeviceTree = state.workspace
-        state.moves.flush()
         if not tree.begun:
             tree.begun = True
             state.progress.wait()
@@ -162,13 +161,11 @@ class TreeEngine(GpuEngine):
 
     def _compute_potential(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, DeviceState)
-        state.moves.flush()
         self._evaluate(state, outputs, keep=True)
 
     def _compute_targets(self, state: State, outputs: Outputs, targets: Any) -> None:
         # ``targets`` may be an array on the device.
         assert isinstance(state, DeviceState)
-        state.moves.flush()
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
         if not state.workspace.begun:
             state.progress.wait()

@@ -9,24 +9,30 @@ With ``eta`` the next step is √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the sma
 s and c, the second and third derivatives of the acceleration at the end of the step, follow from a, j, a₁ and j₁. The first
 step, without them, is η/10 times the smaller of |a|/|j| and √(extent/|a|). Without ``eta`` every step is ``dt``.
 
-At a time within an adaptive step the bodies are shown by a shorter step from its beginning, which is not fed back.
+For few bodies the loop over steps is compiled with the pair sums in it; else Python runs the same loop, and an engine
+computes the forces.
 """
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import njit
 
-from nbody.integrators.encounter import LONGEST, too_short
-from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import in_one_call
+from nbody import compute
+from nbody.forces.direct.cpu_few import adding_jerks
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, too_short
+from nbody.integrators.few_bodies import in_one_call
+from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 
 REMEDY = "the largest step (integrator.dt), or a softening"
 
 
-class Hermite4(Integrator):
+class Hermite4(AdaptiveStep):
     """One force evaluation with jerk per step.
 
     The next step begins with the accelerations and jerks of the predicted positions. They have separate columns, since those
@@ -47,13 +53,15 @@ class Hermite4(Integrator):
         self._eta: float | None = options.eta if isinstance(options, self.Options) else None
         self.facts = self.facts._replace(adaptive=self._eta is not None)
         super().__init__(dt, options)
-        self._next = self.dt
-        self._begin, self._length = 0.0, 0.0  # of the last step, if adaptive; the length is 0 before the first one
-        self._before = np.zeros((4, 0, 0))  # position, velocity, acceleration and jerk at its beginning
+        self._clock[NEXT] = self.dt
+        self._before = np.zeros(
+            (4, 0, 0)
+        )  # position, velocity, acceleration and jerk at the beginning of the last step
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
-        self._before, self._length = np.zeros((4, motion.state.count, motion.state.dimensions), motion.state.dtype), 0.0
+        state = motion.state
+        self._before, self._clock[LENGTH] = np.zeros((4, state.count, state.dimensions), state.dtype), 0.0
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations and jerks.
@@ -66,112 +74,153 @@ class Hermite4(Integrator):
             with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
                 times = np.fmin(size / _norm(state.jerk), np.sqrt(extent / size))
             times[size == 0] = np.nan  # no force acts on them yet
-            self._next = min(self.dt, 0.1 * self._eta * _smallest(times))
+            self._clock[NEXT] = min(self.dt, 0.1 * self._eta * float(np.nanmin(times, initial=math.inf)))
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._length > 0 and motion.state.clock.time != self._begin + self._length
-
-    def _return(self, motion: Motion, until: float) -> int:
-        state: Any = motion.state
-        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
-            return 0
-        state.position[...], state.velocity[...], state.step_acceleration[...], state.step_jerk[...] = self._before
-        state.invalidate()
-        state.clock.time, self._next, self._length = self._begin, self._length, 0.0
-        state.clock.step -= 1
-        return 1
+    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        return (state.position, state.velocity, state.step_acceleration, state.step_jerk), tuple(self._before)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        clock = motion.state.clock
-        if in_one_call(motion):
-            self._advance_few(motion, steps, until)
-            return
-        while steps and clock.time < until:
-            begin, h = clock.time, self._next
-            end = begin + h
-            self._step(motion, h if end <= until else until - begin)
-            steps, clock.step = steps - 1, clock.step + 1
-            if self.facts.adaptive:
-                self._begin, self._length, clock.time = begin, h, min(end, until)
-            else:
-                clock.time = clock.origin + clock.step * self.dt
+        state: Any = motion.state
+        engine, clock, few, failed = motion.engine, motion.state.clock, in_one_call(motion), False
 
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        forces = steps * motion.engine.work(motion.state, Outputs.JERK)
-        return forces + (motion.engine.work(motion.state, outputs) if outputs is not Outputs.ACCELERATION else 0)
+        def evaluate(x: Any, v: Any, a: np.ndarray, j: np.ndarray, law: tuple, h: float) -> None:
+            clock.drift(h)
+            motion.evaluate(Outputs.JERK)
+            a[...], j[...] = state.acceleration, state.jerk
+
+        law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
+        kernel = steps_of_few(engine.gravity.softening, state.dimensions) if few else steps_by(evaluate, *moves())
+        while steps and clock.time < until and not failed:
+            made, time, h, failed = kernel(
+                *self._changed(state), self._clock, (clock.time, clock.origin, clock.step), law,
+                (steps if few else 1, float(until), float(self.dt), float(self._eta or 0.0)),
+            )  # fmt: skip
+            steps -= made
+            self._count(motion, made, time)
+            if made and few:
+                state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
+                state.progress.report(made * engine.work(state, Outputs.JERK))
+            state.invalidate()
+        if failed:
+            raise too_short(motion, h, REMEDY)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The length of the next step, 0 if nothing limits it; of adaptive steps the beginning of the last one: when it is,
-        the length, and the bodies."""
-        found = {"next_step": np.array([self._next if math.isfinite(self._next) else 0.0])}
-        if self.facts.adaptive:
-            found |= {"last_step": np.array([self._begin, min(self._length, LONGEST)]), "before": self._before}
-        return found
+        """The clock; and the bodies at the beginning of the last step, if it is adaptive."""
+        return super().arrays() | ({"before": self._before} if self.facts.adaptive else {})
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._next = float(arrays["next_step"][0]) or math.inf
-        if "last_step" in arrays:  # not from nbody 0.2
-            self._begin, length = map(float, arrays["last_step"])
-            self._length, self._before = length if length < LONGEST else math.inf, arrays["before"].copy()
+        if "clock" in arrays:
+            super().restore(arrays)
+            self._before[...] = arrays.get("before", 0.0)
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._clock[:] = 0.0, 0.0, 0.0, arrays["next_step"][0] or math.inf
 
-    def _advance_few(self, motion: Motion, steps: int, until: float) -> None:
-        from nbody.integrators.schemes.hermite4_few import steps_for  # imports Numba
 
-        state: Any = motion.state
-        engine, clock = motion.engine, state.clock
-        made, clock.time, self._next, last, (length, failed) = steps_for(engine.gravity.softening, state.dimensions)(
-            state.position, state.velocity, state.step_acceleration, state.step_jerk, state.mass,
-            (engine.gravity.G, engine.gravity.length2), (clock.time, float(self._next)), (steps, float(until)),
-            (clock.origin, clock.step, float(self.dt)), float(self._eta or 0.0), self._before,
-        )  # fmt: skip
-        clock.step += made
-        if made:
-            self._begin, self._length = last if self.facts.adaptive else (0.0, 0.0)
-            state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
-            state.invalidate()
-        state.progress.report(made * engine.work(state, Outputs.JERK))
-        if failed:
-            raise too_short(motion, length, REMEDY)
+def predict(x, v, a, j, before, h):
+    """Predict positions and velocities, (N, D) each, at the end of a step of length h; ``before`` gets x, v, a and j. To be
+    compiled."""
+    x0, v0, a0, j0 = before
+    real = x.dtype.type
+    h1, h2, h3 = real(h), real(h * h / 2), real(math.pow(h, 3.0) / 6)
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            x0[i, d], v0[i, d], a0[i, d], j0[i, d] = x[i, d], v[i, d], a[i, d], j[i, d]
+            x[i, d] += v[i, d] * h1 + a[i, d] * h2 + j[i, d] * h3
+            v[i, d] += a[i, d] * h1 + j[i, d] * h2
 
-    def _step(self, motion: Motion, h: float) -> None:
-        state: Any = motion.state
-        if not math.isfinite(h) or state.clock.time + h == state.clock.time:
-            raise too_short(motion, h, REMEDY)
-        real = state.dtype.type
-        h1, h2, h3 = real(h), real(h * h / 2), real(h**3 / 6)
-        x, v = state.position.copy(), state.velocity.copy()
-        a, j = state.step_acceleration.copy(), state.step_jerk.copy()
-        state.position += v * h1 + a * h2 + j * h3
-        state.velocity += a * h1 + j * h2
-        state.invalidate()
-        state.clock.now = state.clock.time + h
-        motion.evaluate(Outputs.JERK)
-        a1, j1 = state.step_acceleration, state.step_jerk
-        a1[...], j1[...] = state.acceleration, state.jerk
-        half, twelfth = real(h / 2), real(h * h / 12)
-        state.velocity[...] = v + ((a + a1) * half + (j - j1) * twelfth)
-        state.position[...] = x + ((v + state.velocity) * half + (a - a1) * twelfth)
-        state.invalidate()
-        state.clock.time += h
-        if self._eta is not None:
-            self._next = min(self.dt, self._aarseth(a, j, a1, j1, h))
-            self._before[:] = x, v, a, j
 
-    def _aarseth(self, a: np.ndarray, j: np.ndarray, a1: np.ndarray, j1: np.ndarray, h: float) -> float:
-        """The next step: √(η (|a||s| + |j|²)/(|j||c| + |s|²)), the smallest over all bodies."""
-        a, j, a1, j1 = (each.astype(np.float64) for each in (a, j, a1, j1))
-        crackle = (12 * (a - a1) + 6 * h * (j + j1)) / h**3
-        snap = (-6 * (a - a1) - h * (4 * j + 2 * j1)) / h**2 + h * crackle
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = (_norm(a1) * _norm(snap) + _norm(j1) ** 2) / (_norm(j1) * _norm(crackle) + _norm(snap) ** 2)
-        assert self._eta is not None
-        return math.sqrt(self._eta * _smallest(ratios))
+def correct(x, v, a, j, before, h):
+    """Correct positions and velocities at the end of a step; ``before``: x, v, a and j at its beginning."""
+    x0, v0, a0, j0 = before
+    real = x.dtype.type
+    half, twelfth = real(h / 2), real(h * h / 12)
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            v[i, d] = v0[i, d] + ((a0[i, d] + a[i, d]) * half + (j0[i, d] - j[i, d]) * twelfth)
+            x[i, d] = x0[i, d] + ((v0[i, d] + v[i, d]) * half + (a0[i, d] - a[i, d]) * twelfth)
+
+
+def next_step(a, j, before, h, eta):
+    """The length of the next step (Aarseth 1985); infinity if no force acts on any body."""
+    _, _, a0, j0 = before
+    smallest = np.inf
+    for i in range(a.shape[0]):
+        size_a, size_j, size_s, size_c = 0.0, 0.0, 0.0, 0.0
+        for d in range(a.shape[1]):
+            old_a, new_a = np.float64(a0[i, d]), np.float64(a[i, d])
+            old_j, new_j = np.float64(j0[i, d]), np.float64(j[i, d])
+            crackle = (12 * (old_a - new_a) + 6 * h * (old_j + new_j)) / math.pow(h, 3.0)
+            snap = (-6 * (old_a - new_a) - h * (4 * old_j + 2 * new_j)) / (h * h) + h * crackle
+            size_a, size_j = size_a + new_a * new_a, size_j + new_j * new_j
+            size_s, size_c = size_s + snap * snap, size_c + crackle * crackle
+        size_a, size_j, size_s, size_c = np.sqrt(size_a), np.sqrt(size_j), np.sqrt(size_s), np.sqrt(size_c)
+        ratio = (size_a * size_s + size_j * size_j) / (size_j * size_c + size_s * size_s)
+        if ratio < smallest:  # it is a NaN without a force
+            smallest = ratio
+    return np.sqrt(eta * smallest)
+
+
+def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable) -> Callable:
+    """The loop over steps; ``evaluate(x, v, a, j, law, h)`` computes accelerations and jerks a time h later."""
+
+    def make_steps(rows, before, clock, moment, law, limits):
+        """Make steps of all bodies.
+
+        Args:
+            rows: positions, velocities, accelerations and jerks, (N, D) each, changed in place.
+            before: they get these at the beginning of the last step.
+            clock: (4,) see :mod:`nbody.integrators.adaptive`.
+            moment: the time, the time of step 0, and the number of this step.
+            law: masses, G, the softening length squared, and scratch, (6, N).
+            limits: the number of steps, the time until, the longest step, and eta; 0 if all steps have that length.
+
+        Returns:
+            The number of steps made, the time, and the length of a step that can't be made, with True if there is one.
+        """
+        x, v, a, j = rows
+        (time, origin, first), (steps, until, longest, eta), done = moment, limits, 0
+        while done < steps and time < until:
+            end = time + clock[NEXT]
+            h = until - time if end > until else clock[NEXT]
+            if not abs(h) < np.inf or time + h == time:
+                return done, time, h, True
+            predict(x, v, a, j, before, h)
+            evaluate(x, v, a, j, law, h)
+            correct(x, v, a, j, before, h)
+            done += 1
+            if eta == 0.0:
+                time = origin + (first + done) * longest
+            else:
+                clock[BEGIN], clock[LENGTH], clock[END] = time, clock[NEXT], end
+                clock[NEXT] = min(longest, next_step(a, j, before, h, eta))
+                time = min(end, until)
+        return done, time, 0.0, False
+
+    return make_steps
+
+
+@cache
+def moves() -> tuple[Callable, ...]:
+    """The parts of a step, compiled for callers in Python."""
+    kernel = compute.kernel("cpu")
+    return kernel(predict), kernel(correct), kernel(next_step)
+
+
+@cache
+def steps_of_few(softening: str, dimensions: int) -> Callable:
+    """The compiled loop with the pair sums of a law."""
+    add_jerks, compiled = adding_jerks(softening, dimensions), njit(error_model="numpy")
+
+    @compiled
+    def evaluate(x, v, a, j, law, h):
+        m, G, length2, sums = law
+        add_jerks(x, v, m, G, length2, sums)
+        for i in range(m.size):
+            for d in range(dimensions):
+                a[i, d], j[i, d] = sums[d, i], sums[3 + d, i]
+
+    return compute.kernel("cpu")(steps_by(evaluate, compiled(predict), compiled(correct), compiled(next_step)))  # type: ignore[no-any-return]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:
     return np.linalg.norm(rows.astype(np.float64), axis=1)
-
-
-def _smallest(values: np.ndarray) -> float:
-    """The smallest number that is not NaN; infinity if there is none (no force acts on any body)."""
-    return float(np.nanmin(values, initial=math.inf))

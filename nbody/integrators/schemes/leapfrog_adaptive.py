@@ -9,10 +9,10 @@ h = 1/ρ(x, v) it would not, and the energy would drift (Huang & Leimkuhler 1997
 where another pair becomes the fastest, a kink would make ρ₊ and ρ₋ differ from then on. It needs no softening and no jerk;
 it is one more pass over the pairs.
 
-A frame within a step is a shorter step from the beginning of that one, and is not fed back; so recording changes nothing.
+For few bodies the loop over steps is compiled with the pair sums in it; else Python runs the same loop, and an engine
+computes the forces.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -23,13 +23,99 @@ from numba import njit, prange
 from nbody import compute
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.encounter import LONGEST, too_short
-from nbody.integrators.integrator import Integrator, Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import components, in_one_call, shortest_time
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, too_short
+from nbody.integrators.few_bodies import components, in_one_call, shortest_time
+from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
+
+ALONE = 512
+"""Fewer bodies than this are left to one core: waking the others costs as much."""
+
+REMEDY = "a smaller integrator.eta, the largest step (integrator.dt), or a softening"
+
+
+class LeapfrogAdaptive(AdaptiveStep):
+    """A force evaluation and a pass over the pairs per step. ``dt``, if given, is the longest step. On the CPU."""
+
+    class Options(Group):
+        """``eta``: the step as a fraction of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair."""
+
+        eta: Positive = 0.05
+
+    facts = SchemeFacts(
+        order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
+        precisions={"cpu": ("float32", "float64")},
+        columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
+    )  # fmt: skip
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._rates = np.zeros((2, 2))  # ρ of the next step and ρ(x, v) η; and both at the beginning of the last step
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if problem.fields and problem.unlimited:
+            return "the steps of this scheme follow from the pairs alone, not from external fields"
+        return super().supports(engine, problem)
+
+    def start(self, motion: Motion) -> None:
+        motion.evaluate()
+        state: Any = motion.state
+        law = motion.engine.gravity
+        if scale := 1 / shortest_time(motion):
+            scale = rate_of_all(state.position, state.velocity, (state.mass, law.G, law.length2, ()), scale)
+        self._clock[:], self._rates[0] = 0.0, (scale / self._options.eta, scale)  # type: ignore[attr-defined]
+
+    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        last = state.last_position, state.last_velocity, state.last_acceleration
+        return (state.position, state.velocity, state.acceleration), last
+
+    def _return(self, motion: Motion, until: float) -> int:
+        if returned := super()._return(motion, until):
+            self._rates[0], self._clock[NEXT] = self._rates[1], 0.0  # the rates say how long the next step is
+        return returned
+
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        state: Any = motion.state
+        clock = state.clock
+        engine, few, failed = motion.engine, in_one_call(motion), False
+        motion.evaluate()
+
+        def evaluate(x: Any, a: Any, law: tuple, h: float) -> None:
+            clock.drift(h)
+            motion.evaluate()
+
+        scratch = tuple(np.zeros((3, 3, state.count))) if few else ()
+        law = state.mass, engine.gravity.G, engine.gravity.length2, scratch
+        kernel = steps_by(*moves(), evaluate, rate_of_all)
+        if few:
+            kernel = steps_of_few(engine.gravity.softening, state.dimensions)
+        while steps and clock.time < until and not failed:
+            made, time, h, failed = kernel(
+                *self._changed(state), self._clock, self._rates, clock.time, law,
+                (steps if few else 1, float(until), float(self.dt), self._options.eta),  # type: ignore[attr-defined]
+            )  # fmt: skip
+            steps -= made
+            self._count(motion, made, time)
+            if few:
+                clock.current = self.facts.leaves
+                state.progress.report(made * engine.work(state))
+        if failed:
+            raise too_short(motion, h, REMEDY)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The clock, and the rates now and at the beginning of the last step."""
+        return super().arrays() | {"rates": self._rates}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        if "clock" in arrays:
+            super().restore(arrays)
+            self._rates = arrays["rates"].copy()
+        else:  # nbody 0.2: the bodies are at the end of a step
+            self._rates[0] = arrays["rate"][:2]
 
 
 def rate_of_pairs(x, v, m, G, length2, scale):
@@ -52,184 +138,102 @@ def rate_of_pairs(x, v, m, G, length2, scale):
     return scale * sums.sum() ** (1 / 16)
 
 
-@cache
-def rate(parallel: bool) -> Callable:
-    """:func:`rate_of_pairs`, compiled."""
-    return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)
+def kick(v, a, h):
+    """v += a h, (N, D) each; to be compiled."""
+    dt = v.dtype.type(h)
+    for i in range(v.shape[0]):
+        for d in range(v.shape[1]):
+            v[i, d] += a[i, d] * dt
 
 
-rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
+def keep(x, v, a, before):
+    """Copy the bodies to ``before``; to be compiled."""
+    x0, v0, a0 = before
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
 
 
-@cache
-def steps_for(softening: str, dimensions: int) -> Callable:
-    """The kernel of a law."""
-    add_pairs = adding_pairs(softening, dimensions)
+def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable) -> Callable:
+    """The loop over steps; ``evaluate(x, a, law, h)``: the accelerations a time h later, ``rate(x, v, law, scale)``: ρ η."""
 
-    def make_steps(x, v, a, m, law, moment, limits, rates, eta, before):
-        """Make steps until the next one would go beyond the end, or can't be made.
+    def make_steps(rows, before, clock, rates, time, law, limits):
+        """Make steps of all bodies.
 
         Args:
-            x, v, a: (N, D) positions, velocities and accelerations, changed in place.
-            law: G and the softening length squared.
-            moment: the time, and the largest step.
-            limits: the number of steps, and the time until.
-            rates: ρ of the next step, and ρ(x, v) η.
-            before: three arrays that get x, v and a at the beginning of the last step.
+            rows: positions, velocities and accelerations, (N, D) each, changed in place.
+            before: they get these at the beginning of the last step.
+            clock: (4,) see :mod:`nbody.integrators.adaptive`; the last number is not used.
+            rates: (2, 2) ρ of the next step and ρ(x, v) η; and both at the beginning of the last step.
+            law: masses, G, the softening length squared, and scratch, (3, N) each.
+            limits: the number of steps, the time until, the longest step, and η.
 
         Returns:
-            The number of steps made, the beginning and the length of the last one, the rates there, and the rates now.
+            The number of steps made, the time, and the length of a step that can't be made, with True if there is one.
         """
-        (time, longest), (steps, until), (rate, scale) = moment, limits, rates
-        (G, length2), (x0, v0, a0) = law, before
-        last, earlier = (time, 0.0), (rate, scale)
-        sums, place, speed = np.empty((3, m.size)), np.zeros((3, m.size)), np.zeros((3, m.size))
-        real, done = x.dtype.type, 0
-        while done < steps:
-            h = min(longest, 1 / rate if rate > 0.0 else np.inf)
-            if not (rate >= 0.0 and h < np.inf and time + h != time and time + h <= until):
-                break
-            half, whole = real(h / 2), real(h)
-            for i in range(m.size):
-                for d in range(dimensions):
-                    x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
-                    v[i, d] += a[i, d] * half
-                    x[i, d] += v[i, d] * whole
-            add_pairs(x, m, G, length2, sums)
-            for i in range(m.size):
-                for d in range(dimensions):
-                    a[i, d] = sums[d, i]
-                    v[i, d] += a[i, d] * half
-                    place[d, i], speed[d, i] = x[i, d], v[i, d]
-            done, last, earlier = done + 1, (time, h), (rate, scale)
-            time += h
-            if scale > 0.0:
-                scale = rate_alone(place, speed, m, G, length2, scale)
-            rate = 2 * (scale / eta) - rate
-        return done, last, earlier, (rate, scale)
-
-    return compute.kernel("cpu")(make_steps)
-
-
-ALONE = 512
-"""Fewer bodies than this are left to one core: waking the others costs as much."""
-
-
-class LeapfrogAdaptive(Integrator):
-    """A force evaluation and a pass over the pairs per step. ``dt``, if given, is the longest step. On the CPU."""
-
-    class Options(Group):
-        """``eta``: the step as a share of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair."""
-
-        eta: Positive = 0.05
-
-    facts = SchemeFacts(
-        order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
-        columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
-    )  # fmt: skip
-
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
-        self._rate = self._scale = 0.0  # ρ of the next step, and ρ(x, v) η
-        self._begin = self._length = 0.0  # of the last step; before the first one the length is 0
-        self._before = 0.0, 0.0  # rate and scale at its beginning
-
-    @classmethod
-    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if device_of(engine) != "cpu":
-            return "this scheme works on the CPU"
-        if problem.fields and problem.unlimited:
-            return "the steps of this scheme follow from the pairs alone, not from external fields"
-        return super().supports(engine, problem)
-
-    def start(self, motion: Motion) -> None:
-        motion.evaluate()
-        self._scale = 1 / shortest_time(motion)
-        self._rate, self._begin, self._length = self._wanted(motion), motion.state.clock.time, 0.0
-
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._length > 0 and motion.state.clock.time != self._begin + self._length
-
-    def _return(self, motion: Motion, until: float) -> int:
-        state: Any = motion.state
-        if not self._length or not (self._is_within_a_step(motion) or until < state.clock.time):
-            return 0
-        state.position[...], state.velocity[...] = state.last_position, state.last_velocity
-        state.acceleration[...], state.clock.current = state.last_acceleration, Outputs.ACCELERATION
-        (self._rate, self._scale), state.clock.time, self._length = self._before, self._begin, 0.0
-        state.clock.step -= 1
-        return 1
-
-    def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        clock = motion.state.clock
-        motion.evaluate()
-        while steps and clock.time < until:
-            if made := self._few_steps(motion, steps, until) if in_one_call(motion) else 0:
-                steps -= made
-                continue
-            h = min(self.dt, 1 / self._rate if self._rate else math.inf)
-            if not self._rate >= 0 or math.isinf(min(h, until)) or clock.time + min(h, until) == clock.time:
-                raise too_short(motion, h, "a smaller integrator.eta, the largest step (integrator.dt), or a softening")
-            self._keep(motion, h)
-            end = clock.time + h
-            self._step(motion, h if end <= until else until - clock.time)
-            steps, clock.step, clock.time = steps - 1, clock.step + 1, min(end, until)
+        x, v, a = rows
+        (steps, until, longest, eta), done = limits, 0
+        while done < steps and time < until:
+            length = min(longest, 1 / rates[0, 0] if rates[0, 0] != 0.0 else np.inf)
+            end = time + length
+            h = until - time if end > until else length
+            if not rates[0, 0] >= 0 or not h < np.inf or time + h == time:
+                return done, time, length, True
+            keep(x, v, a, before)
+            clock[BEGIN], clock[LENGTH], clock[END] = time, length, end
+            rates[1, 0], rates[1, 1] = rates[0, 0], rates[0, 1]
+            kick(v, a, h / 2)
+            kick(x, v, h)
+            evaluate(x, a, law, h)
+            kick(v, a, h / 2)
+            done += 1
             if end <= until:
-                self._rate = 2 * self._wanted(motion) - self._rate
+                if rates[0, 1] > 0.0:
+                    rates[0, 1] = rate(x, v, law, rates[0, 1])
+                rates[0, 0] = 2 * (rates[0, 1] / eta) - rates[0, 0]
+            time = min(end, until)
+        return done, time, 0.0, False
 
-    def _few_steps(self, motion: Motion, steps: int, until: float) -> int:
-        """Make steps that end before the time ``until``, at most ``steps``. Returns their number."""
-        state: Any = motion.state
-        law, clock = motion.engine.gravity, state.clock
-        made, last, before, rates = steps_for(law.softening, state.dimensions)(
-            state.position, state.velocity, state.acceleration, state.mass, (law.G, law.length2),
-            (clock.time, float(self.dt)), (steps, float(until)), (float(self._rate), float(self._scale)),
-            self._options.eta,  # type: ignore[attr-defined]
-            (state.last_position, state.last_velocity, state.last_acceleration),
-        )  # fmt: skip
-        if made:
-            (self._begin, self._length), self._before, (self._rate, self._scale) = last, before, rates
-            clock.step, clock.time = clock.step + made, self._begin + self._length
-            clock.current = self.facts.leaves
-        state.progress.report(made * motion.engine.work(state))
-        return int(made)
+    return make_steps
 
-    def _step(self, motion: Motion, h: float) -> None:
-        motion.state.moves.kick(h / 2)
-        motion.state.moves.drift(h)
-        motion.evaluate()
-        motion.state.moves.kick(h / 2)
 
-    def _keep(self, motion: Motion, h: float) -> None:
-        """Keep the state as the beginning of a step of length h."""
-        state: Any = motion.state
-        state.last_position[...], state.last_velocity[...] = state.position, state.velocity
-        state.last_acceleration[...] = state.acceleration
-        self._begin, self._length, self._before = state.clock.time, h, (self._rate, self._scale)
+def rate_of_all(x: np.ndarray, v: np.ndarray, law: tuple, scale: float) -> float:
+    """ρ η of (N, D) positions and velocities, on all cores."""
+    return float(compiled_rate(len(x) >= ALONE)(components(x), components(v), *law[:3], scale))
 
-    def _wanted(self, motion: Motion) -> float:
-        """ρ of the present positions and velocities; 0 if no time scale exists."""
-        state: Any = motion.state
-        gravity, eta = motion.engine.gravity, self._options.eta  # type: ignore[attr-defined]
-        if not self._scale:
-            return 0.0
-        x, v = components(state.position), components(state.velocity)
-        self._scale = rate(state.count >= ALONE)(x, v, state.mass, gravity.G, gravity.length2, self._scale)
-        return self._scale / eta
 
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        forces = steps * motion.engine.work(motion.state)
-        return forces + (
-            motion.engine.work(motion.state, outputs, self.facts.leaves) if outputs is not Outputs.ACCELERATION else 0
-        )
+@cache
+def compiled_rate(parallel: bool) -> Callable:
+    """:func:`rate_of_pairs`, compiled for callers in Python."""
+    return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)  # type: ignore[no-any-return]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """ρ of the next step and the scale of ρ; the beginning and the length of the last step, and both there."""
-        last = self._begin, min(self._length, LONGEST), *self._before
-        return {"last_step": np.array([self._rate, self._scale, *last])}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        # nbody 0.2: ρ of the next step, the scale, and the time of the last step's end.
-        found = arrays["last_step"] if "last_step" in arrays else [*arrays["rate"], 0.0, 0.0, 0.0]
-        self._rate, self._scale, self._begin, length, *before = map(float, found)
-        self._length, self._before = length if length < LONGEST else math.inf, (before[0], before[1])
+@cache
+def moves() -> tuple[Callable, Callable]:
+    """:func:`keep` and :func:`kick`, compiled for callers in Python."""
+    return compute.kernel("cpu")(keep), compute.kernel("cpu")(kick)
+
+
+@cache
+def steps_of_few(softening: str, dimensions: int) -> Callable:
+    """The compiled loop with the pair sums of a law."""
+    add_pairs, compiled = adding_pairs(softening, dimensions), njit(error_model="numpy")
+    rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
+
+    @compiled
+    def evaluate(x, a, law, h):
+        m, G, length2, (sums, _, _) = law
+        add_pairs(x, m, G, length2, sums)
+        for i in range(m.size):
+            for d in range(dimensions):
+                a[i, d] = sums[d, i]
+
+    @compiled
+    def rate(x, v, law, scale):
+        m, G, length2, (_, place, speed) = law
+        for i in range(m.size):
+            for d in range(dimensions):
+                place[d, i], speed[d, i] = x[i, d], v[i, d]
+        return rate_alone(place, speed, m, G, length2, scale)
+
+    return compute.kernel("cpu")(steps_by(compiled(keep), compiled(kick), evaluate, rate))  # type: ignore[no-any-return]

@@ -10,16 +10,22 @@ the energy drifts, more slowly for a smaller η.
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from nbody.forces.engine import Engine, device_of
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
-from nbody.integrators.schemes.leapfrog_block_cpu import TICKS, HostLengths
+from nbody.integrators.schemes.leapfrog_block_steps import TICKS
+from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
+
+LENGTHS = {
+    "cpu": "nbody.integrators.schemes.leapfrog_block_cpu:HostLengths",
+    "gpu": "nbody.integrators.schemes.leapfrog_block_gpu:DeviceLengths",
+}
 
 
 def working_bytes(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
@@ -46,6 +52,13 @@ class LeapfrogBlock(FixedStep):
         self._single = 0  # steps of single bodies made so far
         self._lengths: Any = None
 
+    def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
+        for step in range(1, steps + 1):
+            is_frame = bool(packings) and step % every == 0
+            self._step(motion, motion.state.frames.outputs if is_frame else Outputs.ACCELERATION)
+            packing = packings[step // every - 1] if is_frame else None
+            motion.state.moves.make([("end", None), *([("pack", packing)] if packing else [])])
+
     def _step(self, motion: Motion, outputs: Outputs) -> None:
         state: Any = motion.state
         motion.evaluate()
@@ -66,13 +79,8 @@ class LeapfrogBlock(FixedStep):
     def _lengths_of(self, motion: Motion) -> Any:
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
-            eta: float = self._options.eta  # type: ignore[attr-defined]
-            if device_of(motion.engine) == "gpu":
-                from nbody.integrators.schemes.leapfrog_block_gpu import DeviceLengths
-
-                self._lengths = DeviceLengths(motion, self.dt, eta)
-            else:
-                self._lengths = HostLengths(motion, self.dt, eta)
+            kind = imported(LENGTHS[device_of(motion.engine)])
+            self._lengths = kind(motion, self.dt, self._options.eta)  # type: ignore[attr-defined]
         return self._lengths
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

@@ -1,7 +1,6 @@
 """The steps of ``leapfrog_block`` for a state on a GPU. Lengths, kicks and the rows of a block stay there; per block two
 numbers return to the host: the tick at which it ends, and how many bodies it has."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,35 +8,19 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.integrators.integrator import Motion
-from nbody.integrators.schemes.leapfrog_block_cpu import DEEPEST, TICKS
+from nbody.integrators.schemes.leapfrog_block_steps import END, TICKS, body_steps, half_steps
 
 THREADS = 64 if compute.SIMULATED else 256
-
-LENGTH, END = range(2)
-"""Columns of ``steps``, (N, 2) int32 in ticks."""
 
 BLOCK, COUNT = range(2)
 """Places in ``found``, int32."""
 
 
-@compute.device_function
-def _wanted(acceleration, i, scale):
-    """The step in ticks that √(scale/|a|) in units of dt allows: a power of two, at most all of them."""
-    square = 0.0
-    for k in range(3):
-        a = np.float64(acceleration[i, k])
-        square += a * a
-    if not (0.0 < square < 1e300):  # a state with NaN is found later
-        return TICKS
-    _, exponent = math.frexp(math.sqrt(scale / math.sqrt(square)))
-    return 1 << (DEEPEST + min(max(exponent - 1, -DEEPEST), 0))
-
-
-@compute.device_function
-def _kick(velocity, acceleration, i, half):
-    """v += a h/2 for one body."""
-    for k in range(3):
-        velocity[i, k] += acceleration[i, k] * half
+_begin, _end = body_steps(
+    compute.device_function,
+    compute.device_function(lambda length: 63 - compute.leading_zeros(np.uint64(length))),
+    dimensions=3,
+)
 
 
 @compute.device_function
@@ -64,14 +47,12 @@ def _ends(steps, i, found):
 
 @compute.kernel("gpu")
 def begin_steps(velocity, acceleration, steps, found, halves, scale):
-    """All bodies choose a step, and are kicked over half of it; ``halves[k]`` is half a step of 2^k ticks."""
+    """All bodies choose a step, and are kicked over half of it."""
     i = cuda.grid(1)
     if i == 0:
         found[BLOCK] = TICKS
     if i < steps.shape[0]:
-        length = _wanted(acceleration, i, scale)
-        steps[i, LENGTH], steps[i, END] = length, length
-        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
+        _begin(velocity, acceleration, steps, i, halves, scale)
 
 
 @compute.kernel("gpu")
@@ -81,14 +62,7 @@ def end_steps(velocity, acceleration, steps, found, halves, scale, rows, now):
     if k == 0:
         found[BLOCK] = TICKS
     if k < rows.shape[0]:
-        i = rows[k]
-        length = int(steps[i, LENGTH])
-        _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
-        if now < TICKS:
-            wanted, longest = _wanted(acceleration, i, scale), now & -now
-            length = wanted if wanted <= length else max(length, min(wanted, longest))
-            steps[i, LENGTH], steps[i, END] = length, now + length
-            _kick(velocity, acceleration, i, halves[63 - compute.leading_zeros(np.uint64(length))])
+        _end(velocity, acceleration, steps, rows[k], halves, scale, now)
 
 
 @compute.kernel("gpu")
@@ -145,12 +119,11 @@ class DeviceLengths:
             self._steps, self._rows = cuda.device_array((count, 2), np.int32), cuda.device_array(count, np.int32)
             self._counts = cuda.device_array(self._blocks, np.int32)
             self._found = cuda.device_array(2, np.int32)
-        self._halves = cuda.to_device((0.5 * dt * 2.0 ** np.arange(-DEEPEST, 1)).astype(state.dtype))
+        self._halves = cuda.to_device(half_steps(dt, state.dtype))
         self._host = cuda.pinned_array(2, np.int32)
 
     def begin(self) -> None:
         """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
-        self.state.moves.flush()
         begin_steps[self._blocks, THREADS, self.state.stream](*self._arrays)
 
     def next_block(self) -> tuple[int, Any]:
@@ -165,7 +138,6 @@ class DeviceLengths:
 
     def end(self, rows: Any, now: int) -> None:
         """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
-        self.state.moves.flush()
         blocks = -(-rows.shape[0] // THREADS)
         end_steps[blocks, THREADS, self.state.stream](*self._arrays, rows, np.int32(now))
 

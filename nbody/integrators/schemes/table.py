@@ -1,11 +1,14 @@
 """Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
-from nbody.integrators.solvers.few_bodies import in_one_call
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
+from nbody.state.moves import StateMove
+from nbody.state.outputs import missing
 
 if TYPE_CHECKING:
     from nbody.integrators.schemes.table_few import FewSteps
@@ -62,17 +65,32 @@ class MoveTable(FixedStep):
         self._state: State | None = None
         self._compiled: FewSteps | None = None  # of this state
 
-    def _step(self, motion: Motion, outputs: Outputs) -> None:
-        # Schemes that end with a force evaluation compute ``outputs`` in it, so that a recorded frame needs no further
-        # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
-        moves = motion.state.moves
-        for k, (kind, fraction) in enumerate(self.facts.moves):
-            if kind == "force":
-                motion.evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
-            else:
-                getattr(moves, kind)(fraction * self.dt)
-        if outputs is not Outputs.ACCELERATION:
-            motion.evaluate(outputs)
+    def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
+        # All moves between two force evaluations are made together, those of the next step too: one launch on a GPU.
+        state, together = motion.state, list[StateMove]()
+
+        def evaluate(outputs: Outputs) -> None:
+            if any(kind.startswith("drift") for kind, _ in together) or missing(outputs, state.clock.current):
+                state.moves.make(together)
+                together.clear()
+                motion.evaluate(outputs)
+
+        for step in range(1, steps + 1):
+            is_frame = bool(packings) and step % every == 0
+            outputs = state.frames.outputs if is_frame else Outputs.ACCELERATION
+            for k, (kind, fraction) in enumerate(self.facts.moves):
+                # Schemes that end with a force evaluation compute the outputs of a frame in it, so that it needs no further
+                # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
+                if kind == "force":
+                    evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
+                else:
+                    together.append((kind, fraction * self.dt))
+            if is_frame:
+                evaluate(outputs)
+            together.append(("end", None))
+            if is_frame and packings[step // every - 1] is not None:
+                together.append(("pack", packings[step // every - 1]))
+        state.moves.make(together)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         if few := self._few(motion):

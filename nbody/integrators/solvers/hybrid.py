@@ -6,12 +6,13 @@ The coordinates are democratic heliocentric: positions Q relative to the star, v
 
     Kepler        Σ m_i V_i²/2 - G m₀ m_i/Q_i        each planet about the star (:mod:`.kepler`)
     jump          (Σ m_i V_i)²/(2 m₀)                shifts all planets together
-    interaction   Σ L(Q_ij) times the attraction     kicks planets by each other
+    interaction   Σ K(Q_ij) times the attraction     kicks planets by each other
 
-L is 1 beyond a critical distance and falls smoothly to 0 below a tenth of it. The share 1 - L of the attraction belongs to
-the Kepler part: planets that come within their critical distance during a step are moved together by :mod:`.radau`, the
-others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The positions and velocities of
-frames are computed from the map's own coordinates, which are half a kick ahead, and never fed back.
+The changeover function K is 1 beyond a critical distance and falls smoothly to 0 below a tenth of it. The fraction 1 - K of
+the attraction belongs to the Kepler part: planets that come within their critical distance during a step are moved together
+by :mod:`.radau`, the others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The
+positions and velocities of frames are computed from the map's own coordinates, which are half a kick ahead, and never fed
+back.
 """
 
 from collections.abc import Callable
@@ -25,14 +26,14 @@ from pydantic import Field
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
+from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import END, NEXT, FewBodies, components, require_star
+from nbody.integrators.few_bodies import components, require_star
+from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
-from nbody.integrators.solvers.pair_forces import share_of_kick
-from nbody.integrators.solvers.radau import uncompiled
+from nbody.integrators.solvers.pair_forces import Attraction, changeover
+from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
@@ -42,10 +43,10 @@ SPEEDS = 0.4
 MARGIN = 1.1
 """Planets that come within this many critical distances, as interpolated, are moved by the Gauss-Radau scheme."""
 
-encounter_steps = njit(error_model="numpy")(uncompiled("encounter"))
+encounter_steps = njit(error_model="numpy")(stepper_for("encounter"))
 
 
-class Hybrid(FewBodies):
+class Hybrid(Integrator):
     """Planets that may come close to each other, but not to the star. Body 0 must be the star."""
 
     class Options(Group):
@@ -56,7 +57,7 @@ class Hybrid(FewBodies):
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
     facts = SchemeFacts(
-        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True,
+        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
         columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hi
 
 @njit(error_model="numpy", fastmath=STRICT)
 def kick(Q, V, m, h, critical, a):
-    """Kick the planets by the share L of their attraction."""
+    """Kick the planets by the fraction K of their attraction."""
     n = m.size
     a[:] = 0.0
     for i in range(2, n):
@@ -140,7 +141,7 @@ def kick(Q, V, m, h, critical, a):
             f = 1.0 / (r2 * r)
             limit = max(critical[i], critical[j])
             if r < limit:
-                f *= share_of_kick(r, limit)
+                f *= changeover(r, limit)
             ax += f * m[j] * dx
             ay += f * m[j] * dy
             az += f * m[j] * dz
@@ -238,18 +239,18 @@ def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
 def encounter(x, v, m, h, near, guess, eta, radius):
     """Move planets that meet, about the star at rest in the origin, for a time h. Returns False if the steps become too
     short, and the steps in which two planets touch: see :class:`.Encounter`."""
-    b, e = np.zeros((7, x.size)), np.zeros((7, x.size))
-    lost_x, lost_v = np.zeros(x.shape), np.zeros(x.shape)
     times, ends, count = np.empty((1, 2)), np.empty((1, 4, *x.shape)), 0
     before_x, before_v = x.copy(), v.copy()
     begin, clock = np.empty((3, *x.shape)), np.zeros(4)
     begin[0], begin[1], clock[NEXT] = x, v, min(guess[0], h)
+    zeros = np.zeros((7, x.size)), np.zeros((7, x.size)), np.zeros(x.shape), np.zeros(x.shape)
+    step, law = RadauStep(begin, clock, *zeros), Attraction(m, 1.0, 0.0, near)
     steps = 1 if radius.max() > 0.0 else 2**62
     radius[0] = -np.inf  # contacts with the star are looked for on orbits
     time, good = 0.0, True
     while time < h and good:
         before_x[:], before_v[:], begun = x, v, time
-        _, good = encounter_steps(x, v, m, 1.0, 0.0, b, e, lost_x, lost_v, begin, clock, h, h, steps, h, eta, near)
+        _, good = encounter_steps(x, v, law, step, StepLimits(h, h, steps, h, eta))
         time, guess[0] = clock[END], clock[NEXT]
         if any_contact(before_x, before_v, x, v, time - begun, radius):
             if count == len(times):

@@ -19,20 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.encounter import too_short
-from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import (
-    BEGIN,
-    END,
-    LENGTH,
-    NEXT,
-    UNKNOWN,
-    FewBodies,
-    components,
-    per_c2,
-    shortest_time,
-)
+from nbody.integrators.few_bodies import components, per_c2, shortest_time
+from nbody.integrators.integrator import FLOAT64_ON_CPU, Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
@@ -40,7 +30,7 @@ if TYPE_CHECKING:
     from nbody.integrators.solvers.watched_steps import WatchedSteps
 
 
-class IAS15(FewBodies):
+class IAS15(AdaptiveStep):
     """Planets, encounters and anything else with few bodies. ``dt``, if given, is the longest step."""
 
     class Options(Group):
@@ -50,7 +40,7 @@ class IAS15(FewBodies):
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
-        evaluations=14, own_forces=True, velocity_fields=True,
+        evaluations=14, own_forces=True, velocity_fields=True, precisions=FLOAT64_ON_CPU,
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
         ),
@@ -58,7 +48,7 @@ class IAS15(FewBodies):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._begin, self._clock = np.zeros((3, 3, 0)), np.zeros(4)
+        self._begin = np.zeros((3, 3, 0))  # positions, velocities and accelerations at the beginning of the last step
         self._watched: WatchedSteps | None = None
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
@@ -69,21 +59,15 @@ class IAS15(FewBodies):
         # A first step, which is repeated if it turns out too long.
         self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._clock[LENGTH] > 0 and motion.state.clock.time < self._clock[END]
+    def _return(self, motion: Motion, until: float) -> int:
+        return 0  # the kernel shows any time within the last step
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        good = self._make(motion, self._clock, steps, until)
-        if not good:
-            raise too_short(motion, self._clock[NEXT], "a softening")
-
-    def _make(self, motion: Motion, clock: np.ndarray, steps: int, until: float) -> bool:
-        """Make steps as :meth:`advance` does. Returns False if the next step cannot be made."""
-        from nbody.integrators.solvers.pair_forces import RELATIVITY
-        from nbody.integrators.solvers.radau import steps_for
+        from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
+        from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
         state: Any = motion.state
-        gravity, n = motion.engine.gravity, state.count
+        gravity, n, clock = motion.engine.gravity, state.count, self._clock
         if clock[LENGTH] == UNKNOWN:
             self._begin[:2] = components(state.position), components(state.velocity)
             clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
@@ -97,23 +81,24 @@ class IAS15(FewBodies):
         strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
-            x, v, state.mass, gravity.G, gravity.length2, b, e, lost_x, lost_v, self._begin, clock, until, math.inf, steps,
-            self.dt, eta, np.array([strength]),
+            x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
+            RadauStep(self._begin, clock, b, e, lost_x, lost_v), StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
-        state.clock.step, state.clock.time = state.clock.step + done, max(clock[BEGIN], min(clock[END], until))
+        self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.polynomial[...], state.prediction[...] = (
             rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
         )
         state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
         state.invalidate()
-        return good
+        if not good:
+            raise too_short(motion, clock[NEXT], "a softening")
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii, self._is_within_a_step(motion))
+        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
         try:
             self._advance(motion, steps, until)
             return self._watched.span
@@ -121,11 +106,12 @@ class IAS15(FewBodies):
             self._watched = None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The beginning of the last step, when it begins, its length, when it ends, and the length of the next step."""
-        return {"begin": self._begin, "clock": self._clock}
+        """The clock, and the bodies at the beginning of the last step."""
+        return super().arrays() | {"begin": self._begin}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         if "clock" in arrays:
-            self._begin, self._clock = arrays["begin"].copy(), arrays["clock"].copy()
+            super().restore(arrays)
+            self._begin = arrays["begin"].copy()
         else:  # nbody 0.2: the bodies are at the end of a step
             self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]

@@ -1,74 +1,66 @@
 """Accelerations of a few bodies, for kernels that call them in their own loops: each pair once, in order, in float64.
 
-A kernel names a *variant* of them: a pair law (``none``, ``plummer``, …), a law with general relativity's term
-(``none+1pn``), or ``encounter``: planets that meet, about a star that is at rest in the origin.
+Their *kind* is a pair law (``none``, ``plummer``, …), a law with general relativity's term (``none+1pn``), or ``encounter``:
+planets that meet, about a star that is at rest in the origin.
 """
 
-import hashlib
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
-from nbody import law
 from nbody.fields import post_newtonian
 from nbody.fields.post_newtonian import STRICT
 from nbody.law import pair_law
 
 RELATIVITY = "+1pn"
-"""The end of the names of variants with the 1PN term."""
+"""The end of the names of kinds with the 1PN term."""
 
 NEAREST = 0.1
-"""Two planets closer than this share of their critical distance attract each other in the encounter's forces alone."""
+"""Two planets closer than this fraction of their critical distance attract each other in the encounter's forces alone."""
 
 
-def variant_of(name: str) -> str:
-    """The text by which kernels ask for a variant. It changes with the source of the forces, so that kernels on disk do."""
-    files = sorted(Path(law.__file__).parent.glob("*.py"))
-    made_of = b"".join(file.read_bytes() for file in [*files, Path(__file__), Path(post_newtonian.__file__)])
-    return f"{name} {hashlib.sha256(made_of).hexdigest()}"
+class Attraction(NamedTuple):
+    """What forces depend on besides positions and velocities.
 
-
-def accelerate(variant, x, v, m, G, length2, more, a):
-    """In a kernel: a_i = G Σ_j m_j f d for (3, N) positions ``x`` and masses ``m``, and what the variant adds.
-
-    Args:
-        variant: a constant text of :func:`variant_of`.
-        v: (3, N) velocities, of which only relativity depends.
-        length2: the softening length squared.
-        more: further numbers of the variant: 1/c² of relativity; of ``encounter`` the (N,) critical distances.
+    Attributes:
+        m: (N,) masses.
+        G, length2: the gravitational constant, and the softening length squared.
+        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the critical distances, (N,).
     """
-    raise NotImplementedError("for kernels only")
+
+    m: np.ndarray
+    G: float
+    length2: float
+    more: np.ndarray
 
 
-@overload(accelerate, prefer_literal=True)
-def _accelerate_in_a_kernel(variant, x, v, m, G, length2, more, a):
-    name = variant.literal_value.split()[0]
-    if name == "encounter":
-        return _encounter
-    compiled = _accelerations(name.removesuffix(RELATIVITY))
+@cache
+def accelerations_of(kind: str) -> Callable:
+    """For kernels: ``accelerate(x, v, law, a)``, a_i = G Σ_j m_j f d for (3, N) positions ``x`` and an :class:`Attraction`
+    ``law``, and what the kind adds. Only relativity depends on the velocities ``v``."""
+    if kind == "encounter":
+        return encounter
+    add_pairs = _sums(kind.removesuffix(RELATIVITY))
+    if not kind.endswith(RELATIVITY):
+        return add_pairs
 
-    def of_pairs(variant, x, v, m, G, length2, more, a):
-        compiled(x, m, G, length2, a)
+    @njit(error_model="numpy")
+    def with_relativity(x, v, law, a):
+        add_pairs(x, v, law, a)
+        post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
 
-    def with_relativity(variant, x, v, m, G, length2, more, a):
-        compiled(x, m, G, length2, a)
-        post_newtonian.add_forces(x, v, m, G, more[0], a)
-
-    return with_relativity if name.endswith(RELATIVITY) else of_pairs
-
-
-def _encounter(variant, x, v, m, G, length2, more, a):
-    encounter(x, m, more, a)
+    return with_relativity
 
 
 @njit(error_model="numpy", fastmath=STRICT)
-def share_of_kick(distance, critical):
-    """The share L of the attraction of two planets that belongs to the map's kick: 1 beyond the critical distance, 0 below
-    :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers 1999 takes 10 y³ - 15 y⁴ + 6 y⁵;
-    with the smoother one the energy error of an encounter was 1.6 times smaller, and after it 3 to 10 times.)"""
+def changeover(distance, critical):
+    """The changeover function K: the fraction of the attraction of two planets that belongs to the map's kick. It is 1
+    beyond the critical distance, 0 below :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers
+    1999 takes 10 y³ - 15 y⁴ + 6 y⁵; with the smoother one the energy error of an encounter was 1.6 times smaller, and after
+    it 3 to 10 times.)"""
     y = (distance / critical - NEAREST) / (1.0 - NEAREST)
     if y >= 1.0:
         return 1.0
@@ -78,9 +70,10 @@ def share_of_kick(distance, critical):
 
 
 @njit(error_model="numpy", fastmath=STRICT)
-def encounter(x, m, critical, a):
-    """Planets 1 … N-1 relative to the star 0: its attraction, and the share 1 - L of that between planets. The masses are
+def encounter(x, v, law, a):
+    """Planets 1 … N-1 relative to the star 0: its attraction, and the fraction 1 - K of that between planets. The masses are
     multiplied by G; the star stays in the origin."""
+    m, critical = law.m, law.more
     a[:, 0] = 0.0
     for i in range(1, m.size):
         r2 = x[0, i] * x[0, i] + x[1, i] * x[1, i] + x[2, i] * x[2, i]
@@ -90,9 +83,9 @@ def encounter(x, m, critical, a):
             dx, dy, dz = x[0, j] - x[0, i], x[1, j] - x[1, i], x[2, j] - x[2, i]
             r2 = dx * dx + dy * dy + dz * dz
             r = np.sqrt(r2)
-            share = 1.0 - share_of_kick(r, max(critical[i], critical[j]))
-            if share > 0.0:
-                f = share / (r2 * r)
+            fraction = 1.0 - changeover(r, max(critical[i], critical[j]))
+            if fraction > 0.0:
+                f = fraction / (r2 * r)
                 ax += f * m[j] * dx
                 ay += f * m[j] * dy
                 az += f * m[j] * dz
@@ -103,7 +96,7 @@ def encounter(x, m, critical, a):
 
 
 @cache
-def _accelerations(law_name):
+def _sums(law_name: str) -> Callable:
     @njit
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
@@ -115,7 +108,8 @@ def _accelerations(law_name):
     pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"), inverse_cube)
 
     @njit(error_model="numpy", fastmath=STRICT)
-    def accelerations(x, m, G, length2, a):
+    def add_pairs(x, v, law, a):
+        m, G, length2 = law.m, law.G, law.length2
         a[:] = 0.0
         for i in range(1, m.size):
             ax, ay, az = 0.0, 0.0, 0.0
@@ -133,4 +127,4 @@ def _accelerations(law_name):
             a[1, i] += ay
             a[2, i] += az
 
-    return accelerations
+    return add_pairs

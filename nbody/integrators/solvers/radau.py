@@ -13,14 +13,15 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from nbody import compute
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT
-from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerate, variant_of
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
+from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerations_of
 
 NODES = (
     "0", "0.0562625605369221464656521910318", "0.180240691736892364987579942780", "0.352624717113169637373907769648",
@@ -240,51 +241,115 @@ def continue_polynomial(b, e, ratio):
             b[k, i] = e[k, i] + error
 
 
+class RadauStep(NamedTuple):
+    """The last step of N bodies, which a kernel replaces by the next one.
+
+    Attributes:
+        begin: (3, 3, N) positions, velocities and accelerations at its beginning.
+        clock: (4,) when it begins, its length, when it ends, and the length of the next one: :data:`BEGIN` to :data:`NEXT`.
+        b, e: (7, 3N) its polynomial, and the guess for it.
+        lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
+    """
+
+    begin: np.ndarray
+    clock: np.ndarray
+    b: np.ndarray
+    e: np.ndarray
+    lost_x: np.ndarray
+    lost_v: np.ndarray
+
+
+class StepLimits(NamedTuple):
+    """How far steps go.
+
+    Attributes:
+        until: no step begins at this time or later, and no later time is shown.
+        last: no step ends later; a step ends at this time.
+        steps: the most steps.
+        longest: the longest step.
+        eta: the step in units of the shortest time scale.
+    """
+
+    until: float
+    last: float
+    steps: int
+    longest: float
+    eta: float
+
+
 @cache
-def steps_for(name: str) -> Callable:
-    """The compiled function ``advance``, which makes steps under a variant of the forces; see its text below."""
-    return compute.kernel("cpu")(uncompiled(name))
+def steps_for(kind: str) -> Callable:
+    """The kernel of :func:`stepper_for`."""
+    return compute.kernel("cpu")(stepper_for(kind))
 
 
-def uncompiled(name: str) -> Callable:
-    """The function ``advance`` of :func:`steps_for`, to be compiled as a part of another kernel."""
-    variant, moving = variant_of(name), name.endswith(RELATIVITY)
+def stepper_for(kind: str) -> Callable:
+    """The function ``advance``, to be compiled: it makes steps by the forces of a kind (:func:`.accelerations_of`)."""
+    accelerate, moving = accelerations_of(kind), kind.endswith(RELATIVITY)
 
-    def advance(
-        x, v, m, G, length2, b, e, lost_x, lost_v, begin, clock, until, last, steps, longest, eta, more=None
-    ):  # fmt: skip
-        """Make up to ``steps`` steps, until one ends at the time ``until`` or after it; x and v become the positions and
-        velocities at that time, or at the end of the last step if it is earlier.
+    @njit(error_model="numpy")
+    def fit(h, x0, v0, a0, b, g, law, scratch):
+        """Find the polynomial b of a step of length h by iteration."""
+        at, moved, a = scratch
+        n = x0.size
+        newton_form(b, g)
+        before = np.inf
+        for iteration in range(MOST_ITERATIONS):
+            error = 0.0
+            for node in range(1, 8):
+                predict(node, h, x0, v0, a0, b, at.reshape(n))
+                if moving:
+                    predict_velocity(node, h, v0, a0, b, moved.reshape(n))
+                accelerate(at, moved, law, a)
+                error = take_in(node, a.reshape(n), a0, b, g)
+            if error < CONVERGED or (iteration > 1 and error >= before):
+                break
+            before = error
+
+    @njit(error_model="numpy")
+    def changes_within(t, h, x0, v0, a0, b, law, scratch, dx, dv):
+        """The changes of positions and velocities from the beginning of a step to its fraction t, to rounding."""
+        at, moved, a = scratch
+        n = x0.size
+        shown = np.zeros((9, n))
+        shown[:7] = b
+        for j in range(2):
+            changes(POINTS[j], h, v0, a0, shown, dx, dv)
+            for i in range(n):
+                at.reshape(n)[i], moved.reshape(n)[i] = x0[i] + dx[i], v0[i] + dv[i]
+            accelerate(at, moved, law, a)
+            take_in_between(j, a.reshape(n), a0, shown)
+        changes(t, h, v0, a0, shown, dx, dv)
+
+    def advance(x, v, law, step, limits):
+        """Make steps, until one ends at the time ``until`` or after it; x and v, (3, N), become the positions and velocities
+        at that time, or at the end of the last step if it is earlier.
 
         Args:
-            x, v: (3, N), only written.
-            b, e: (7, 3N) the polynomial of the last step, and the guess for it.
-            lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
-            begin: (3, 3, N) positions, velocities and accelerations at the beginning of the last step.
-            clock: (4,) see :mod:`nbody.integrators.solvers.few_bodies`.
-            last: no step ends later; a step ends at this time.
-            longest: the longest step.
-            eta: the step in units of the shortest time scale.
-            more: further numbers of the variant if it has any, see :func:`.pair_forces.accelerate`.
+            law: :class:`.Attraction`.
+            step: :class:`RadauStep`.
+            limits: :class:`StepLimits`.
 
         Returns:
             The number of steps, and False if the next step cannot be made.
         """
-        n = 3 * m.size
-        at, a, moved = np.empty((3, m.size)), np.empty((3, m.size)), np.empty((3, m.size))
-        g, dx, dv = np.empty((7, n)), np.empty(n), np.empty(n)
-        x0, v0, a0 = begin[0], begin[1], begin[2]
-        start_x, start_v, start = x0.reshape(n), v0.reshape(n), a0.reshape(n)
+        until, last, steps, longest, eta = limits
+        begin, clock, b, e, lost_x, lost_v = step
+        n = x.size
+        scratch = np.empty(x.shape), np.empty(x.shape), np.empty(x.shape)
+        g, dx, dv = np.empty((7, n)), np.zeros(n), np.zeros(n)
+        x0, v0, a0 = begin[0].reshape(n), begin[1].reshape(n), begin[2].reshape(n)
+        off_x, off_v = lost_x.reshape(n), lost_v.reshape(n)
         done, good = 0, True
-        time, step, end, h = clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT]
+        time, length, end, h = clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT]
         while done < steps and end < until:
-            if step > 0.0:
-                changes(1.0, step, start_v, start, b, dx, dv)
-                add(start_x, lost_x.reshape(n), dx)
-                add(start_v, lost_v.reshape(n), dv)
-                continue_polynomial(b, e, h / step)
-            time, step = end, 0.0
-            accelerate(variant, x0, v0, m, G, length2, more, a0)
+            if length > 0.0:
+                changes(1.0, length, v0, a0, b, dx, dv)
+                add(x0, off_x, dx)
+                add(v0, off_v, dv)
+                continue_polynomial(b, e, h / length)
+            time, length = end, 0.0
+            accelerate(begin[0], begin[1], law, begin[2])
             while True:  # until the step is short enough
                 left, tried = last - time, min(h, longest)
                 if tried >= left:
@@ -295,20 +360,8 @@ def uncompiled(name: str) -> Callable:
                 if not good:
                     break
                 shorten(b, e, tried / h)
-                newton_form(b, g)
-                before = np.inf
-                for iteration in range(MOST_ITERATIONS):
-                    error = 0.0
-                    for node in range(1, 8):
-                        predict(node, tried, start_x, start_v, start, b, at.reshape(n))
-                        if moving:
-                            predict_velocity(node, tried, start_v, start, b, moved.reshape(n))
-                        accelerate(variant, at, moved, m, G, length2, more, a)
-                        error = take_in(node, a.reshape(n), start, b, g)
-                    if error < CONVERGED or (iteration > 1 and error >= before):
-                        break
-                    before = error
-                h = next_step(start, b, m.size, tried, eta)
+                fit(tried, x0, v0, a0, b, g, law, scratch)
+                h = next_step(a0, b, n // 3, tried, eta)
                 if not np.isfinite(h):  # no force: nothing limits the step
                     h = tried / SAFETY
                 if h >= SAFETY * tried:
@@ -317,27 +370,19 @@ def uncompiled(name: str) -> Callable:
             if not good:
                 h = tried
                 break
-            step, end = tried, last if tried == left else time + tried
-            h = min(h, step / SAFETY, longest)
+            length, end = tried, last if tried == left else time + tried
+            h = min(h, length / SAFETY, longest)
             done += 1
-        clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT] = time, step, end, h
-        if not step > 0.0:
+        clock[BEGIN], clock[LENGTH], clock[END], clock[NEXT] = time, length, end, h
+        if not length > 0.0:
             dx[:], dv[:] = 0.0, 0.0
         elif end <= until:
-            changes(1.0, step, start_v, start, b, dx, dv)
+            changes(1.0, length, v0, a0, b, dx, dv)
         else:
-            shown = np.zeros((9, n))
-            shown[:7] = b
-            for j in range(2):
-                changes(POINTS[j], step, start_v, start, shown, dx, dv)
-                for i in range(n):
-                    at.reshape(n)[i], moved.reshape(n)[i] = start_x[i] + dx[i], start_v[i] + dv[i]
-                accelerate(variant, at, moved, m, G, length2, more, a)
-                take_in_between(j, a.reshape(n), start, shown)
-            changes(max(0.0, until - time) / step, step, start_v, start, shown, dx, dv)
-        at_x, at_v, off_x, off_v = x.reshape(n), v.reshape(n), lost_x.reshape(n), lost_v.reshape(n)
+            changes_within(max(0.0, until - time) / length, length, x0, v0, a0, b, law, scratch, dx, dv)
+        at_x, at_v = x.reshape(n), v.reshape(n)
         for i in range(n):
-            at_x[i], at_v[i] = start_x[i] + (dx[i] - off_x[i]), start_v[i] + (dv[i] - off_v[i])
+            at_x[i], at_v[i] = x0[i] + (dx[i] - off_x[i]), v0[i] + (dv[i] - off_v[i])
         return done, good
 
     return advance

@@ -24,8 +24,8 @@ from numba import njit
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.integrator import Motion, SchemeFacts
-from nbody.integrators.solvers.few_bodies import FewBodies, components, per_c2, require_star
+from nbody.integrators.few_bodies import components, per_c2, require_star
+from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
@@ -34,7 +34,7 @@ STAGE = math.sqrt(7 / 40)
 """The drift of a corrector's first stage in time steps; the k-th drifts k times as far (Wisdom, Holman & Touma 1996)."""
 
 
-class WisdomHolman(FewBodies):
+class WisdomHolman(Integrator):
     """Planets on orbits that do not come close to each other. Body 0 must be the star."""
 
     class Options(Group):
@@ -46,7 +46,7 @@ class WisdomHolman(FewBodies):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        velocity_fields=True, columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        precisions=FLOAT64_ON_CPU, velocity_fields=True, columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:

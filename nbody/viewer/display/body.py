@@ -40,11 +40,6 @@ class BodyFacts:
     potential: float
     units: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def speed(self) -> float:
-        """|v|."""
-        return float(np.linalg.norm(self.velocity))
-
 
 def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     """The facts about the body that is row ``row`` of the moment's arrays."""
@@ -52,7 +47,7 @@ def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     dimensions, symbol = bodies.dimensions, bodies.units.symbol
     position = moment.positions(row)[:dimensions] * source.length_unit
     velocity = moment.velocities(row)[:dimensions] * source.speed_unit
-    masses = source.masses(moment.first.number)
+    masses = moment.first.mass
     mass, half_square = float(masses[body]), 0.5 * float(velocity @ velocity)
     phi = np.nan
     if bodies.gravity is not None and source.shown.count == bodies.count <= MOST:
@@ -96,7 +91,7 @@ def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:
         ("mass", _number(facts.mass), "mass"),
         ("position", _vector(facts.position), "length"),
         ("velocity", _vector(facts.velocity), "velocity"),
-        ("speed", _number(facts.speed), "velocity"),
+        ("speed", _number(float(np.linalg.norm(facts.velocity))), "velocity"),
         ("½ m v²", _number(facts.kinetic_energy), "energy"),
         ("φ", _number(facts.potential), "energy per mass"),
         ("½ v² + φ", _number(facts.specific_energy), "energy per mass"),

@@ -8,9 +8,8 @@ import numpy as np
 from PIL import Image
 
 from nbody.viewer.display.text import BACKGROUND, BRIGHT, DIM, blank
+from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import Curve, Series, Source
-
-Array = np.ndarray
 
 WIDTH, HEIGHT = 340, 310  # the size where there is room, in pixels at scale 1
 ROW_HEIGHT = 75  # three diagrams stand one under another if each gets this height, else side by side
@@ -18,6 +17,7 @@ SIZE = 10.0  # text in pixels at scale 1; matplotlib's dots per inch are 72, so 
 REFRESH = 0.5  # seconds between looks for new points
 
 LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
+LINE = 1.3  # the width of a curve
 COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
 
 
@@ -99,16 +99,13 @@ def _begun(axes, title: str, curve: Curve, scale: float, why: str) -> bool:
     return False
 
 
-def _plot(axes, time: Array, values: Array, scale: float, colour: str) -> None:
-    axes.plot(time, values, linewidth=1.3 * scale, solid_joinstyle="round", color=colour)
-
-
 def _error(axes, series: Series, scale: float) -> None:
     time, size = series.energy_error.time, np.abs(series.energy_error.values)
     if not _begun(axes, "|energy error|", Curve(time, size), scale, "not recorded"):
         return
     positive = size[np.isfinite(size) & (size > 0)]
-    _plot(axes, time, np.where(size > 0, size, np.nan) if len(positive) else size, scale, COLOURS[0])
+    drawn = np.where(size > 0, size, np.nan) if len(positive) else size
+    axes.plot(time, drawn, linewidth=LINE * scale, solid_joinstyle="round", color=COLOURS[0])
     if len(positive):
         _logarithmic(axes, max(positive.min(), positive.max() * 1e-6), positive.max())
     else:
@@ -122,7 +119,7 @@ def _virial(axes, series: Series, scale: float) -> None:
     if not _begun(axes, "virial ratio  T/|W|", series.virial_ratio, scale, "not recorded"):
         return
     axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
-    _plot(axes, time, values, scale, COLOURS[1])
+    axes.plot(time, values, linewidth=LINE * scale, solid_joinstyle="round", color=COLOURS[1])
     low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.995))
     middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high), 1e-12)
     axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
@@ -136,8 +133,8 @@ def _radii(axes, series: Series, scale: float) -> None:
     if not _begun(axes, title, series.radii, scale, why):
         return
     values = np.where(series.radii.values > 0, series.radii.values, np.nan)
-    for k, each in enumerate(values.T):
-        _plot(axes, series.radii.time, each, scale, COLOURS[k % len(COLOURS)])
+    axes.set_prop_cycle(color=COLOURS)
+    axes.plot(series.radii.time, values, linewidth=LINE * scale, solid_joinstyle="round")
     if np.isfinite(values).any():
         _logarithmic(axes, float(np.nanmin(values)), float(np.nanmax(values)))
 

@@ -27,10 +27,9 @@ from nbody.viewer.display.text import (
 )
 from nbody.viewer.picture.coloring import Legend
 from nbody.viewer.picture.look import BACKGROUNDS
-from nbody.viewer.picture.quantities import LOGARITHMIC
+from nbody.viewer.sources.frames import Array
+from nbody.viewer.sources.samples import LOGARITHMIC
 from nbody.viewer.sources.source import Caption
-
-Array = np.ndarray
 
 CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers
 ALERT_WIDTH, LONGEST_ALERT = 48, 400  # characters per line of an alert, and of the whole
@@ -45,11 +44,12 @@ def caption_panel(caption: Caption, scale: float, alert: str = "", brief: bool =
     some = f"{_thousands(caption.shown)} of " if caption.shown < caption.count else ""
     frame = f"frame {caption.frame} / {caption.frames - 1},  " if caption.frames else ""
     factor, unit = shown_time(caption.time_unit)
+    error = f"{caption.energy_error:+.2e}".replace("-", "−")
     lines: list[Line] = [
         (caption.name, TEXT if brief else TITLE, BRIGHT),
         (f"t = {factor * caption.time:.5g} {unit}", TEXT, BRIGHT),
         (f"{frame}step {_thousands(caption.step)}", TEXT, DIM),
-        (f"energy error {_signed(caption.energy_error)}", TEXT, DIM),
+        (f"energy error {error if np.isfinite(caption.energy_error) else 'not recorded'}", TEXT, DIM),
         (f"{some}{_thousands(caption.count)} particle{'s' * (caption.count != 1)}", TEXT, DIM),
     ]
     if brief:
@@ -68,10 +68,6 @@ def _thousands(count: int) -> str:
     return f"{count:,}".replace(",", " ")
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.2e}".replace("-", "−") if np.isfinite(value) else "not recorded"
-
-
 @lru_cache(maxsize=32)
 def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     """The legend: the quantity with its unit, the map with the values at its ends, and how the scale was chosen."""
@@ -81,11 +77,7 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     if not legend.high > legend.low:  # one value, or none
         value = "not known at this moment" if isnan(legend.high) else f"{number(legend.high)} for all bodies"
         return np.asarray(_ground([title, legend.note or value], scale)[0])
-    how = (
-        f"{legend.scale}, least to greatest"
-        if legend.scale != LOGARITHMIC
-        else f"{legend.scale}, 5th to 98th percentile"
-    )
+    how = f"{legend.scale}, " + ("5th to 98th percentile" if legend.scale == LOGARITHMIC else "least to greatest")
     image, draw, rows = _ground([title, "", "", legend.note or how], scale)
     small, pad, (width, height) = font(round(SMALL * scale)), round(PAD * scale), (round(side * scale) for side in BAR)
     y = rows[1] + round(4 * scale)
@@ -171,16 +163,12 @@ class Timeline:
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
-    def column_of(self, frame: float, frames: int) -> float:
-        """The middle of the pixel columns of ``frame``, counted from the bar's left end."""
-        return (frame + 0.5) / frames * self.width
-
     def image(self, frame: float, frames: int) -> Array:
         """The bar with its knob at the moment ``frame``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale
-        at = min(max(self.column_of(frame, frames), knob), self.width - 1 - knob)
+        at = min(max((frame + 0.5) / frames * self.width, knob), self.width - 1 - knob)
         draw.rounded_rectangle((0, middle - thick, self.width - 1, middle + thick), thick, fill=(120, 128, 145, 90))
         draw.rounded_rectangle((0, middle - thick, at, middle + thick), thick, fill=(150, 175, 230, 220))
         draw.ellipse((at - knob, middle - knob, at + knob, middle + knob), fill=BRIGHT)

@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from nbody.errors import printable, shortened
+from nbody.viewer.sources.frames import Array
 
-Array = np.ndarray
 Colour = tuple[int, int, int, int]
 Line = tuple[str, int, Colour]  # a text, its size and its colour
 

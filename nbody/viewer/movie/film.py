@@ -13,9 +13,8 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed, did_you_mean
 from nbody.registry import Entry, Registry
+from nbody.viewer.sources.frames import Array
 from nbody.whole_file import FileKind, checked_path, if_free, keeping, whole_file
-
-Array = np.ndarray
 
 MOST = 1_000_000  # the most pictures of a movie: nine hours at 30 per second
 WAITING = 4  # pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded
@@ -133,6 +132,7 @@ class Writer:
     is kept under a numbered name, about which ``notify`` gets a line, unless ``overwrite``.
 
     Attributes:
+        film: what is written.
         nv12: True if :meth:`add` takes pictures as :class:`.make.Nv12` makes them, else RGB.
         pictures: the number of pictures added.
     """
@@ -140,7 +140,7 @@ class Writer:
     def __init__(
         self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
     ) -> None:
-        self._film = film
+        self.film = film
         self._encoder = FORMATS.load(film.format)
         self.nv12: bool = self._encoder.nv12
         self.pictures = 0
@@ -162,7 +162,7 @@ class Writer:
         if isinstance(self._error, OSError):
             reason = self._error.strerror or str(self._error)
             left = "the pictures so far are kept" if self._many else "no movie was made or changed"
-            raise RunFailed(f"{self._film.path}: can't be written ({reason}); {left}") from self._error
+            raise RunFailed(f"{self.film.path}: can't be written ({reason}); {left}") from self._error
         if self._error is not None:
             raise self._error
 
@@ -171,8 +171,8 @@ class Writer:
         coming = self._coming()
         try:
             for number, first in enumerate(coming):
-                with whole_file(self._film.file(number), self._place) as draft:
-                    self._encoder.write(replace(self._film, path=draft), chain([first], coming))
+                with whole_file(self.film.file(number), self._place) as draft:
+                    self._encoder.write(replace(self.film, path=draft), chain([first], coming))
                     if self._dropped and not self._many:
                         raise InterruptedError
         except BaseException as error:

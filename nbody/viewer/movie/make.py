@@ -14,10 +14,11 @@ from vispy import gloo
 from vispy.gloo import gl
 from vispy.gloo.gl import gl2
 
+from nbody.viewer.gl.shaders import cover, rectangle
+from nbody.viewer.gl.studio import Studio
 from nbody.viewer.movie.film import Writer
-from nbody.viewer.picture.camera import Array, Camera, Size
-from nbody.viewer.picture.shaders import cover, rectangle
-from nbody.viewer.picture.studio import Studio
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array
 
 PIXEL_PACK_BUFFER, STREAM_READ = 0x88EB, 0x88E1  # of OpenGL 2.1; vispy has the names of OpenGL ES 2.0
 DEPTH = 2  # pictures on their way: one that is copied while the next one is drawn
@@ -26,7 +27,7 @@ DEPTH = 2  # pictures on their way: one that is copied while the next one is dra
 def make_movie(
     studio: Studio,
     moments: Array,
-    camera_at: Callable[[int, float], Camera],
+    camera_at: Callable[[float, float], Camera],
     writer: Writer,
     with_hud: bool = True,
     progress: Callable[[int], object] = lambda made: None,
@@ -35,7 +36,7 @@ def make_movie(
     """Draw ``moments`` (counted in frames) in ``studio`` and write them.
 
     Args:
-        camera_at: the camera of a picture, from its number and its moment.
+        camera_at: the camera of a picture, from the second of the movie and the moment.
         progress: called with the number of pictures drawn.
         stopped: asked before each picture; if True, the movie ends there.
 
@@ -48,7 +49,7 @@ def make_movie(
         for number, at in enumerate(map(float, moments)):
             if stopped():
                 return
-            studio.draw(at, camera_at(number, at), with_hud)
+            studio.draw(at, camera_at(number / writer.film.fps, at), with_hud)
             yield number
 
     for number, picture in enumerate(_read(studio, draw(), writer.nv12), 1):

@@ -1,6 +1,7 @@
 """Where the camera is and what it follows, by ``--camera`` and ``--track``; in a window, a picture and a movie alike."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
+from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.source import Source
 
 RUN, FRAME = "run", "frame"
@@ -52,7 +54,7 @@ class Follow:
         if self.body is not None:
             row = self.source.shown.row(self.body)
             point = np.full(3, np.nan) if row is None else moment.positions(row)
-            return np.where(np.abs(point) < FAR, point, np.nan)
+            return point if drawn(point) else np.full(3, np.nan)
         first = self._centre(moment.first)
         if moment.second is None:
             return first
@@ -74,8 +76,9 @@ class Follow:
     def _computed(self, frame: ShownFrame) -> Array:
         stride = 1 if self.target == "com" else -(-len(frame.position) // SAMPLE)
         catalogue, shown = self.source.catalogue, self.source.shown
-        position, mass = frame.position[::stride, : catalogue.dimensions], shown.of(catalogue.mass)[::stride]
-        finite = (np.abs(position) < FAR).all(axis=1)
+        position = frame.position[::stride, : catalogue.dimensions]
+        mass = shown.of(frame.mass)[::stride]
+        finite = drawn(position)
         if not mass[finite].any():
             return np.full(3, np.nan)
         bodies = Particles(mass[finite], position[finite], np.zeros_like(position[finite]))
@@ -119,9 +122,37 @@ class Aim:
         track = self.track or ("densest" if self.camera == RUN and source.wanders else "")
         return Follow(source, track) if track else None
 
+    def moving(self, source: Source, spin: float = 0.0, path: Path | None = None) -> Callable[[float, float], Camera]:
+        """The camera of a movie, from the second and the moment that it shows: it turns by ``spin`` degrees per second, or
+        goes along the views of the file ``path`` (:mod:`.camera_file`). Raises InputError for a wrong file or spin."""
+        from nbody.viewer.picture.camera_file import CameraMove, read_path
+
+        home = self.start(source, 0)
+        move = CameraMove(home, spin, None if path is None else read_path(path, home, source.length_unit))
+        follow = None if path is not None and not self.track else self.follow(source)
+
+        def camera_at(seconds: float, at: float) -> Camera:
+            camera = move.at(seconds)
+            if follow:
+                follow.aim(camera, source.moment(at))
+            return camera
+
+        return camera_at
+
     def view(self, source: Source, at: float) -> Camera:
         """The camera of a picture of the moment ``at``."""
         camera, follow = self.start(source, at), self.follow(source)
         if follow:
             follow.aim(camera, source.moment(at))
         return camera
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a run is shown, in a window or a picture: ``size`` (width, height) is in pixels at scale 1; with ``hud`` there is
+    text over it."""
+
+    look: Look = field(default_factory=Look)
+    aim: Aim = field(default_factory=Aim)
+    size: Size = (1280, 720)
+    hud: bool = True

@@ -21,7 +21,8 @@ import numpy as np
 from nbody.errors import InputError, printable, unknown
 from nbody.scenario.source import open_regular
 from nbody.scenario.yaml_reader import dump, read_text
-from nbody.viewer.picture.camera import Array, Camera
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import Array
 
 Values = Callable[[float], Array]  # a value (or three) at a second of the movie
 

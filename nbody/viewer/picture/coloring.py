@@ -1,17 +1,19 @@
 """The values that colours show at each frame, and the scale of their colours."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
+from nbody.analysis.data import spread
 from nbody.viewer.picture import styles
 from nbody.viewer.picture.look import COLOURS, MAPS
-from nbody.viewer.picture.quantities import CATEGORIES, LOGARITHMIC, Around, ColourQuantity, ends
+from nbody.viewer.picture.quantities import Around, ColourQuantity
 from nbody.viewer.sources.frames import Array, ShownFrame
+from nbody.viewer.sources.samples import CATEGORIES, LOGARITHMIC, ends
 from nbody.viewer.sources.source import Source
 
+STEPS = 256  # colours of the shader's texture
 KEPT, MOST_WAITING = 6, 2  # frames whose values are kept, and frames for which they are computed at a time
 
 
@@ -67,16 +69,6 @@ class Coloring:
         """True if values have been computed that no picture shows yet."""
         return any(coming.done() for coming in self._coming.values())
 
-    def recoloured(self, map_name: str) -> "Coloring":
-        """The same values on the same scale with another map; it replaces this one."""
-        other = copy(self)
-        other.map = map_name
-        return other
-
-    def palette(self) -> Array:
-        """Linear RGB along the scale, (steps, 3) float32: a texture for the shader."""
-        return self.legend().colours(256)
-
     def scale(self) -> tuple[float, float, float]:
         """The shader's scale: both ends, and 1 if it is logarithmic."""
         if self.quantity.scale == CATEGORIES:
@@ -122,7 +114,7 @@ class Coloring:
     def colours(self, values: Array) -> Array:
         """Linear RGB of values, (..., 3), as the shader computes it; the middle of the map for NaN."""
         low, high, logarithmic = self.scale()
-        table = self.palette()
+        table = self.legend().colours(STEPS)
         fraction = np.full(np.shape(values), 0.5)
         if high > low:
             inside = np.clip(np.nan_to_num(values, nan=low), low, high)
@@ -140,7 +132,7 @@ class Coloring:
         if self.in_shader or quantity.scale == CATEGORIES or not self.source.frames:
             return 0.0, 0.0  # of a live simulation: until there are values
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
-        pasts = map(self.source.past, sorted({round(k) for k in np.linspace(0, self.source.frames - 1, samples)}))
+        pasts = map(self.source.past, spread(self.source.frames, samples))
         found = [self._compute(*self._read(past)) for past in pasts if past is not None]
         return self._ends_of(np.concatenate(found) if found else np.zeros(0))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from nbody.errors import InputError
 from nbody.registry import Entry, Registry
+from nbody.viewer.sources.camera import FEW
 
 _QUANTITIES, _STYLES = "nbody.viewer.picture.quantities", "nbody.viewer.picture.styles"
 
@@ -59,7 +60,6 @@ SIZES = Registry(
     },
 )
 
-FEW = 64  # up to this number of bodies, trails and sizes by mass are on unless the user chooses otherwise
 TRAILS = ("auto", "none", "all")  # the words that trails can be, besides a list of ids
 
 DIMMEST, BRIGHTEST = -8.0, 8.0

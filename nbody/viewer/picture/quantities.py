@@ -10,20 +10,15 @@ from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles
 from nbody.scenario.quantities import Units
-from nbody.viewer.sources.frames import Array, ShownFrame
+from nbody.viewer.sources.frames import Array, ShownFrame, drawn
+from nbody.viewer.sources.samples import CATEGORIES, LINEAR, LOGARITHMIC
 from nbody.viewer.sources.source import Source
-
-LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
-
-PERCENTILES = (5.0, 98.0)  # of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end
-STEEPEST = 1e6  # the largest ratio of the ends of a logarithmic scale
 
 NEIGHBOURS_UP_TO = 30_000
 """Bodies up to which neighbours are searched (1e5 would take 1 s per frame on one core); more are counted in cells, which
 takes 0.1 s for 1e5 and 1 s for 1e6."""
 
 LEVELS, LEAST = 20, 16  # halvings of the cell of all bodies along each axis; the fewest bodies in the cell of a body
-FAR = 1e14  # bodies beyond have no finite position
 
 Around = tuple[ShownFrame, ShownFrame] | None
 """The frames before and after a frame (one of them is the frame itself at the ends of the run); None if there is one."""
@@ -70,23 +65,9 @@ class ColourQuantity:
         return (found[0], found[-1]) if found and found[-1].time > found[0].time else None
 
 
-def ends(values: Array, scale: str) -> tuple[float, float]:
-    """The ends of a scale: :data:`PERCENTILES` of the finite values if it is logarithmic (zeros do not count), else their
-    least and greatest. They are equal if all values are, and zero if there is none."""
-    values = values[np.isfinite(values)].astype(np.float64)
-    if scale == LOGARITHMIC:
-        values = values[values > 0]
-    if not len(values):
-        return 0.0, 0.0
-    low, high = np.percentile(values, PERCENTILES) if scale == LOGARITHMIC else (values.min(), values.max())
-    if high <= low * (1 + 1e-6) if low > 0 else high == low:
-        low, high = values.min(), values.max()  # most bodies have one value
-    return float(max(low, high / STEEPEST) if scale == LOGARITHMIC else low), float(high)
-
-
 def shown_mass(source: Source, frame: ShownFrame) -> Array:
     """The masses (shown,), as if the bodies that are not shown were spread over the others."""
-    return source.shown.of(source.masses(frame.number)) * (source.catalogue.count / source.shown.count)
+    return source.shown.of(frame.mass) * (source.catalogue.count / source.shown.count)
 
 
 def column(name: str) -> Callable[[Source, ShownFrame, Around], Array]:
@@ -132,7 +113,7 @@ def grid_density(position: Array, mass: Array) -> Array:
     """The density in the cell around each body, (N,) float32: its mass / its volume. The cells are smaller where there are
     more bodies: each has at least :data:`LEAST` of them, and none of its halves along all axes around the body has."""
     out = np.zeros(len(position), np.float32)
-    known = np.flatnonzero(np.abs(position).max(axis=1) < FAR)
+    known = np.flatnonzero(drawn(position))
     if len(known) < LEAST:
         return out
     position, dimensions = position[known].astype(np.float64), position.shape[1]

@@ -11,9 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from nbody.viewer.picture.look import FEW
-
-Array = np.ndarray
+from nbody.viewer.sources.camera import FEW
+from nbody.viewer.sources.frames import Array
 
 LIGHTNESS, CHROMA = 0.72, 0.14
 

@@ -76,7 +76,7 @@ class DeviceFrames:
 
     # --- On the simulation's thread ---
 
-    def frame(self, state: DeviceState, time: float, energy_error: float) -> "DeviceFrame":
+    def frame(self, state: DeviceState, time: float, energy_error: float, mass: Array) -> "DeviceFrame":
         """The present state as a frame of ``time`` (in the picture's unit). Waits until it is packed."""
         slot, stream = self._free.get(), state.stream
         slot.read.wait(stream)
@@ -90,7 +90,7 @@ class DeviceFrames:
             pinned = slot.pinned
         slot.packed.record(stream)
         slot.packed.synchronize()
-        return DeviceFrame(slot, self, pinned, (time, state.clock.step, energy_error))
+        return DeviceFrame(slot, self, pinned, (time, state.clock.step, energy_error, mass))
 
     def velocities(self, state: DeviceState, rows: Array) -> Array:
         """The velocities of some bodies in the picture's units, (rows, 3) float32 on the host."""
@@ -99,7 +99,6 @@ class DeviceFrames:
         return found.velocities.copy_to_host()
 
     def _pack(self, state: DeviceState, rows, slot: Slot) -> None:
-        state.moves.flush()
         length, speed = (state.dtype.type(1 / unit) for unit in self.units)
         shown = slot.positions.shape[0]
         pack[-(-shown // THREADS), THREADS, state.stream](
@@ -130,8 +129,10 @@ class DeviceFrames:
 class DeviceFrame(ShownFrame):
     """A frame in device memory. Its arrays are copied to the host when somebody asks for them."""
 
-    def __init__(self, slot: Slot, frames: DeviceFrames, pinned: Array | None, when: tuple[float, int, float]) -> None:
-        self.number, (self.time, self.step, self.energy_error) = 0, when
+    def __init__(
+        self, slot: Slot, frames: DeviceFrames, pinned: Array | None, facts: tuple[float, int, float, Array]
+    ) -> None:
+        self.number, (self.time, self.step, self.energy_error, self.mass) = 0, facts
         self._slot, self._frames, self._pinned = slot, frames, pinned
 
     @cached_property
@@ -151,7 +152,7 @@ class DeviceFrame(ShownFrame):
         return copy
 
     def on_host(self) -> ShownFrame:
-        return ShownFrame(self.number, self.position, self.velocity, self.time, self.step, self.energy_error)
+        return ShownFrame(self.number, self.position, self.velocity, self.time, self.step, self.energy_error, self.mass)
 
     def fill(self, position: "VertexBuffer", velocity: "VertexBuffer") -> None:
         if self._frames.copy(self._slot, (position, velocity)):

@@ -1,6 +1,6 @@
 """The bodies on the way to the screen: which are shown, at one frame, and at a moment between two frames."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,13 @@ from the second on they do not."""
 
 LEAST = 1e-37
 
-FAR = 1e15  # where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40
+FAR = 2.0**50  # where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40
+
+
+def drawn(position: Array) -> Array:
+    """Which of the positions (..., D) are finite, and not :data:`FAR`: (...) bool."""
+    inside: Array = (np.abs(position) < FAR).all(axis=-1)
+    return inside
 
 
 class Selection:
@@ -83,6 +89,7 @@ class ShownFrame:
         time: in the picture's unit of length per unit of speed.
         step: of the run.
         energy_error: (E - E₀)/|E₀|; NaN if it is not known.
+        mass: (N,) float64, of all bodies: those of merged bodies change, and 0 is left of the others.
     """
 
     number: int
@@ -91,6 +98,7 @@ class ShownFrame:
     time: float = 0.0
     step: int = 0
     energy_error: float = np.nan
+    mass: Array = field(default_factory=lambda: np.zeros(0))
 
     def on_host(self) -> "ShownFrame":
         """The frame in host memory, where it stays when device memory is reused."""

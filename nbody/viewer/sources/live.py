@@ -16,8 +16,8 @@ from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.quantities import Units
 from nbody.state import State
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 
@@ -137,7 +137,8 @@ class Live(Source):
         shown = self.shown.vectors(position, self.length_unit), self.shown.vectors(velocity, self.speed_unit)
         # The state's arrays change with the next step.
         own, velocities = (rows.copy() if rows.base is not None else rows for rows in shown)
-        return ShownFrame(0, own, velocities, time * self.speed_unit / self.length_unit, step, self.run.energy_error)
+        time *= self.speed_unit / self.length_unit
+        return ShownFrame(0, own, velocities, time, step, self.run.energy_error, self.catalogue.mass)
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
@@ -146,13 +147,17 @@ class Live(Source):
         if device is not None:
             on_device = cast("DeviceState", state)
             frame: ShownFrame = device.frame(
-                on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error
+                on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error, self.catalogue.mass
             )
         else:
             position, velocity = state.values("position", "velocity", copy=rows is not None)
             if rows is not None:
                 position, velocity = position[rows], velocity[rows]
             frame = self._on_host(position, velocity, clock.step, clock.time)
+            if rows is not None:
+                first = np.unique(rows, return_index=True)[1]  # of the bodies that are one now
+                frame.mass = np.zeros(len(rows))
+                frame.mass[first] = state.values("mass")[0][rows[first]]
         if clock.step >= 2 * self._scaled_at:  # the palette's ends follow, each time that the steps have doubled
             self._scaled_at = max(1, clock.step)
             if device is not None:
@@ -199,7 +204,7 @@ class LiveSeries:
     def _measured(self, frame: ShownFrame, energy: float) -> tuple[float, Array]:
         """T/|W| with W = E - T, and the Lagrangian radii."""
         source, stride = self._source, -(-len(frame.position) // RADII_SAMPLE)
-        total, mass = source.catalogue.mass.sum(), source.shown.of(source.catalogue.mass)
+        total, mass = frame.mass.sum(), source.shown.of(frame.mass)
         velocity = frame.velocity.astype(np.float64) * source.speed_unit
         kinetic = 0.5 * float(mass @ np.einsum("ij,ij->i", velocity, velocity)) * total / mass.sum()
         bodies = Particles(mass[::stride], frame.position[::stride] * source.length_unit, velocity[::stride])

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from nbody import machine
-from nbody.analysis.data import spread
+from nbody.analysis.data import from_start, spread
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import FAR, ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 
@@ -93,7 +93,7 @@ class RecordedSource(Source):
         super().__init__(run.resolved.get("name", ""), bodies, _length_unit(run))
         self._scaled_at = 0
         self._notify, self._reported = notify, set[str]()
-        self._left_out: dict[int, str] = {}  # lines about bodies without a finite position
+        self._left_out = ""  # the first line about bodies without a finite position
         self._ahead = ReadAhead(self._read, 2 * 3 * 4 * bodies.count)
         self._at, self._direction = -1.0, 0  # the moment before, and where the playback goes
         self._series: RecordedSeries | None = None
@@ -118,12 +118,8 @@ class RecordedSource(Source):
         return len(self._energy)  # at the last look
 
     def index(self, frame: int, option: str = "--frame") -> int:
-        """The index of ``frame`` counted from the start; a negative ``frame`` counts from the end. Raises InputError."""
-        if not -self.frames <= frame < self.frames:
-            raise InputError(
-                f"{option} {frame}: {self.run.path} has frames 0 to {self.frames - 1}, or from the end -1 to -{self.frames}"
-            )
-        return frame % self.frames
+        """``frame`` counted from the start; a negative one counts from the end. Raises InputError."""
+        return from_start(frame, self.frames, self.run.path, option)
 
     def moment(self, at: float) -> ShownMoment:
         self._prepare(at)
@@ -179,8 +175,8 @@ class RecordedSource(Source):
     def _frame(self, k: int) -> ShownFrame:
         """Frame ``k``. Raises InputError if it is damaged."""
         frame = self._ahead.get(k)
-        if self._left_out and not self._reported.intersection(self._left_out.values()):
-            self._report(next(iter(self._left_out.values())))
+        if self._left_out:
+            self._report(self._left_out)
         return frame
 
     def _read(self, k: int) -> ShownFrame:
@@ -192,12 +188,12 @@ class RecordedSource(Source):
         if not np.isfinite(position).all():
             bad = ~np.isfinite(position).all(axis=1)
             position[bad], velocity[bad] = FAR, 0.0
-            bodies = counted(
-                int(bad.sum()), "body has no finite position and is", "bodies have no finite position and are"
-            )
-            self._left_out[k] = f"{self.run.path}: frame {k}: {bodies} left out"
+            bodies = counted(int(bad.sum()), "body has", "bodies have")
+            left_out = f"{self.run.path}: frame {k}: {bodies} no finite position, and can't be drawn"
+            self._left_out = self._left_out or left_out
         time = float(self.run.time[k]) * self.speed_unit / self.length_unit
-        return ShownFrame(k, position, velocity, time, int(self.run.step[k]), self._energy_error(k))
+        mass = self.run.left(k).mass if len(self._events) else self.catalogue.mass
+        return ShownFrame(k, position, velocity, time, int(self.run.step[k]), self._energy_error(k), mass)
 
     def _energy_error(self, k: int) -> float:
         return relative_energy_error(float(self._energy[k]), float(self._energy[0]))
@@ -209,9 +205,6 @@ class RecordedSource(Source):
             return None
         alive = self.run.left(k - 1).alive
         return None if alive.all() else ~self.shown.of(alive)
-
-    def masses(self, number: int) -> Array:
-        return self.run.left(number).mass if len(self._events) else self.catalogue.mass
 
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):

@@ -14,9 +14,8 @@ from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
 from nbody.trajectory.column import FrameColumn
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.picture.look import FEW
-from nbody.viewer.picture.quantities import LOGARITHMIC, ends
+from nbody.viewer.sources.camera import FEW, Camera
+from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import EMPTY, Curve, Series
 
 SAMPLES = 9  # the number of frames that determine the speed scale and the initial view, evenly spread over the run
@@ -24,6 +23,11 @@ ORBIT_SAMPLES = 200  # the frames that determine the initial view of a few bodie
 LARGEST_GROWTH = 3.0  # the radius of the initial view, at most, in units of the one that frames the first frame
 SAMPLE = 2**17  # the most bodies of a frame for speed scale and initial view: 1e7 bodies would take seconds
 RADII, RADII_FRAMES = "lagrangian_radii", 64  # the observable; the frames for which it is computed if not recorded
+
+LOGARITHMIC, LINEAR, CATEGORIES = "logarithmic", "linear", "categories"
+
+PERCENTILES = (5.0, 98.0)  # of the values at the ends of a logarithmic scale; bodies beyond get the colour of the end
+STEEPEST = 1e6  # the largest ratio of the ends of a logarithmic scale
 
 
 def sampled(values: FrameColumn, frames: Iterable[int]) -> Iterator[Array]:
@@ -57,8 +61,22 @@ def leaves_view(run: Trajectory, frames: int, length_unit: float, view: Camera) 
     return any(bool(np.linalg.norm(middle - centre) > view.radius) for middle in middles)
 
 
+def ends(values: Array, scale: str) -> tuple[float, float]:
+    """The ends of a scale: :data:`PERCENTILES` of the finite values if it is logarithmic (zeros do not count), else their
+    least and greatest. They are equal if all values are, and zero if there is none."""
+    values = values[np.isfinite(values)].astype(np.float64)
+    if scale == LOGARITHMIC:
+        values = values[values > 0]
+    if not len(values):
+        return 0.0, 0.0
+    low, high = np.percentile(values, PERCENTILES) if scale == LOGARITHMIC else (values.min(), values.max())
+    if high <= low * (1 + 1e-6) if low > 0 else high == low:
+        low, high = values.min(), values.max()  # most bodies have one value
+    return float(max(low, high / STEEPEST) if scale == LOGARITHMIC else low), float(high)
+
+
 def speed_scale(velocities: Iterable[Array]) -> tuple[float, float]:
-    """The speeds (slow, fast) at the ends of the palette, by :func:`~nbody.viewer.picture.quantities.ends`: equal if all
+    """The speeds (slow, fast) at the ends of the palette, by :func:`ends`: equal if all
     bodies have one speed, and zero if all are at rest. ``velocities``: one (N, D) array per frame."""
     with np.errstate(over="ignore"):  # such a speed is left out
         speeds = [np.linalg.norm(velocity.astype(np.float64), axis=1) for velocity in velocities]

@@ -10,8 +10,8 @@ from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
 from nbody.scenario.quantities import Units
-from nbody.viewer.picture.camera import Array, Camera
-from nbody.viewer.sources.frames import Selection, ShownFrame, ShownMoment
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import Array, Selection, ShownFrame, ShownMoment
 
 LARGE = 40
 """The picture has the scenario's units of length and speed where its numbers are between 2 to minus this power and 2 to
@@ -43,7 +43,7 @@ class Catalogue:
 
     Attributes:
         dimensions: 2 or 3.
-        mass: (N,) float64 in the scenario's units.
+        mass: (N,) float64 in the scenario's units, at the beginning.
         id: (N,) int64.
         species, species_names: (N,) int64 that count ``species_names``.
         gravity: the law between the bodies, for the potential of a chosen body; None if it is not known.
@@ -107,7 +107,7 @@ class Series:
     @property
     def times(self) -> Array:
         """The times of all curves: their number changes when there is something new to draw."""
-        return np.concatenate([curve.time for curve in (self.energy_error, self.virial_ratio, self.radii)])
+        return np.concatenate([self.energy_error.time, self.virial_ratio.time, self.radii.time])
 
 
 class Source(ABC):
@@ -159,10 +159,6 @@ class Source(ABC):
     def past(self, number: int) -> ShownFrame | None:
         """Frame ``number``; None if there is none, it is damaged, or it can't be had any more (a live simulation)."""
 
-    def masses(self, number: int) -> Array:
-        """The masses at frame ``number``, (N,) float64: those of merged bodies change, and 0 is left of the others."""
-        return self.catalogue.mass
-
     def flashes(self, at: float) -> tuple[Array, Array]:
         """The places of the latest collisions before the moment ``at``, (M, 3) in the picture's units, and how much of the
         time for which they are marked has passed, (M,) from 0 to 1."""
@@ -178,10 +174,7 @@ class Source(ABC):
 
     @abstractmethod
     def series(self) -> Series:
-        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known now.
-
-        Called a few times per second while the panel is shown; it returns at once (work belongs on a thread).
-        """
+        """Energy error, virial ratio and Lagrangian radii against time, as far as they are known; returns at once."""
 
     def close(self) -> None:  # noqa: B027
         """End threads."""

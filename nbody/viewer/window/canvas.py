@@ -13,24 +13,22 @@ from vispy import app, gloo
 from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.look import Look
-from nbody.viewer.picture.renderer import PictureRenderer
+from nbody.viewer.gl.renderer import PictureRenderer
+from nbody.viewer.picture.aim import Display
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Transport
 from nbody.viewer.window.controls import BODY, Controls
 from nbody.viewer.window.panels import Panels
 
-SIZE = (1280, 720)  # width and height of a new window, in pixels at scale 1
 TICK = 1 / 60  # seconds between updates of the clock
 REACH = 14.0  # the greatest distance of the mouse from the body that a click chooses, in pixels at scale 1
 NOTICE_SECONDS = 4.0  # how long a notice is shown
 
 
 class Window(app.Canvas):
-    """Shows the moment of ``source`` that the clock ``transport`` chooses. Look and aim are those at first, ``size`` is in
-    pixels at scale 1; without ``on_screen`` a notebook's page shows it.
+    """Shows the moment of ``source`` that the clock ``transport`` chooses, at first as ``view`` says; without
+    ``on_screen`` a notebook's page shows it.
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -39,20 +37,13 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        transport: Transport,
-        look: Look = Look(),
-        aim: Aim = Aim(),
-        size: tuple[int, int] = SIZE,
-        on_screen: bool = True,
-    ) -> None:
-        camera, follow = aim.start(source, transport.at), aim.follow(source)
+    def __init__(self, source: Source, transport: Transport, view: Display = Display(), on_screen: bool = True) -> None:
+        camera, follow = view.aim.start(source, transport.at), view.aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
-        super().__init__(title=f"{source.name} · nbody", size=size, show=False, dpi=96, vsync=on_screen)
+        super().__init__(title=f"{source.name} · nbody", size=view.size, show=False, dpi=96, vsync=on_screen)
         self.source, self.transport = source, transport
-        self.controls = Controls(camera, transport, look)
+        self.controls = Controls(camera, transport, view.look)
+        self.controls.show_hud = view.hud
         if follow:
             self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
         self.panels = Panels(source, self.controls)

@@ -13,7 +13,7 @@ REFRESH = 0.5  # seconds between checks for new frames, with '--follow'
 
 
 class Transport(ABC):
-    """Chooses the moment to show, and obeys the keys. All methods return at once: long work belongs on a thread.
+    """Chooses the moment to show, and handles the keys. All methods return at once: long work belongs on a thread.
 
     Attributes:
         kind: :data:`RECORDED` or :data:`LIVE`; some keys apply to one of them only.
@@ -40,7 +40,7 @@ class Transport(ABC):
     @property
     @abstractmethod
     def status(self) -> str:
-        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``; shown at all times."""
+        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``."""
 
     @property
     def frame(self) -> int:
@@ -89,9 +89,7 @@ class Transport(ABC):
 
 
 class Playback(Transport):
-    """Plays frames at a fixed rate, forward or backward, and begins again at the end.
-
-    The clock measures seconds, so slow drawing skips frames instead of slowing the playback down.
+    """Plays frames at a fixed rate. It measures seconds, so slow drawing skips frames instead of slowing the playback down.
 
     Attributes:
         frames: their number, which may grow.
@@ -106,8 +104,7 @@ class Playback(Transport):
     def __init__(self, frames: int, rate: float = 30.0, follow: bool = False, source: Source | None = None) -> None:
         self.frames, self.rate, self.follow = frames, rate, follow
         self.direction, self.loop = 1, LOOPS[0]
-        self._source, self._since_refresh = source, 0.0
-        self._now = 0.0  # in frames
+        self._source, self._since_refresh, self._now = source, 0.0, 0.0  # the moment that is shown, in frames
 
     @property
     def at(self) -> float:

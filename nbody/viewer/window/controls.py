@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import Table
 from nbody.viewer.picture.aim import CENTRES, Follow
-from nbody.viewer.picture.camera import Array, Camera, Size
 from nbody.viewer.picture.look import Look
-from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.camera import Camera, Size
+from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import LIVE, RECORDED, Transport
 

@@ -67,11 +67,6 @@ class LiveClock(Transport):
             self._taken.append(time.perf_counter())
         return taken or self.status != before
 
-    def _pictures_per_s(self) -> float:
-        while self._taken and self._taken[0] < time.perf_counter() - RATE_SECONDS:
-            self._taken.popleft()
-        return len(self._taken) / RATE_SECONDS
-
     @property
     def status(self) -> str:
         run, now = self.run, time.monotonic()
@@ -88,8 +83,11 @@ class LiveClock(Transport):
             words.append("▶ preparing")
         else:
             words += ["▶" if pace.playing else "❚❚ paused,", _speed(pace.steps_per_picture)]
+        while self._taken and self._taken[0] < time.perf_counter() - RATE_SECONDS:
+            self._taken.popleft()
         if pace.steps_per_s and pace.playing and not run.ended:
-            words.append(f"· {pace.steps_per_s:.3g} steps/s · {self._pictures_per_s():.0f} pictures/s")
+            rate = len(self._taken) / RATE_SECONDS
+            words.append(f"· {pace.steps_per_s:.3g} steps/s · {rate:.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:
@@ -97,11 +95,9 @@ class LiveClock(Transport):
         return " ".join(words)
 
     def seek(self, frame: float) -> None:
-        # A live run cannot go back.
         self.message = NO_WAY_BACK
 
     def step(self, frames: int) -> None:
-        # Steps back are not possible.
         if frames > 0:
             self.run.pace.step(frames)
         else:
@@ -118,8 +114,7 @@ class LiveClock(Transport):
         self.run.restart()
 
     def finish(self) -> None:
-        # The present is shown always.
-        pass
+        pass  # the present is shown always
 
     def record(self) -> None:
         self.run.record()

@@ -11,12 +11,12 @@ from jupyter_rfb import RemoteFrameBuffer
 from vispy import gloo
 from vispy.util import keys
 
+from nbody.viewer.picture.aim import Display
 from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.canvas import Window
 from nbody.viewer.window.clock import Playback
-
-Size = tuple[int, int]
 
 POINTER = {"pointer_down": "press", "pointer_move": "move", "pointer_up": "release"}
 """Events of a page, and what vispy calls them."""
@@ -31,10 +31,9 @@ class PageCanvas(RemoteFrameBuffer):
         self, recording: RecordedSource, size: Size, look: Look = Look(), closed: Callable[[], object] = lambda: None
     ):
         super().__init__()
-        self._closed = closed
-        self._recording = recording
+        self._closed, self._recording = closed, recording
         playback = Playback(recording.frames, source=recording)
-        self.window = Window(recording, playback, look, size=size, on_screen=False)
+        self.window = Window(recording, playback, Display(look, size=size), on_screen=False)
         self.is_closed = False
         self._resize(size, 1.0)
         self.css_width, self.css_height = f"{size[0]}px", f"{size[1]}px"
@@ -50,7 +49,9 @@ class PageCanvas(RemoteFrameBuffer):
     def get_frame(self) -> np.ndarray | None:
         """The picture that is due, (height, width, RGB) uint8; the widget asks for it."""
         window = self.window
-        if self._closed_by_user():
+        if window.controls.closed and not self.is_closed:
+            self.close()
+        if self.is_closed:
             return None
         window.set_current()
         window.on_timer(None)
@@ -66,11 +67,6 @@ class PageCanvas(RemoteFrameBuffer):
             self.request_draw()  # the next one, as soon as the page can show it
         return picture
 
-    def _closed_by_user(self) -> bool:
-        if self.window.controls.closed and not self.is_closed:
-            self.close()
-        return self.is_closed
-
     def handle_event(self, event: dict[str, Any]) -> None:
         """Pass an event of the page on."""
         kind = event.get("type") or event["event_type"]  # the second name: jupyter_rfb before 1.0
@@ -80,8 +76,8 @@ class PageCanvas(RemoteFrameBuffer):
         if kind == "resize":
             self._resize((event["width"], event["height"]), event.get("ratio") or event["pixel_ratio"])
         elif kind == "key_down":
-            modifiers = self._modifiers(event)
-            self.window.events.key_press(key=keys.Key(event["key"]), text=event["key"], modifiers=modifiers)
+            key = event["key"]
+            self.window.events.key_press(key=keys.Key(key), text=key, modifiers=self._modifiers(event))
         elif kind == "wheel":
             delta = event["dx"] / 100, -event["dy"] / 100
             self.window.events.mouse_wheel(pos=self._position(event), delta=delta, modifiers=self._modifiers(event))

@@ -8,13 +8,13 @@ from nbody.viewer.display.body import body_panel, facts, ring
 from nbody.viewer.display.diagram import HEIGHT, WIDTH, Diagrams
 from nbody.viewer.display.hud import CAPTION_WIDTH, Timeline
 from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
+from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.picture.look import BACKGROUNDS
-from nbody.viewer.picture.shaders import Overlay
+from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.controls import BODY, Controls
 
-Size = tuple[int, int]
 Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels from the top left corner
 FACTS_SECONDS = 0.1  # the least time between two changes of a moving body's numbers
 LEAST_HEIGHT = 90  # the least height of the diagrams, in pixels at scale 1

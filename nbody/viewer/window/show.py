@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
-from nbody.viewer.picture.aim import Aim
-from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.aim import Display
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Transport
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
 def show(
     source: Source,
     transport: Transport,
+    view: Display = Display(),
     opened: Callable[["Window"], object] = lambda window: None,
-    look: Look = Look(),
-    aim: Aim = Aim(),
     lost: Callable[[], object] = bool,
 ) -> None:
     """Open the window and show moments of ``source`` by the clock ``transport`` until the user closes it; then close both.
@@ -54,7 +52,7 @@ def show(
 
     with backends.without_screen(end):
         try:
-            window = Window(source, transport, look, aim)
+            window = Window(source, transport, view)
             window.show()
             opened(window)
             with stop_on_signals() as window.stop:  # Qt drops an exception of a handler

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbody.compute.morton import key_for
 from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
-from nbody.forces.tree.octree.morton import key_for
 
 SAMPLE = 4096
 """Bodies from which the size of the bulk is taken."""

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from nbody import compute
-from nbody.compute import cache as cache_folder
 from nbody.compute import cuda
+from nbody.compute.announce import compiling
+from nbody.compute.cache import keep_bytes, kernels, load_bytes
+from nbody.compute.morton import key_for
 from nbody.errors import DeviceError
-from nbody.forces.tree.octree.morton import key_for
 
 LEVELS = 21
 """The deepest level: 21 digits of 3 bits fit a key of 63 bits."""
@@ -270,14 +271,14 @@ def _compiled(keys: Any, values: Any) -> Any:
         "d_in_keys": library.DoubleBuffer(keys, keys), "d_out_keys": None,
         "d_in_values": library.DoubleBuffer(values, values), "d_out_values": None,
     }  # fmt: skip
-    found = cache_folder.load_bytes(name)
+    found = load_bytes(name)
     if found is not None:
         try:
             return library.deserialize(found)
         except Exception:  # it belongs to another version of the library: compile again
             pass
-    with cache_folder.compiling(cache_folder.kernels()):
+    with compiling(kernels()):
         sort = library.make_radix_sort(**pair, order=library.SortOrder.ASCENDING)
     with contextlib.suppress(Exception):  # it is only a cache
-        cache_folder.keep_bytes(name, library.serialize(sort))
+        keep_bytes(name, library.serialize(sort))
     return sort

@@ -8,16 +8,18 @@ import numpy as np
 
 from nbody.forces.engine import team_of
 from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies, check_restored
 from nbody.integrators.solvers.blocks.cpu_kernels import (
     DERIVATIVES,
     BlockArrays,
+    BlockScale,
     blocks_for,
     in_ticks,
     prediction_for,
     start_for,
 )
 from nbody.integrators.solvers.blocks.formulas import TICKS
-from nbody.integrators.solvers.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
+from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
 from nbody.parallel import segments
 from nbody.parallel.segments import worth_dividing
 
@@ -112,16 +114,16 @@ class HostBlocks:
         steps of single bodies, and a body whose step would be too short, or -1."""
         if self._now < 0:
             self._now = int(self._last.max())
-        gravity, made, singles, waiting = self._gravity, 0, 0, 0
-        team = self._team
+        gravity, team, made, singles, waiting = self._gravity, self._team, 0, 0, 0
+        ranks = team.rank, team.size, segments.WORTH
+        scale = BlockScale(tick, unit, smallest, self._shared, self._eta, gravity.length2, gravity.G, ranks)
+        blocks_of = blocks_for(gravity.softening, self._order)
         while True:
             b = self._bodies()
             assert self._orbits is not None
-            blocks, self._now, single, failed, exceeded, waiting = blocks_for(gravity.softening, self._order)(
-                b.rows, b.mass, b.last, b.step, b.wanted, b.limit, self._orbits.second, self._now, end, tick, steps - made,
-                unit, smallest, self._shared, self._eta, gravity.length2, gravity.G,
-                (team.rank, team.size, segments.WORTH), self._memory, waiting,
-            )  # fmt: skip
+            blocks, self._now, single, failed, exceeded, waiting = blocks_of(
+                b, self._orbits.second, self._now, end, steps - made, scale, self._memory, waiting
+            )
             made, singles = made + blocks, singles + single
             if exceeded:
                 self.pairs.part(b, self._now, tick, unit)

@@ -6,7 +6,7 @@ makes a Python function that :func:`numba.njit` or ``cuda.jit(device=True)`` com
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,16 +131,63 @@ def corrector(order: int, compile: Callable) -> Any:
 
 
 def step_length(order: int, root: Callable, compile: Callable) -> Any:
-    """``length(a, j, s, c, d, e, eta)`` from the squared sizes of the acceleration and its derivatives.
+    """``length(a, j, s, c, d, e, eta)`` from the squared sizes of the acceleration and its derivatives; :data:`FOREVER` if
+    no force acts.
 
     Order 4: √(η (a s + j²)/(j c + s²)) (Aarseth 1985); order 6: η ((a s + j²)/(c e + d²))^(1/6) (Nitadori & Makino 2008).
     """
     sixth_order = order == 6
 
     def length(a, j, s, c, d, e, eta):
+        if a + j + s == 0.0:
+            return FOREVER
         above = root(a * s) + j
         if sixth_order:
-            return eta * (above / (root(c * e) + d)) ** SIXTH
-        return root(eta * above / (root(j * c) + s))
+            return min(eta * (above / (root(c * e) + d)) ** SIXTH, FOREVER)
+        return min(root(eta * above / (root(j * c) + s)), FOREVER)
 
     return compile(length)
+
+
+class StepChoice(NamedTuple):
+    """How steps become powers of two of ticks.
+
+    Attributes:
+        in_ticks: ``(h, tick, most)``: the largest power of two of ticks that is at most h and ``most``; 0 if h is shorter
+            than a tick or not a number.
+        following: ``(wanted, step, now, tick, largest)``: the next step of a body whose step ends now.
+    """
+
+    in_ticks: Any
+    following: Any
+
+
+def step_choice(compile: Callable) -> StepChoice:
+    """The functions of a :class:`StepChoice`."""
+
+    @compile
+    def in_ticks(h, tick, most):
+        found = most
+        while found > 0 and not found * tick <= h:
+            found >>= 1
+        return found
+
+    @compile
+    def following(wanted, step, now, tick, largest):
+        most = max(1, min(2 * step, largest))  # a body that is shown at an earlier time makes a step back
+        while now & (most - 1):  # a longer step begins at its own multiples only
+            most >>= 1
+        return in_ticks(wanted, tick, most)
+
+    return StepChoice(in_ticks, following)
+
+
+def pair_perturbation(root: Callable, compile: Callable) -> Any:
+    """``perturbs(d2, v2, heavy, m)``: how strongly and how soon a body of mass m, at the squared distance d2 with the
+    squared speed v2, perturbs a pair of mass ``heavy``: max(M, 2 m)/r³ and (v/r)²."""
+
+    def perturbs(d2, v2, heavy, m):
+        per_r2 = 1.0 / d2
+        return max(heavy, 2.0 * m) * per_r2 * root(per_r2), v2 * per_r2
+
+    return compile(perturbs)

@@ -25,6 +25,7 @@ from nbody.compute import cuda
 from nbody.errors import DeviceError
 from nbody.forces.engine import devices_of
 from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies, check_restored
 from nbody.integrators.solvers.blocks.formulas import TICKS
 from nbody.integrators.solvers.blocks.gpu_layout import (
     BLOCKS_DONE,
@@ -45,13 +46,12 @@ from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
 from nbody.integrators.solvers.blocks.gpu_workers import (
     BLOCKS_PER_GRAPH,
     BlockKernels,
-    Columns,
     Workers,
     blocks_for,
     room_for,
 )
 from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
-from nbody.integrators.solvers.blocks.pairs import PARKED, BlockBodies, Orbits, Pairs, check_restored
+from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
 
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""
@@ -84,12 +84,12 @@ class DeviceBlocks:
         ticks = state.ticks.reshape(2, count)
         mass, limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
         rows = state.derivatives.reshape(18, count)
-        self._columns = Columns(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
+        self._columns = BlockBodies(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
         self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
         devices, self.message = _devices(engine, count, parts)
         self._workers = Workers(self._columns, self._kernels, devices, state.stream)
-        self._copies: Columns | None = None
+        self._copies: BlockBodies | None = None
         self.restored()
 
     def restored(self, now: int = TICKS) -> None:
@@ -123,7 +123,6 @@ class DeviceBlocks:
     def first_derivatives(self) -> np.ndarray:
         """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
         state = self._state
-        state.moves.flush()
         rows = np.zeros((18, state.count))
         rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
         self._columns.rows.copy_to_device(rows)

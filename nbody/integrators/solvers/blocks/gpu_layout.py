@@ -1,11 +1,13 @@
 """What the kernels of block steps on a GPU share: sizes, the partition of the sums, the clock, and the length of a step in
 ticks."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.compute import SIMULATED, cuda
+from nbody.integrators.solvers.blocks.formulas import pair_perturbation, step_choice
 
 THREADS = 64 if SIMULATED else 128
 WARPS = THREADS // 32
@@ -100,10 +102,5 @@ def chunks_of(number, count, parts, capacity, tile, group):
     return max(1, min((tiles + parts - 1) // parts, capacity // (parts * max(1, groups))))
 
 
-@exact
-def in_ticks(h, tick, most):
-    """The largest power of two of ticks that is at most h; 0 if there is none."""
-    found = most
-    while found > 0 and not found * tick <= h:
-        found >>= 1
-    return found
+in_ticks, following_step = step_choice(exact)
+perturbs = pair_perturbation(math.sqrt, exact)

@@ -9,7 +9,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
-from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, corrector, predictor, step_length
+from nbody.integrators.solvers.blocks.bodies import PARKED
+from nbody.integrators.solvers.blocks.formulas import APPROACH, corrector, predictor, step_length
 from nbody.integrators.solvers.blocks.gpu_layout import (
     BLOCKS_DONE,
     BUDGET,
@@ -26,13 +27,14 @@ from nbody.integrators.solvers.blocks.gpu_layout import (
     WARPS,
     chunks_of,
     exact,
+    following_step,
     in_ticks,
+    perturbs,
     real_of,
     tiling,
 )
 from nbody.integrators.solvers.blocks.gpu_sums import totals
 from nbody.integrators.solvers.blocks.memory import rows_per_body
-from nbody.integrators.solvers.blocks.pairs import PARKED
 
 
 class Prediction(NamedTuple):
@@ -161,14 +163,14 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                     xi, vi = p[i * rows_each, k], p[i * rows_each + rows_each - 2, k]
                     d, v = double(xj) - double(xi), double(vj) - double(vi)
                     r2, v2 = r2 + d * d, v2 + v * v
-                per_r2 = 1.0 / r2
-                strongest = max(strongest, max(heavy, 2.0 * mass[j]) * per_r2 * math.sqrt(per_r2))
-                quickest = max(quickest, v2 * per_r2)
+                strong, quick = perturbs(r2, v2, heavy, mass[j])
+                strongest, quickest = max(strongest, strong), max(quickest, quick)
         return largest(strongest, lane), largest(quickest, lane)
 
     @compute.kernel("gpu")
-    def finish(rows, last, step, wanted, mass, limit, p, sums, listed, clock, scale, slot, partition):
-        """Correct the listed bodies, a component per lane, and choose their next steps."""
+    def finish(bodies, p, sums, listed, clock, scale, slot, partition):
+        """Correct the listed ones of the :class:`.BlockBodies`, a component per lane, and choose their next steps."""
+        rows, last, step, wanted, mass, limit = bodies
         found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
@@ -194,17 +196,14 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                required = FOREVER if a + j + s == 0.0 else min(length(a, j, s, c, d, e, scale[ETA]), FOREVER)
+                required = length(a, j, s, c, d, e, scale[ETA])
                 if limit[i] > 0.0:
                     required = min(required, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
                         clock[EXCEEDED] = 1
-                most = max(1, min(2 * step[i], clock[UNIT]))  # see cpu_kernels.py
-                while now & (most - 1):
-                    most >>= 1
                 wanted[i], last[i] = required, now
-                step[i] = in_ticks(required, tick, most)
+                step[i] = following_step(required, step[i], now, tick, clock[UNIT])
                 if step[i] < clock[SMALLEST]:
                     cuda.atomic.max(clock, FAILED, i)
                 cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])

@@ -16,22 +16,12 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, Graph, cuda
 from nbody.errors import DeviceError
+from nbody.integrators.solvers.blocks.bodies import BlockBodies
 from nbody.integrators.solvers.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
 from nbody.integrators.solvers.blocks.gpu_steps import Prediction, finish_kernel, prediction_kernels
 from nbody.integrators.solvers.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
 from nbody.integrators.solvers.blocks.memory import NODE, bytes_to_help, rows_per_body
 from nbody.parallel.segments import cover
-
-
-class Columns(NamedTuple):
-    """The bodies on a device: the arrays of :class:`.pairs.BlockBodies`."""
-
-    rows: Any
-    last: Any
-    step: Any
-    wanted: Any
-    mass: Any
-    limit: Any
 
 
 class BlockKernels(NamedTuple):
@@ -73,7 +63,7 @@ class BlockWorker:
 
     def __init__(
         self,
-        bodies: Columns,
+        bodies: BlockBodies,
         kernels: BlockKernels,
         partition: SumPartition,
         stream: Any,
@@ -134,7 +124,7 @@ class BlockWorker:
     def finish(self, sums: Any, slot: int) -> None:
         """Correct the listed bodies."""
         self._kernels.finish[self._warps(), THREADS, self.stream](
-            *self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition
+            self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition
         )
 
     def _warps(self) -> int:
@@ -161,7 +151,7 @@ class Workers:
         devices: their numbers. The first one has the bodies, and the others copies of them.
     """
 
-    def __init__(self, bodies: Columns, kernels: BlockKernels, devices: Sequence[int], stream: Any) -> None:
+    def __init__(self, bodies: BlockBodies, kernels: BlockKernels, devices: Sequence[int], stream: Any) -> None:
         count, partitions = len(bodies.mass), divided(kernels.parts, len(devices))
         needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
         self.first = BlockWorker(bodies, kernels, partitions[0], stream)
@@ -264,7 +254,7 @@ class Workers:
             helper.join(self.first.stream)
 
 
-def room_for(count: int) -> Columns:
+def room_for(count: int) -> BlockBodies:
     """Room for bodies on the current device, with the layout of a state's columns."""
     rows, ticks = cuda.device_array((18, count), np.float64), cuda.device_array((2, count), np.int64)
-    return Columns(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))
+    return BlockBodies(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.spatial import cKDTree
 
+from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies
 from nbody.integrators.solvers.blocks.cpu_kernels import (
     forces_for,
     in_ticks,
@@ -32,11 +33,8 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     perturbation_now,
     prediction_for,
 )
-from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, TICKS, first_steps
+from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, first_steps
 from nbody.law import LAWS, Gravity
-
-PARKED = 1 << 60
-"""The step of a parked body, in ticks; no time is as late."""
 
 LOOK = 1024
 """Blocks between two searches for pairs."""
@@ -52,26 +50,6 @@ LONGEST = 4.0
 
 JOIN = 0.25
 """A pair joins below this fraction of the perturbation at which it parts, so that it does not do both in turn."""
-
-
-class BlockBodies(NamedTuple):
-    """The bodies of a block scheme on the host; arrays with an element or a column per body.
-
-    Attributes:
-        rows: (18, N) position, velocity and derivatives at the end of each body's last step.
-        last, step: (N,) int64, the end of that step and the length of the next one in ticks.
-        wanted: (N,) the length that accuracy asks for.
-        mass: (N,) with the mass of both in the first body of a pair, and none in the second.
-        limit: (N,) the perturbation at which a pair parts, divided by γ's other factors, for its first body; 0 for others;
-            negative once it is exceeded.
-    """
-
-    rows: np.ndarray
-    last: np.ndarray
-    step: np.ndarray
-    wanted: np.ndarray
-    mass: np.ndarray
-    limit: np.ndarray
 
 
 class Orbits(NamedTuple):
@@ -128,15 +106,6 @@ def usual(step: np.ndarray) -> int:
     if len(single) < FEWEST:
         return 0
     return int(np.partition(single, 9 * len(single) // 10)[9 * len(single) // 10])
-
-
-def check_restored(rows: np.ndarray, last: np.ndarray, step: np.ndarray, now: int) -> None:
-    """Raise ValueError if the columns of a checkpoint at the time ``now``, in ticks, are none of a block scheme: its loop
-    would not end."""
-    first = rows[15, step >= PARKED]
-    ahead = (last < 0) | (last > now) | ((step <= 0) & (now < TICKS))  # at the end of a stretch there are no steps yet
-    if ahead.any() or not ((first >= 0) & (first < len(last))).all():
-        raise ValueError("the steps of the bodies do not fit the time")
 
 
 class Pairs:

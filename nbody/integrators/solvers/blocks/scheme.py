@@ -18,13 +18,12 @@ from pydantic import Field, StrictBool
 from nbody.errors import RunFailed
 from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
+from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.encounter import nearest_pair
-from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport
 from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import LOOK
-from nbody.integrators.solvers.few_bodies import OwnForces
 from nbody.registry import imported
 from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
@@ -40,9 +39,10 @@ LARGEST = 8.0
 are a tenth of what they are later.)"""
 
 
-def _facts(order: int, source: str) -> SchemeFacts:
+def _facts(order: int, source: str, *on_gpus: str) -> SchemeFacts:
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
+        precisions={"cpu": ("float64",), "gpu": on_gpus},
         columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ LOOPS = "nbody.integrators.solvers.blocks."
 BLOCKS = {"cpu": f"{LOOPS}cpu:HostBlocks", "gpu": f"{LOOPS}gpu:DeviceBlocks"}
 
 
-class BlockHermite(OwnForces):
+class BlockHermite(Integrator):
     """The base class of both orders; ``dt``, if given, is the largest step.
 
     The columns ``derivatives`` and ``ticks`` hold the bodies at their own times. The state's positions and velocities are
@@ -79,11 +79,8 @@ class BlockHermite(OwnForces):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        offered = ("float64", "mixed") if cls.facts.order == 4 and device_of(engine) == "gpu" else ("float64",)
-        if problem.precision in offered:
-            # On the CPU ranks divide the forces on large blocks.
-            return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
-        return f"this scheme computes in {' or '.join(offered)} on the {device_of(engine).upper()}"
+        # On the CPU ranks divide the forces on large blocks.
+        return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
@@ -99,13 +96,10 @@ class BlockHermite(OwnForces):
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
-    def _is_within_a_step(self, motion: Motion) -> bool:
-        return self._begun
-
     def _return(self, motion: Motion, until: float) -> int:
         # The block is still to be made.
-        begun, clock, self._begun = self._begun, motion.state.clock, False
-        clock.step, clock.time = clock.step - begun, self._reached
+        begun, self._begun = self._begun, False
+        motion.state.clock.count(-begun, self._reached)
         if begun:
             self._show(motion, self._now)
         return int(begun)
@@ -115,17 +109,18 @@ class BlockHermite(OwnForces):
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
             at = max(self._now - self._blocks.shortest(), 0.0, (until - self._begin) / (self._tick or 1.0))
-            clock.time = max(until, self._begin + at * self._tick)
+            clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
                 self._new_stretch(motion)
             at = (until - self._begin) / self._tick if until < self._end else float(TICKS)
             steps -= self._make_blocks(motion, steps, int(at))
-            clock.time = min(clock.time, until)  # ticks are shorter than the rounding of times
+            clock.count(0, min(clock.time, until))  # ticks are shorter than the rounding of times
             if not steps or clock.time >= until:
                 at = self._now
             elif until < self._end:
-                self._begun, clock.step, clock.time = True, clock.step + 1, until
+                self._begun = True
+                clock.count(1, until, within=True)
                 break
         self._show(motion, at)
 
@@ -142,11 +137,11 @@ class BlockHermite(OwnForces):
         while made < steps and failed < 0:
             most = min(steps - made, LOOK - state.clock.step % LOOK)
             blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
-            made, state.clock.step, self._single = made + blocks, state.clock.step + blocks, self._single + single
+            made, self._single = made + blocks, self._single + single
             self._made = self._made[0] + blocks, self._made[1] + single
             if blocks:
                 self._now = now
-                state.clock.time = self._reached
+                state.clock.count(blocks, self._reached)
             if blocks < most or now == TICKS:  # the next stretch begins with a look
                 break
             if state.clock.step % LOOK == 0:
@@ -238,11 +233,11 @@ class BlockHermite(OwnForces):
 class Hermite4Block(BlockHermite):
     """Order 4: one pass over the pairs gives acceleration and jerk."""
 
-    facts = _facts(4, "Makino & Aarseth 1992")
+    facts = _facts(4, "Makino & Aarseth 1992", "float64", "mixed")
 
 
 class Hermite6Block(BlockHermite):
     """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
     the acceleration, in which the noise of float32 forces grows without limit."""
 
-    facts = _facts(6, "Nitadori & Makino 2008")
+    facts = _facts(6, "Nitadori & Makino 2008", "float64")

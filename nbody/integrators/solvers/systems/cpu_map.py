@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,6 +20,17 @@ from nbody.integrators.solvers.wisdom_holman import (
     kick,
     present,
 )
+
+
+class SystemMaps(NamedTuple):
+    """Positions and velocities of S systems, (S, 3, n) each, which are computed from the maps' coordinates X and V or become
+    these; and G times the masses, (S, n)."""
+
+    x: np.ndarray
+    v: np.ndarray
+    X: np.ndarray
+    V: np.ndarray
+    m: np.ndarray
 
 
 class HostMaps:
@@ -44,11 +55,11 @@ class HostMaps:
         self._keep(*coordinates(x, v, *self._start))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
-        """Make ``steps`` steps of all systems that have not ended; see :func:`maps` for the arrays."""
+        """Make ``steps`` steps of all systems that have not ended; the arrays are the ``ends`` of :func:`maps`."""
         state, (count, n) = self._state, self._mass.shape
         X, V = (by_components(rows.reshape(count, n, 3)) for rows in (state.map_position, state.map_velocity))
         x, v = np.empty_like(X), np.empty_like(V)
-        divided(maps(), count, x, v, X, V, self._mass, *self._constants, steps, made, status, closest)
+        divided(maps(), count, SystemMaps(x, v, X, V, self._mass), self._constants, steps, (made, status, closest))
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -66,7 +77,7 @@ def coordinates(
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
     kicks = corrector_kicks(corrector)
-    divided(maps(), len(mass), x, v, X, V, mass, dt, kicks, 0.0, -1, none, none, np.zeros(len(mass)))
+    divided(maps(), len(mass), SystemMaps(x, v, X, V, mass), (dt, kicks, 0.0), -1, (none, none, np.zeros(len(mass))))
     return X, V
 
 
@@ -105,10 +116,17 @@ def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
 def maps() -> Callable:
     """The compiled function that moves all systems, see its text below."""
 
-    def move(first, last, x, v, X, V, m, h, kicks, hill, steps, made, status, closest):
-        """Make ``steps`` steps of the systems ``first`` … ``last`` - 1 of X, V, (S, 3, n); x, v become the positions and
-        velocities at their end. With ``steps`` -1 X and V are computed from x and v. made, status, closest: (S,), the steps
-        so far, what has ended the system, and the shortest distance (in the middle of steps)."""
+    def move(first, last, bodies, constants, steps, ends):
+        """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
+
+        Args:
+            bodies: :class:`SystemMaps`.
+            constants: the time step, the corrector's kicks, and how close planets may come, in Hill radii.
+            ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
+        """
+        x, v, X, V, m = bodies
+        h, kicks, hill = constants
+        made, status, closest = ends
         for s in range(first, last):
             if steps < 0:
                 begin(x[s], v[s], X[s], V[s], m[s], h, kicks)

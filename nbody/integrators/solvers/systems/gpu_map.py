@@ -256,7 +256,6 @@ class DeviceMaps:
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; the arrays, (S,), are on the host."""
         state = self._state
-        state.moves.flush()
         numbers = [cuda.to_device(each) for each in (status, made, closest)]
         X, V = self._columns()
         self._move(X, V, X, V, self._step, steps, 1, numbers)

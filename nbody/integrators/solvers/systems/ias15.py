@@ -12,8 +12,9 @@ import numpy as np
 
 from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN
+from nbody.integrators.few_bodies import shortest_times
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.solvers.ias15 import IAS15
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
@@ -62,6 +63,8 @@ class IAS15Systems(ManySystems):
 
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
+        from nbody.integrators.solvers.pair_forces import Attraction
+        from nbody.integrators.solvers.radau import RadauStep, StepLimits
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
         state: Any = motion.state
@@ -77,8 +80,10 @@ class IAS15Systems(ManySystems):
             self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
         eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
         divided(
-            steps_of_all(gravity.softening), self._systems, x, v, self._masses(motion), gravity.G, gravity.length2, b, e,
-            *lost, self._begin, self._last, until, steps, self.dt, eta, self._steps, self._status, self._closest,
+            steps_of_all(gravity.softening), self._systems, x, v,
+            Attraction(self._masses(motion), gravity.G, gravity.length2, np.zeros(1)),
+            RadauStep(self._begin, self._last, b, e, *lost), StepLimits(float(until), math.inf, steps, self.dt, eta),
+            (self._steps, self._status, self._closest),
         )  # fmt: skip
         self._clock[:] = np.minimum(self._last[:, END], until)
         d = state.dimensions
@@ -87,8 +92,8 @@ class IAS15Systems(ManySystems):
             rows.reshape(self._systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
         )
         state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
-        state.clock.step = int(self._steps.max())
-        state.clock.time = float(min(self._clock[self._status == DONE], default=until))
+        time = min(self._clock[self._status == DONE], default=until)
+        state.clock.count(int(self._steps.max()) - state.clock.step, time)
         state.invalidate()
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -101,15 +106,3 @@ class IAS15Systems(ManySystems):
             self._begin, self._last = arrays["begin"].copy(), arrays["last"].copy()
         else:  # nbody 0.2: the bodies are at the end of a step
             self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, arrays["next_step"]
-
-
-def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Any) -> np.ndarray:
-    """The shortest time scale of the pairs of each system, as :func:`.few_bodies.shortest_time`; (S,)."""
-    shortest = np.full(len(m), math.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for i in range(1, m.shape[1]):
-            d, w = x[:, :i] - x[:, i : i + 1], v[:, :i] - v[:, i : i + 1]
-            r2, mu = (d * d).sum(axis=2) + gravity.length2, gravity.G * (m[:, :i] + m[:, i : i + 1])
-            times = np.where(r2 > 0, np.fmin(r2 / (w * w).sum(axis=2), r2**1.5 / mu), np.inf)
-            shortest = np.fmin(shortest, np.sqrt(np.fmin.reduce(times, axis=1)))
-    return shortest

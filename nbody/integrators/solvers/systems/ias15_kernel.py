@@ -5,12 +5,11 @@ from functools import cache
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from nbody import compute
-from nbody.integrators.solvers.few_bodies import BEGIN, END, LENGTH
-from nbody.integrators.solvers.pair_forces import variant_of
-from nbody.integrators.solvers.radau import steps_for
+from nbody.integrators.adaptive import BEGIN, END, LENGTH
+from nbody.integrators.solvers.pair_forces import Attraction
+from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
 
 
@@ -53,53 +52,43 @@ def ended(x, v, good, near):
     return DONE if np.isfinite(near) and is_finite(v) else NOT_FINITE
 
 
-def one_system(variant, x, v, arguments, begin, clock, limits, more, made, closest):
-    """In a kernel: steps of one system, until ``made`` is ``steps`` or a step passes ``until``, each by
-    :func:`.radau.steps_for`, whose arguments these are; ``limits``: until and steps; ``variant`` is a constant text. Returns
-    what has ended the system, the steps made, and the shortest distance."""
-    raise NotImplementedError("for kernels only")
+@cache
+def steps_of_all(law_name: str) -> Callable:
+    """The compiled function ``advance``, which makes steps of all systems under a law; see its text below."""
+    make_steps = njit(error_model="numpy")(stepper_for(law_name))
 
-
-@overload(one_system, prefer_literal=True)
-def _one_system_in_a_kernel(variant, x, v, arguments, begin, clock, limits, more, made, closest):
-    advance = steps_for(variant.literal_value.split()[0])
-
-    def one_system(variant, x, v, arguments, begin, clock, limits, more, made, closest):
-        status, (until, steps) = DONE, limits
+    @njit(error_model="numpy")
+    def one_system(x, v, law, step, limits, made, closest):
+        """Make steps of one system, until ``made`` is ``limits.steps`` or a step passes ``limits.until``. Returns what has
+        ended the system, the steps made, and the shortest distance."""
+        until, last, steps, longest, eta = limits
+        status, clock = DONE, step.clock
         while made < steps and clock[END] < until and status == DONE:
-            done, good = advance(x, v, *(arguments + (begin, clock, np.inf, np.inf, 1) + more))  # noqa: RUF005  (Numba)
+            done, good = make_steps(x, v, law, step, StepLimits(np.inf, last, 1, longest, eta))
             near = closest_pair(x)
             status = ended(x, v, good, near)
             if status == DONE:
                 made, closest = made + done, min(closest, near)
         if status != DONE:  # it stays where that step began, and nothing that is not finite stays in the state
             clock[LENGTH], clock[END] = 0.0, clock[BEGIN]
-            for rows in arguments[3:]:
-                rows[:] = 0.0
-        advance(x, v, *(arguments + (begin, clock, until, np.inf, 0) + more))  # noqa: RUF005
+            step.b[:], step.e[:], step.lost_x[:], step.lost_v[:] = 0.0, 0.0, 0.0, 0.0
+        make_steps(x, v, law, step, StepLimits(until, last, 0, longest, eta))
         return status, made, closest
 
-    return one_system
+    def advance(first, last, x, v, law, step, limits, ends):
+        """Make up to ``limits.steps`` steps of each of the systems ``first`` … ``last`` - 1, until one passes the time
+        ``limits.until``.
 
-
-@cache
-def steps_of_all(law_name: str) -> Callable:
-    """The compiled function ``advance``, which makes steps of all systems under a law; see its text below."""
-    variant = variant_of(law_name)
-
-    def advance(
-        first, last, x, v, m, G, length2, b, e, lost_x, lost_v, begin, clock, until, steps, longest, eta, made, status,
-        closest,
-    ):  # fmt: skip
-        """Make up to ``steps`` steps of each of the systems ``first`` … ``last`` - 1, until one passes the time ``until``.
-
-        The arrays are those of one system (:func:`.radau.steps_for`) with a first axis for the systems;
-        made, status, closest: (S,), the number of steps so far, what has ended it, and the shortest distance."""
+        The arrays are those of :func:`.stepper_for` with a first axis for the systems; ``ends``: (S,) each, the number of
+        steps so far, what has ended the system, and the shortest distance."""
+        made, status, closest = ends
         for s in range(first, last):
             if status[s] == DONE:
+                own = RadauStep(step.begin[s], step.clock[s], step.b[s], step.e[s], step.lost_x[s], step.lost_v[s])
                 status[s], made[s], closest[s] = one_system(
-                    variant, x[s], v[s], (m[s], G, length2, b[s], e[s], lost_x[s], lost_v[s]), begin[s], clock[s],
-                    (until, made[s] + steps), (longest, eta), made[s], closest[s],
+                    x[s], v[s], Attraction(law.m[s], law.G, law.length2, law.more), own,
+                    StepLimits(limits.until, limits.last, made[s] + limits.steps, limits.longest, limits.eta),
+                    made[s], closest[s],
                 )  # fmt: skip
 
     return compute.kernel("cpu")(advance)

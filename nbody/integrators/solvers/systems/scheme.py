@@ -4,8 +4,7 @@ import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.integrator import Motion, SchemeFacts, SchemeReport, WorkingBytes
-from nbody.integrators.solvers.few_bodies import OwnForces, float64_alone
+from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.scenario.values import Group
 from nbody.state import bytes_of
 from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
@@ -24,7 +23,7 @@ def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
     return facts._replace(velocity_fields=False, memory=memory)
 
 
-class ManySystems(OwnForces):
+class ManySystems(Integrator):
     """A scheme that moves S systems of n bodies each."""
 
     # (S,) each: the steps that a system has made, the time that it has reached, what has ended it, and the shortest distance
@@ -48,7 +47,7 @@ class ManySystems(OwnForces):
             return "the systems of an ensemble have no collisions"
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
-        return super().supports(engine, problem._replace(systems=0)) or float64_alone(problem)
+        return super().supports(engine, problem._replace(systems=0))
 
     def start(self, motion: Motion) -> None:
         x, _ = self._bodies(motion)

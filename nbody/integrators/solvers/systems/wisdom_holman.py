@@ -26,7 +26,7 @@ class WisdomHolmanSystems(ManySystems):
     """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
-    facts = facts_of_systems(WisdomHolman.facts)
+    facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)

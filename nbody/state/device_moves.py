@@ -1,0 +1,184 @@
+"""The position-update kernel, the third of the lecture: all moves of a particle between two force evaluations.
+
+    kick   v += a f        drift          x += v f             bend   x += a f
+    curve  c  = a f        curved drift   x += v f + c         pack   copy the data of a frame to its area
+
+Each move is one line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves
+in a microsecond. So a scheme that is a table of moves asks for all moves between two force evaluations at once. In a
+recorded leapfrog run one launch makes the kick that ends a step, the packing of its frame, and the next step's kick and
+drift.
+
+One kernel makes all moves in a loop over their list. So the same moves give the same bits in every combination, and there is
+only one kernel to compile.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.compute import cuda, device_function, kernel, row
+from nbody.state.clock import StateClock
+from nbody.state.moves import StateMove, StateMoves
+from nbody.state.sums import SUMS
+
+NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
+
+MOST = 4
+"""The most moves per launch."""
+
+ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
+
+
+class Area(NamedTuple):
+    """The memory that a frame is packed into.
+
+    Attributes:
+        rows: (2, N, 3), positions and velocities.
+        block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
+        columns: (N,) float64 each, the columns of the frame; other kernels fill them.
+    """
+
+    rows: Any
+    block_sums: Any
+    columns: tuple[Any, ...] = ()
+
+
+def blocks(count: int) -> int:
+    """Blocks of threads for ``count`` particles."""
+    return -(-count // THREADS)
+
+
+@device_function
+def _add_up(terms, block_sums):
+    """Sum the terms of a block's particles, in float64 and always in the same order: 128 terms become 64, 32, 16 …, the
+    last five times by shuffles."""
+    t = np.uint32(cuda.threadIdx.x)
+    lane = t % LANES
+    for part in range(SUMS * LANES // THREADS):  # each warp computes some of the sums
+        k = t // LANES + np.uint32(part * THREADS // LANES)
+        total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
+        half = LANES // 2
+        while half > 0:
+            total += cuda.shfl_xor_sync(ALL, total, half)
+            half //= 2
+        if lane == 0:
+            block_sums[cuda.blockIdx.x, k] = total
+
+
+@kernel("gpu")
+def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
+    """Make MOST moves, given by ``kinds`` and ``factors``, one after the other; at most one of them packs a frame.
+
+    body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
+    dtype, are dt for a kick and a drift and dt²/2 for a bend and a curve; rows and block_sums as in :class:`Area`.
+    """
+    terms = cuda.shared.array((SUMS, THREADS), np.float64)
+    t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
+    i = np.uint32(cuda.blockIdx.x) * np.uint32(THREADS) + t
+    i_clamped = min(i, count - np.uint32(1))
+    x, y, z, m = row(body, i_clamped)
+    vx, vy, vz, _ = row(velocity, i_clamped)
+    ax, ay, az, q = row(acceleration, i_clamped)
+    cx, cy, cz = ax, ay, az
+    for move in range(MOST):
+        kind, f = kinds[move], factors[move]
+        if kind == KICK:
+            vx += ax * f
+            vy += ay * f
+            vz += az * f
+        elif kind == DRIFT:
+            x += vx * f
+            y += vy * f
+            z += vz * f
+        elif kind == BEND:
+            x += ax * f
+            y += ay * f
+            z += az * f
+        elif kind == CURVE:
+            cx, cy, cz = ax * f, ay * f, az * f
+        elif kind == CURVED_DRIFT:  # one rounding in x, which is much larger than the summand
+            x += vx * f + cx
+            y += vy * f + cy
+            z += vz * f + cz
+        elif kind == PACK:
+            if i < count:
+                rows[0, i, 0], rows[0, i, 1], rows[0, i, 2] = x, y, z
+                rows[1, i, 0], rows[1, i, 1], rows[1, i, 2] = vx, vy, vz
+            mass = np.float64(m) if i < count else 0.0
+            px, py, pz = mass * np.float64(vx), mass * np.float64(vy), mass * np.float64(vz)
+            terms[0, t] = 0.5 * (px * np.float64(vx) + py * np.float64(vy) + pz * np.float64(vz))
+            terms[1, t] = 0.5 * mass * np.float64(q)
+            terms[2, t], terms[3, t], terms[4, t] = px, py, pz
+            terms[5, t] = np.float64(y) * pz - np.float64(z) * py
+            terms[6, t] = np.float64(z) * px - np.float64(x) * pz
+            terms[7, t] = np.float64(x) * py - np.float64(y) * px
+            cuda.syncthreads()
+            _add_up(terms, block_sums)
+    if i < count:
+        body[i, 0], body[i, 1], body[i, 2] = x, y, z
+        velocity[i, 0], velocity[i, 1], velocity[i, 2] = vx, vy, vz
+
+
+@kernel("gpu")
+def copy_potential(acceleration, column):
+    """Copy the potential of each body from acceleration (N, 4) to a column of a frame, (N,) float64."""
+    i = cuda.grid(1)
+    if i < column.shape[0]:
+        column[i] = acceleration[i, 3]
+
+
+class Packing(NamedTuple):
+    """The value of the move ``pack``: the area of a frame, and what launches the kernels that fill its columns after it."""
+
+    area: Area
+    fill: Callable[[Area], None]
+
+
+class DeviceMoves(StateMoves):
+    """The moves of one state."""
+
+    def __init__(self, arrays: tuple[Any, Any, Any], stream: Any, clock: StateClock) -> None:
+        self._arrays, self._stream, self._count, dtype = arrays, stream, len(arrays[0]), np.dtype(arrays[0].dtype)
+        super().__init__(dtype, clock)
+        self._no_area = Area(cuda.device_array((2, 0, 3), dtype), cuda.device_array((0, SUMS), np.float64))
+
+    def make(self, moves: Iterable[StateMove]) -> None:
+        together, packing = list[tuple[int, Any]](), None
+        for kind, value in moves:
+            if kind == "end":
+                self._clock.end_steps()
+                continue
+            parts = self._parts(kind, value)
+            if len(together) + len(parts) > MOST or (packing and kind == "pack"):
+                self._launch(together, packing)
+                together, packing = [], None
+            together += parts
+            if kind == "pack":
+                packing = value
+            elif kind != "kick":
+                self._clock.drift(value)
+        if together:
+            self._launch(together, packing)
+
+    def _parts(self, kind: str, value: Any) -> list[tuple[int, Any]]:
+        """What the kernel does for a move; always by one launch, since a curve stays in registers."""
+        real = self._dtype.type
+        if kind == "pack":
+            return [(PACK, real(0))]
+        if kind != "drift_taylor":
+            return [(KICK if kind == "kick" else DRIFT, real(value))]
+        half = real(0.5 * value * value)
+        if self._dtype == np.float32:
+            return [(CURVE, half), (CURVED_DRIFT, real(value))]
+        return [
+            (DRIFT, real(value)),
+            (BEND, half),
+        ]  # the second rounding is harmless; earlier recordings keep their bits
+
+    def _launch(self, moves: list[tuple[int, Any]], packing: Packing | None) -> None:
+        kinds, factors = zip(*moves, *[(NOTHING, self._dtype.type(0))] * (MOST - len(moves)), strict=True)
+        rows, block_sums, _ = packing.area if packing else self._no_area
+        make_moves[blocks(self._count), THREADS, self._stream](*self._arrays, kinds, factors, rows, block_sums)
+        if packing:
+            packing.fill(packing.area)

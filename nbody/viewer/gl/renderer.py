@@ -1,0 +1,171 @@
+"""Draws one complete picture: bodies, trails, glow, tone mapping, marks, and the caption with its legend."""
+
+from dataclasses import replace
+
+from vispy import gloo
+from vispy.gloo import gl
+
+from nbody.errors import InputError
+from nbody.viewer.display.body import RING_SHADES, faded_ring
+from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
+from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.gl.lines import Arrows, Axes, bar_length
+from nbody.viewer.gl.shaders import Overlay
+from nbody.viewer.gl.sprites import Sprites, float_targets_work
+from nbody.viewer.gl.tonemap import Glow, ToneMap, metered
+from nbody.viewer.gl.trails import Trails, check_trails
+from nbody.viewer.picture.coloring import Coloring
+from nbody.viewer.picture.look import BACKGROUNDS, SIZES, Look
+from nbody.viewer.picture.styles import Background
+from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.frames import ShownMoment
+from nbody.viewer.sources.source import Source
+
+SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software rasterizer")  # OpenGL on the processor
+
+MOST_IN_A_WINDOW, MOST_ON_A_CPU = 2_000_000, 50_000
+"""The most bodies that a window draws with a graphics card (an H200 through EGL draws so many in 25 ms),
+and where OpenGL runs on the processor. Each has more light instead."""
+
+METER_ATTEMPTS = 10  # the frames that are tried for the exposure, if the first ones are damaged
+METER_SIZE = (1280, 720)  # the size at which the exposure is measured, so that it does not depend on the window's size
+BRIEF_BELOW = 500  # the height (at scale 1) of a picture of which caption and legend would cover a third
+GAP = 6  # pixels between the caption and the legend at scale 1
+BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a window's time line
+
+
+class PictureRenderer:
+    """Draws moments of a source into the current target of a vispy canvas, whose context is current.
+
+    If ``patient``, it waits for values of colours that take long to compute, and draws every body, so that each picture is
+    exact. A window is not: it shows the values known so far, and at most :data:`MOST_IN_A_WINDOW` bodies. Raises InputError
+    if the first frames are damaged, or the look can't be drawn for this source.
+
+    Attributes:
+        home: the view of the run, in which the exposure is measured.
+        moment: the moment loaded last.
+        look: may be changed at any time. It takes effect with the next :meth:`load` and :meth:`draw`. If it asks for what
+            this source does not have, its color stays what it was, and ``problem`` says why.
+        problem: a line about ``look``; empty if there is none.
+    """
+
+    def __init__(self, canvas, source: Source, look: Look = Look(), patient: bool = True) -> None:
+        self.source, self.look, self._patient = source, look, patient
+        self.name = str(gl.glGetParameter(gl.GL_RENDERER))
+        self.software = any(word in self.name.lower() for word in SOFTWARE)
+        if not patient:
+            source.shown.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
+        self.home, self.problem = source.home(), ""
+        self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
+        self._glow = Glow("rgba8" if self.sprites.format == "rgba8" else "rgba16f")  # it does not sum light
+        self._tonemap, self._trails = ToneMap(), Trails(source)
+        self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
+        check_trails(source, look)
+        self._coloring = Coloring(source, look.color, look.map, patient)
+        self._drawn = look
+        self._meter()
+
+    def _meter(self) -> None:
+        """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
+        self._resize()
+        for k in range(attempts := min(max(self.source.frames, 1), METER_ATTEMPTS)):
+            try:
+                self.load(k)
+                break
+            except InputError:  # damaged
+                if k == attempts - 1:
+                    raise
+        self.sprites.draw(self.home, METER_SIZE)
+        self._tonemap.white = metered(self.sprites.read())
+
+    def load(self, at: float) -> None:
+        """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
+        self.moment: ShownMoment = self.source.moment(at)
+        self._follow_look()
+        self.sprites.load(self.moment, self._coloring)
+        self._trails.load(self.moment, self._drawn, self._coloring)
+        if self._drawn.vectors:
+            self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
+
+    @property
+    def news(self) -> bool:
+        """True if another picture of the same moment would have newer colours."""
+        return self._coloring.news
+
+    def _follow_look(self) -> None:
+        """Take a new :attr:`look` over."""
+        if self.look == self._drawn:
+            return
+        before, self._drawn, self.problem = self._drawn, self.look, ""
+        if self.look.color != before.color:
+            try:
+                coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
+            except InputError as error:
+                self.problem = str(error)
+                self._drawn = replace(self.look, color=before.color)
+            else:
+                self._coloring.close()
+                self._coloring = coloring
+        if self.look.map != before.map:
+            self._coloring.map = self.look.map
+        if self.look.sizes != before.sizes:
+            self._resize()
+
+    def _resize(self) -> None:
+        self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))
+
+    def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
+        """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
+        look, sprites = self._drawn, self.sprites
+        white = self._tonemap.white / sprites.range
+        sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
+        self._glow.draw(sprites.light, size, scale)
+        gloo.set_viewport(0, 0, *size)
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look)
+        self._draw_marks(camera, size, scale)
+
+    def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:
+        """Draw arrows, axes and the scale bar over the finished picture."""
+        look, unit, text = self._drawn, self.source.length_unit, text_scale(size, scale)
+        background: Background = BACKGROUNDS.load(look.background)
+        if look.vectors:
+            self._arrows.draw(camera, size, text, background)
+        if look.axes:
+            marks = self._axes.draw(camera, self.home, size, text, background, unit)
+            for mark in marks:
+                image = text_panel(mark.text, text)
+                corner = mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text)
+                self._overlay.draw(mark.text[0], image, corner, size, background.paper)
+        self._draw_flashes(camera, size, text, background.paper)
+        if look.scale_bar:
+            length, pixels = bar_length(camera, size, unit)
+            symbol = self.source.catalogue.units.symbol("length")
+            image = bar_panel(length, round(pixels), symbol, text)
+            corner = size[0] - image.shape[1] - round(2 * MARGIN * text), size[1] - round(BAR_BOTTOM * text)
+            self._overlay.draw("scale bar", image, corner, size, background.paper)
+
+    def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
+        """Mark the latest collisions with rings that fade."""
+        places, ages = self.source.flashes(self.moment.number)
+        for (x, y), age in zip(camera.project(places, size) if len(places) else (), ages, strict=True):
+            image = faded_ring(text, round((1 - age) * RING_SHADES))
+            if 0 <= x < size[0] and 0 <= y < size[1]:
+                corner = round(x - image.shape[1] / 2), round(y - image.shape[0] / 2)
+                self._overlay.draw("flash", image, corner, size, paper)
+
+    def draw_caption(
+        self, at: float, size: tuple[int, int], pixel_scale: float = 1.0, alert: str = ""
+    ) -> tuple[int, int]:
+        """Draw the caption of the moment ``at`` and, where there is room, the legend at the top left. Returns their
+        right and lower edge."""
+        scale = text_scale(size, pixel_scale)
+        margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
+        brief = size[1] < BRIEF_BELOW * pixel_scale
+        caption = caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
+        self._overlay.draw("caption", caption, (margin, margin), size, paper)
+        below = margin + caption.shape[0] + round(GAP * scale)
+        if brief:
+            return margin + caption.shape[1], below
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
+        self._overlay.draw("legend", legend, (margin, below), size, paper)
+        return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]
