@@ -158,7 +158,7 @@ LINES = {
     "forces": 11548,
     "exchange": 904,
     "initial": 2682,
-    "integrators": 7195,
+    "integrators": 7198,
     "law": 369,
     "lessons": 1077,
     "linalg": 2944,
