@@ -170,7 +170,7 @@ LINES = {
     "verify": 277,
     "viewer": 6052,
     "child": 15,
-    "doctor": 434,
+    "doctor": 435,
     "errors": 73,
     "figures": 82,
     "given": 83,

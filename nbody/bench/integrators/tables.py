@@ -135,8 +135,7 @@ def _places(name: str) -> str:
     scheme, found = INTEGRATORS.load(name), []
     law = Gravity(softening="plummer", length=0.01) if scheme.facts.softened else Gravity()
     for device in ("cpu", "gpu"):
-        engines = {each: ENGINES.load(each) for each in ENGINES}
-        engines = {each: kind for each, kind in engines.items() if device_of(kind) == device}
+        engines = {each: kind for each in ENGINES if device_of(kind := ENGINES.load(each)) == device}
         able = {
             each: [p for p in PRECISIONS if not unsupported(scheme, kind, law, p)] for each, kind in engines.items()
         }
