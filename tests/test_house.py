@@ -150,7 +150,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 LINES = {
     "analysis": 855,
-    "bench": 3995,
+    "bench": 3939,
     "cli": 2657,
     "diagnostics": 1117,
     "fields": 735,
@@ -168,7 +168,7 @@ LINES = {
     "state": 1507,
     "trajectory": 3273,
     "verify": 277,
-    "viewer": 6052,
+    "viewer": 6042,
     "child": 15,
     "doctor": 435,
     "errors": 73,

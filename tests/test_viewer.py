@@ -106,38 +106,6 @@ def test_three_bodies_are_all_framed():
     assert (seen > 0).all() and (seen < SIZE).all()
 
 
-# --- The clock ------------------------------------------------------------------------------------------------------
-
-
-def test_playback_counts_seconds_and_not_drawings():
-    even, late = Playback(100, rate=10), Playback(100, rate=10)
-    for _ in range(20):
-        even.advance(0.125)
-    late.advance(2.5)
-    assert even.frame == late.frame == 25
-
-
-def test_playback_begins_again_after_the_last_frame_or_waits_there():
-    playback = Playback(10, rate=10)
-    playback.advance(1.25)
-    assert playback.frame == 2
-    playback = Playback(10, rate=10, follow=True)
-    playback.advance(99)
-    assert playback.frame == 9
-    playback.frames = 15
-    playback.advance(0.25)
-    assert playback.frame == 11
-
-
-def test_stepping_pauses_and_stays_at_the_ends():
-    playback = Playback(5)
-    playback.step(-3)
-    assert (playback.frame, playback.playing) == (0, False)
-    playback.step(99)
-    playback.advance(99)
-    assert playback.frame == 4
-
-
 # --- Colours --------------------------------------------------------------------------------------------------------
 
 
