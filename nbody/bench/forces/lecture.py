@@ -7,7 +7,6 @@ from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
 from nbody.bench.row import Row
 from nbody.bench.timing import TimedCall, Timing, in_turns
-from nbody.forces.engine import device_of
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.state import State
@@ -48,7 +47,7 @@ class LectureRun:
         allocation, which are done once for a run of any length."""
         with self._competitor.running():
             # Kernels are compiled; a GPU also records the graphs of its steps.
-            for steps in (LECTURE_STEPS, LECTURE_STEPS) if device_of(self._engine) == "gpu" else (1,):
+            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._competitor.backend == "gpu" else (1,):
                 self._run(steps)
             expected = LECTURE_STEPS * self._competitor.expected(self._state.count)
             return in_turns([TimedCall(self._run, expected)])[0]
