@@ -87,6 +87,11 @@ class Particles:
         """D, 2 or 3."""
         return self.position.shape[-1]
 
+    def in_space(self) -> tuple[Array, Array]:
+        """Positions and velocities, (N, 3) each, with z = 0 in two dimensions."""
+        x, v = (np.pad(each, ((0, 0), (0, 3 - self.dimensions))) for each in (self.position, self.velocity))
+        return x, v
+
     def rows(self, rows: Array) -> "Particles":
         """Some of the bodies: a mask (N,), or their row numbers."""
         each = ("mass", "position", "velocity", "id", "species", *(("radius",) if len(self.radius) else ()))

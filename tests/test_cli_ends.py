@@ -28,27 +28,20 @@ def test_a_line_for_a_closed_standard_error_goes_nowhere(monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_every_interrupted_command_says_so(monkeypatch, capsys):
+@pytest.mark.parametrize("already", ["", "interrupted at step 5; continue with: nbody resume run.h5"])
+def test_an_interrupted_command_says_so_once(already, monkeypatch, capsys):
+    from nbody.cli.streams import print_message
+
     monkeypatch.setattr("nbody.cli.streams._last_message", [])
 
     def interrupted(*_, **__):
+        if already:
+            print_message(already)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nbody.scenario.Scenario.load", interrupted)
     assert main(["run", "small.yaml"]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
-
-
-def test_an_interrupted_run_prints_where_it_stopped_once(monkeypatch, capsys):
-    from nbody.cli.streams import print_message
-
-    def interrupted(*_, **__):
-        print_message("interrupted at step 5; continue with: nbody resume run.h5")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nbody.scenario.Scenario.load", interrupted)
-    assert main(["run", "small.yaml"]) == 130
-    assert capsys.readouterr().err == "interrupted at step 5; continue with: nbody resume run.h5\n"
+    assert capsys.readouterr().err == f"{already or 'interrupted'}\n"
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
@@ -66,15 +59,12 @@ def test_a_signal_while_auto_measures_ends_with_a_line(tmp_path, name):
     assert not (tmp_path / "output").exists() or not list((tmp_path / "output").iterdir())
 
 
-def test_an_interrupt_among_the_first_imports_is_silent(tmp_path):
-    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
-    done = child("-m", "nbody", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
-
-
-def test_an_interrupt_during_an_import_that_can_not_be_repeated_is_silent(tmp_path):
-    once = "import builtins as b\nif hasattr(b, 'begun'): raise ImportError('once per process')\nb.begun = 1\n"
-    (tmp_path / "numpy.py").write_text(f"{once}raise KeyboardInterrupt\n")
+@pytest.mark.parametrize("module,once", [
+    ("typer", ""),
+    ("numpy", "import builtins as b\nif hasattr(b, 'begun'): raise ImportError('once per process')\nb.begun = 1\n"),
+])  # fmt: skip
+def test_an_interrupt_among_the_imports_is_silent(tmp_path, module, once):
+    (tmp_path / f"{module}.py").write_text(f"{once}raise KeyboardInterrupt\n")
     done = child("-m", "nbody", "run", "plummer", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     assert done.returncode in (130, -signal.SIGINT) and done.stdout == done.stderr == ""
 

@@ -116,7 +116,7 @@ def test_info_of_a_recording_tells_its_contents_and_how_it_was_made(recording, c
     assert found["file_bytes"] == recording.stat().st_size and "damaged" not in found
 
 
-def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(recording, capsys):
+def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(recording, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["info", str(recording)]) == 0
     head, scenario = capsys.readouterr().out.split("\n\n")
@@ -125,15 +125,13 @@ def test_the_page_of_a_recording_says_each_thing_once_rounded_and_nothing_empty(
     assert re.fullmatch(r"[0-9.]{3,5} m?s", facts["took"]) and "numba 0." in facts["packages"]
     assert not {"numpy", "numba", "driver", "status", "engine", "precision", "seed", "wall_s"} & set(facts)
     assert "engine: reference" in scenario and head.count("numba ") == 1
-
-
-def test_the_page_of_a_stopped_run_says_what_room_it_keeps(recording, monkeypatch, capsys):
-    monkeypatch.setattr(Trajectory, "__len__", lambda run: 2)
+    monkeypatch.setattr(Trajectory, "__len__", lambda run: 2)  # of a run that was stopped
     assert main(["info", str(recording)]) == 0
     assert "2, with room for the 4 planned\n" in capsys.readouterr().out
 
 
-def test_verify_finds_one_damaged_byte_and_fails(recording, capsys):
+def test_verify_finds_one_damaged_byte_and_fails(recording, scenario, refused, capsys):
+    assert "leave --verify out" in refused("info", scenario, "--verify")
     assert main(["info", str(recording), "--verify"]) == 0
     assert "checksums" in capsys.readouterr().out
     with Trajectory(recording) as run:
@@ -159,10 +157,6 @@ def test_info_refuses_files_that_are_no_recordings(tmp_path, refused, name, cont
     if content is not None:
         (tmp_path / name).write_bytes(content)
     assert says in refused("info", tmp_path / name)
-
-
-def test_verify_is_for_recordings(scenario, refused):
-    assert "leave --verify out" in refused("info", scenario, "--verify")
 
 
 # --- doctor ---------------------------------------------------------------------------------------------------------
@@ -201,13 +195,9 @@ def test_a_crash_while_asking_for_opengl_is_a_finding_and_no_crash(monkeypatch, 
     monkeypatch.setattr(opengl, "TIMEOUT", 0.5)
     found = opengl.screenless()
     assert found.renderer == "" and found.problem
+    assert opengl.missing_packages({"libc.so.6": "libc6", "libnosuch.so.7": "libnosuch7"}) == ["libnosuch7"]
     finding = doctor.pictures.pictures()
     assert finding.state == doctor.MISSING and finding.remedy.startswith("apt install lib")
-
-
-def test_a_library_that_does_not_load_names_its_package():
-    libraries = {"libc.so.6": "libc6", "libnosuch.so.7": "libnosuch7"}
-    assert opengl.missing_packages(libraries) == ["libnosuch7"]
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
@@ -279,21 +269,9 @@ def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(mon
 # --- Numbers --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "function,value,text",
-    [
-        (units.rate, 2.5e10, "25.0 G"),
-        (units.rate, 9.999e11, "1000 G"),
-        (units.rate, 3.6e12, "3.60 T"),
-        (units.rate, 12.0, "12.0 "),
-        (units.rate, None, "–"),
-        (units.duration, 5.32e-5, "53.2 µs"),
-        (units.duration, 0.25, "250 ms"),
-        (units.duration, 37.0, "37.0 s"),
-        (units.duration, 2e-9, "2.00 ns"),
-        (units.size, 1_500_000, "1.50 MB"),
-        (units.size, 999, "999 bytes"),
-    ],
-)
-def test_numbers_have_three_digits_and_a_prefix(function, value, text):
-    assert function(value) == text
+def test_numbers_have_three_digits_and_a_prefix():
+    rates = {2.5e10: "25.0 G", 9.999e11: "1000 G", 3.6e12: "3.60 T", 12.0: "12.0 ", None: "–"}
+    durations = {5.32e-5: "53.2 µs", 0.25: "250 ms", 37.0: "37.0 s", 2e-9: "2.00 ns"}
+    sizes = {1_500_000: "1.50 MB", 999: "999 bytes"}
+    for function, texts in ((units.rate, rates), (units.duration, durations), (units.size, sizes)):
+        assert {value: function(value) for value in texts} == texts

@@ -100,9 +100,8 @@ def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder, typed
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
     command = [sys.executable, "-m", "nbody", "run", "small.yaml", "--steps", "100000000", "--every", "1000000"]
-    run = subprocess.Popen(
-        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
-    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     for _ in range(600):
         if (folder / "output/run.h5").exists():
             break
@@ -132,43 +131,20 @@ def test_a_run_goes_on_after_standard_error_is_closed(folder):
 
 WRONG = [
     (["run"], "Missing argument"),
-    (["rum", "small.yaml"], "rum"),
     (["run", "small.yaml", "--partcles", 3], "--particles"),
-    (["run", "small.yaml", "--particles", 0], "--particles"),
-    (["run", "small.yaml", "--particles", -5], "--particles"),
-    (["run", "small.yaml", "--particles", "many"], "--particles"),
     (["run", "small.yaml", "--particles", 1.5], "must be a whole number, got '1.5'"),
-    (["run", "small.yaml", "--particles", 10**12], "memory"),
-    (["run", "small.yaml", "--steps", -1], "--steps"),
-    (["run", "small.yaml", "--dt", 0], "--dt"),
-    (["run", "small.yaml", "--dt", "nan"], "--dt"),
-    (["run", "small.yaml", "--dt", "inf"], "--dt"),
-    (["run", "small.yaml", "--seed", -1], "--seed"),
-    (["run", "small.yaml", "--every", 0], "--every"),
     (["run", "small.yaml", "--engine", "cpuu"], "did you mean 'cpu'"),
-    (["run", "small.yaml", "--engine", ""], "--engine"),
     (["run", "small.yaml", "--integrator", "leapfrg"], "did you mean 'leapfrog'"),
-    (["run", "small.yaml", "--precision", "float16"], "--precision"),
     (["run", "small.yaml", "--precision", "mixed"], "float32 or float64"),
     (["run", "small.yaml", "--engine", "reference"], "choose --precision float64"),
-    (["run", "small.yaml", "--particles", "1e400"], "--particles"),
-    (["run", "small.yaml", "--dt", "1e400"], "--dt"),
-    (["run", "small.yaml", "--seed", 10**30], "--seed"),
     (["run", "small.yaml", "--engine", "matrix:k99"], "unknown rung 'k99'"),
     (["run", "small.yaml", "--engine", "cpu:k07"], "did you mean 'cpu'"),
     (["run", "small.yaml", "--output", ""], "directory"),
     (["run", "small.yaml", "-o", "small.yaml"], "is no recording"),
     (["run", "small.yaml", "small.yaml"], "unexpected extra argument"),
     (["run", "https://host/small.yaml"], "no such file"),
-    (["run", "missing.yaml"], "missing.yaml"),
-    (["run", "."], "directory"),
-    (["run", "small.yaml", "-o", "."], "directory"),
     (["run", "small.yaml", "-o", "own.csv"], "own.csv: a recording is an HDF5 file; give a name that ends in .h5"),
     (["run", "small.yaml", "-o", "nodir"], "ends in .h5"),
-    (["run", "small.yaml", "-o", "no/such/folder/run.h5"], "no folder"),
-    (["run", "small.yaml", "-o", "/proc/run.h5"], "/proc"),
-    (["run", "small.yaml", "-o", "/dev/full"], "/dev/full"),
-    (["run", "small.yaml", "-o", "small.yaml/run.h5"], "small.yaml"),
     (["run", "small.yaml", "--steps", 10**9, "--particles", 10**5], "free"),
 ]
 

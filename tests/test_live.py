@@ -48,14 +48,15 @@ def until(condition, seconds=SECONDS):
 
 
 @contextmanager
-def live(**options):
-    """A live source and its clock, whose first picture is shown; at the end no thread is left."""
+def live(scenario=SCENARIO, budget=100, **options):
+    """A live source and its clock, whose first picture is shown, of ``budget`` bodies; at the end no thread is left."""
     before = set(threading.enumerate())
-    run = LiveRun(SCENARIO, **options)
+    run = LiveRun(scenario, **options)
     try:
         source = Live(run)
         clock = LiveClock(source)
         run.pace.playing = False
+        source.shown.thin_out(budget)
         source.moment(0)
         yield source, clock, run
     finally:
@@ -277,54 +278,37 @@ def test_a_recorded_run_is_stopped_after_its_step(tmp_path):
 
 
 def test_thinned_out_bodies_are_the_same_in_every_picture():
-    run = LiveRun(SCENARIO)
-    try:
-        source, run.pace.playing = Live(run), False
-        source.shown.thin_out(20)
-        clock = LiveClock(source)
-        source.moment(0)
+    with live(budget=20) as (source, clock, _):
         stepped(source, clock, 1)
         rows = [source.shown.body(row) for row in range(source.shown.count)]
         assert source.moment(0).first.position.shape == (20, 3)
         assert np.array_equal(source.moment(0).first.position, states([1])[1][rows].astype(np.float32))
-    finally:
-        run.close()
 
 
 def test_the_masses_of_a_picture_are_those_after_mergers():
-    merging = SCENARIO.resolved() | {"collisions": {"rule": "merge", "radius": 0.1}}
-    run = LiveRun(Scenario.from_dict(merging))
-    try:
-        clock = LiveClock(source := Live(run))
-        run.pace.playing = False
+    merging = Scenario.from_dict(SCENARIO.resolved() | {"collisions": {"rule": "merge", "radius": 0.1}})
+    with live(merging) as (source, clock, run):
         total = source.moment(0).first.mass.sum()
         stepped(source, clock, 8)
         mass, state = source.moment(0).first.mass, run.simulation.state
         assert mass.sum() == pytest.approx(total) and 0 < (mass == 0).sum() == 60 - state.count
         assert sorted(mass[mass > 0]) == sorted(state.values("mass")[0])
-    finally:
-        run.close()
 
 
 @pytest.mark.simulated
 @pytest.mark.parametrize("budget", [100, 15])
 def test_a_gpus_bodies_are_packed_into_pictures(budget):
     """In the simulator: the kernel, the slots, and the copy through pinned memory."""
-    run = LiveRun(SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32"))
-    try:
-        source, run.pace.playing = Live(run), False
-        source.shown.thin_out(budget)
-        clock = LiveClock(source)
+    scenario = SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
+    with live(scenario, budget) as (source, clock, run):
         assert len(source.moment(0).first.position) == source.shown.count == min(budget, 40)
         rows = [source.shown.body(row) for row in range(source.shown.count)]
         for _ in range(6):  # more than there are slots
             stepped(source, clock, 1)
             frame, (position, velocity) = source.moment(0).first, run.simulation.state.values("position", "velocity")
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
-            assert source.speeds[1] > 0
+            assert source.speeds[1] > 0 and frame.mass is source.catalogue.mass
         assert "copied through the host" in source.caption(0).note
-    finally:
-        run.close()
 
 
 @pytest.mark.gpu
@@ -339,13 +323,9 @@ def test_a_live_run_shows_the_units_of_its_scenario():
     """Symbols for the caption, the legend, the scale bar and the chosen body."""
     values = SCENARIO.resolved() | {"units": {"length": "pc", "mass": "Msun", "velocity": "km/s"}}
     values["gravity"] = {key: value for key, value in values["gravity"].items() if key != "G"}
-    run = LiveRun(Scenario.from_dict(values))
-    try:
-        source = Live(run)
+    with live(Scenario.from_dict(values)) as (source, _, _):
         assert source.caption(0).time_unit == "pc s/km" and source.catalogue.units.symbol("energy") == "Msun (km/s)^2"
         assert facts(source, source.moment(0), 0).units["length"] == "pc"
-    finally:
-        run.close()
 
 
 def test_the_error_of_a_scenario_comes_before_any_window():

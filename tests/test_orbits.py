@@ -1,5 +1,6 @@
 """Orbital elements from positions and velocities: the inverse of the generator, REBOUND's numbers, every conic."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import nbody
 from nbody.diagnostics.orbits import elements, orbits
 from nbody.errors import InputError
 from nbody.initial.orbit import on_orbit
+from nbody.initial.planets import Body
 
 rebound = pytest.importorskip("rebound")
 
@@ -49,10 +51,62 @@ def test_elements_are_those_of_rebound(e, inc):
 def test_the_elements_that_made_planets_come_back():
     bodies = [{"m": 1}, {"m": 1e-3, "a": 1, "e": 0.1, "inc": 3, "Omega": 50, "omega": 70, "M": 200}]
     bodies += [{"m": 2e-3, "a": 2.2, "e": 0.3, "inc": 20, "Omega": 150, "omega": 10, "M": 80}]
-    found = orbits(nbody.planets(bodies=bodies, dimensions=3))
+    found = orbits(nbody.planets(bodies=bodies))
     assert found.id.tolist() == [1, 2]
     for name in ("a", "e", "inc", "Omega", "omega", "M"):
         assert getattr(found, name) == pytest.approx([body[name] for body in bodies[1:]], rel=1e-13, abs=1e-13)
+
+
+SIZES, PERICENTRES, PLACES = ("a", "P", "q"), ("omega", "pomega"), ("f", "M", "E", "l", "T")
+
+
+@pytest.mark.parametrize("e", [0.0, 0.3, 0.95, 1.0, 1.4, 5.0])
+@pytest.mark.parametrize("inc", [0.5, 2.7])
+def test_any_sufficient_set_of_elements_makes_the_body(e, inc):
+    mu, f = 1.7, -1.2
+    x, v = on_orbit(mu, 0.8, e, f, inc, 2.0, 4.0)
+    found = elements(x[None], v[None], mu)
+    sizes, places = ("q" if e == 1 else SIZES[::2], "fMET") if e >= 1 else (SIZES, PLACES)  # l is an angle up to 360
+    for size, pericentre, place in itertools.product(sizes, PERICENTRES, places):
+        keys = ("e", "inc", "Omega", size, pericentre, place)
+        again = Body(m=1, **{key: float(getattr(found, key)[0]) for key in keys}).relative(mu)
+        np.testing.assert_allclose(again, (x, v), rtol=1e-13, atol=1e-13, err_msg=str(keys))
+
+
+@pytest.mark.parametrize("e", [0.2, 0.9, 1.5, 4.0])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("inc", [20.0, 160.0])
+def test_bodies_from_elements_are_those_of_rebound(e, place, inc):
+    sim, angle = rebound.Simulation(), {"Omega": 200.0, "pomega": 130.0, "inc": inc}
+    where = {place: 50.0 if place != "T" else -0.7}
+    sim.add(m=1.0)
+    size = {"P": 3.0} if e < 1 else {"a": -0.7}
+    turned = {key: math.radians(value) for key, value in (angle | where).items()}
+    sim.add(m=0.1, e=e, **size, **turned | ({"T": -0.7} if place == "T" else {}))
+    made = nbody.planets(bodies=[{"m": 1}, {"m": 0.1, "e": e, **size, **angle, **where}])
+    first, second = sim.particles
+    x, v = (np.subtract(getattr(second, name), getattr(first, name)) for name in ("xyz", "vxyz"))
+    np.testing.assert_allclose(made.position[1] - made.position[0], x, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(made.velocity[1] - made.velocity[0], v, rtol=1e-12, atol=1e-12)
+
+
+def test_a_run_and_its_recording_have_orbits(tmp_path):
+    bodies = [{"m": 1, "radius": 0.01}, {"m": 1e-3, "a": 1, "e": 0.1}, {"m": 1e-3, "a": 2, "e": 0.3, "inc": 20}]
+    bodies.append({"m": 1e-9, "a": 3, "e": 0.999, "M": 359.0})  # which falls onto the star
+    keys = {"end": 4.0, "G": 2.0, "precision": "float64", "engine": "cpu", "record": {"dt": 1.0}, "collisions": "merge"}
+    particles = nbody.planets(bodies=bodies, G=2.0)
+    sim = nbody.Simulation(particles, integrator="ias15", output=tmp_path / "run.h5", **keys)
+    sim.integrate(4.0)
+    with nbody.Trajectory(tmp_path / "run.h5") as run:
+        found = run.orbits()
+        assert found.a.shape == found.P.shape == (5, 3) and found.id.tolist() == [1, 2, 3]
+        for k, now in enumerate(run):
+            np.testing.assert_array_equal(found.e[k, : now.count - 1], orbits(now, 2.0).e)
+        np.testing.assert_array_equal(sim.orbits().inc, found.inc[-1, :2])
+        assert np.isnan(found.a[-1, 2]) and not np.isnan(found.a[0, 2])
+        assert run.orbits(about=0, bodies=[2, 1]).id.tolist() == [2, 1]
+        with pytest.raises(InputError, match="no focus 'sun'"):
+            run.orbits("sun")
 
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 1 - 1e-9, 1.0, 1 + 1e-9, 3.0])
@@ -77,13 +131,13 @@ def test_a_flat_and_a_backward_orbit_have_their_longitudes():
         {"m": 0, "a": 1, "e": 0.2, "omega": 30, "f": 60},
         {"m": 0, "a": 3, "e": 0.2, "inc": 180, "f": 60},
     ]
-    found = orbits(nbody.planets(bodies=bodies, dimensions=3), about=0)
+    found = orbits(nbody.planets(bodies=bodies), about=0)
     assert apart(found.pomega, [30, 0]).max() < 1e-11
     assert apart(found.theta, [90, -60]).max() < 1e-11
 
 
 def test_the_centre_of_mass_of_all_is_a_focus():
-    two = nbody.planets(bodies=[{"m": 3}, {"m": 1, "a": 4, "e": 0.5}], dimensions=3)
+    two = nbody.planets(bodies=[{"m": 3}, {"m": 1, "a": 4, "e": 0.5}])
     found = orbits(two, about="centre", bodies=[0, 1])
     size = np.sqrt(
         (two.position**2).sum(1) / (two.position[1] - two.position[0]).dot(two.position[1] - two.position[0])
@@ -111,6 +165,6 @@ def test_a_period_is_that_of_astropy_units():
     ],
 )
 def test_an_invalid_focus_or_body_is_refused(about, bodies, message):
-    massless = nbody.planets(bodies=[{"m": 1}, {"m": 0, "a": 1}, {"m": 0, "a": 2}], dimensions=3)
+    massless = nbody.planets(bodies=[{"m": 1}, {"m": 0, "a": 1}, {"m": 0, "a": 2}])
     with pytest.raises(InputError, match=message):
         orbits(massless, about=about, bodies=bodies)

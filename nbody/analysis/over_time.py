@@ -68,8 +68,7 @@ def draw_momentum(axes: Axes, view: View) -> None:
 def _scales(run: RunData) -> list[float]:
     """Σ m |v| and Σ m |x × v| of the first frame."""
     first = run.particles(0)
-    x, v = np.zeros((2, first.count, 3))
-    x[:, : first.dimensions], v[:, : first.dimensions] = first.position, first.velocity
+    x, v = first.in_space()
     return [float(first.mass @ np.linalg.norm(each, axis=1)) for each in (v, np.cross(x, v))]
 
 

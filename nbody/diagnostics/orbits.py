@@ -114,7 +114,7 @@ class Elements:
 
 
 def orbits(
-    particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Array | list[int] | None = None
+    particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
 ) -> Elements:
     """The Kepler orbits on which bodies move at this moment, if nothing but their focus acted.
 
@@ -136,10 +136,13 @@ def orbits(
             raise InputError(f"orbits: there is no body with the id {each}; ids go from {min(row)} to {max(row)}")
     focus = row[int(about)] if not isinstance(about, str) else None
     first = 0 if about == "inner" else focus
-    rows = [k for k in range(particles.count) if k != first] if bodies is None else [row[int(each)] for each in bodies]
-    if first in rows:
+    chosen = (
+        [k for k in range(particles.count) if k != first] if bodies is None else [row[int(each)] for each in bodies]
+    )
+    rows = np.array(chosen, int)
+    if first in chosen:
         raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
-    x, v = (np.pad(each, ((0, 0), (0, 3 - particles.dimensions))) for each in (particles.position, particles.velocity))
+    x, v = particles.in_space()
     mass = particles.mass
     if focus is not None:
         central, mass_at_focus = [each[focus] for each in (x, v)], mass[focus] + mass[rows]
@@ -147,7 +150,7 @@ def orbits(
         central, mass_at_focus = [mass @ each / mass.sum() for each in (x, v)], np.full(len(rows), mass.sum())
     else:
         inner = np.cumsum(mass)
-        below = np.array(rows, int) - 1
+        below = rows - 1
         with np.errstate(invalid="ignore"):
             central = [(np.cumsum(mass[:, None] * each, axis=0) / inner[:, None])[below] for each in (x, v)]
         mass_at_focus = inner[rows]
@@ -158,9 +161,13 @@ def orbits(
 
 
 def at_times(moments: Sequence[Elements]) -> Elements:
-    """The orbits of the same bodies at T times as one, with arrays (T, K)."""
-    columns = {each.name: np.array([getattr(now, each.name) for now in moments]) for each in fields(Elements)}
-    return Elements(**columns | {"id": moments[0].id, "time": columns["time"][:, None]})
+    """The orbits at T times as one, with arrays (T, K) for the bodies of the first; NaN for those that a later one lacks."""
+    first = moments[0]
+    columns = {each.name: np.full((len(moments), len(first)), np.nan) for each in fields(Elements)}
+    for k, now in enumerate(moments):
+        for name, found in columns.items():
+            found[k, np.isin(first.id, now.id)] = getattr(now, name)
+    return Elements(**columns | {"id": first.id, "time": np.array([[now.time] for now in moments])})
 
 
 def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Elements:

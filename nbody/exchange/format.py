@@ -14,12 +14,6 @@ from nbody.particles import Particles
 from nbody.whole_file import Notify
 
 
-def in_space(particles: Particles) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities, (N, 3) each, with z = 0 in two dimensions."""
-    x, v = (np.pad(each, ((0, 0), (0, 3 - particles.dimensions))) for each in (particles.position, particles.velocity))
-    return x, v
-
-
 def frame_number(frame: int | None, count: int, start: str = "") -> int:
     """``frame``, or the last one. Raises InputError, which begins with ``start``, if there are only ``count``."""
     k = count - 1 if frame is None else frame
@@ -73,8 +67,4 @@ class Format(ABC):
     @abstractmethod
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         """The bodies in a file, which may be damaged or malicious; ``frame`` (the last by default) if :attr:`many`.
-        ``notify`` gets a line about what is ignored.
-
-        Raises:
-            InputError: one line that begins with ``start``.
-        """
+        ``notify`` gets a line about what is ignored. Raises InputError: one line that begins with ``start``."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, RunConstants, frame_number, in_space
+from nbody.exchange.format import Format, RunConstants, frame_number
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -82,7 +82,7 @@ class NemoFormat(Format):
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         with path.open("wb") as file:
             for p in moments:
-                x, v = in_space(p)
+                x, v = p.in_space()
                 fits = (np.abs(p.id) < 2**31).all()
                 key = (
                     _item("i", "Key", p.id) if fits else _item("i", "Key", np.arange(p.count)) + _item("l", LONG, p.id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import RunConstants, frame_number, in_space
+from nbody.exchange.format import RunConstants, frame_number
 from nbody.exchange.guarded import GuardedFormat
 from nbody.particles import Particles
 
@@ -30,7 +30,7 @@ class ReboundFormat(GuardedFormat):
             raise InputError(f"{path.name}: REBOUND has one softening length, and this run has one per species")
         simulation = None
         for particles in moments:
-            x, v = in_space(particles)
+            x, v = particles.in_space()
             if simulation is None:
                 simulation = rebound.Simulation()
                 simulation.G, simulation.softening = facts.G, facts.softening

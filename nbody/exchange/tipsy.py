@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, RunConstants, in_space
+from nbody.exchange.format import Format, RunConstants
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -29,7 +29,7 @@ class TipsyFormat(Format):
             n = particles.count
             rows = np.zeros(n, DARK)
             rows["mass"], rows["eps"] = particles.mass, facts.softenings(particles)
-            rows["position"], rows["velocity"] = in_space(particles)
+            rows["position"], rows["velocity"] = particles.in_space()
             header = np.array([(particles.time, n, 3, 0, n, 0, 0)], HEADER)
             path.write_bytes(header.tobytes() + rows.tobytes())
 

@@ -7,8 +7,6 @@ and the free memory before anything is allocated, and an error names the line or
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from nbody.errors import InputError, printable
 from nbody.exchange import read as read_format
 from nbody.exchange import readable
@@ -63,12 +61,9 @@ def _read_frame(path: Path, frame: int | None, where: str) -> Particles:
 
 def _in_dimensions(particles: Particles, dimensions: int, start: str) -> Particles:
     """Convert the bodies to the run's number of dimensions."""
-    x, v = particles.position, particles.velocity
     if particles.dimensions == dimensions:
         return particles
-    if particles.dimensions < dimensions:
-        zero = np.zeros((particles.count, 1))
-        return replace(particles, position=np.hstack([x, zero]), velocity=np.hstack([v, zero]))
-    if x[:, 2].any() or v[:, 2].any():
+    x, v = particles.in_space()
+    if dimensions == 2 and (x[:, 2].any() or v[:, 2].any()):
         raise InputError(f"{start}the bodies have z and the run has 2 dimensions; write 'dimensions: 3' under gravity")
-    return replace(particles, position=x[:, :2], velocity=v[:, :2])
+    return replace(particles, position=x[:, :dimensions], velocity=v[:, :dimensions])

@@ -96,7 +96,7 @@ class StarCluster(Generator):
     """
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
-    exclusive = ("radius", "half_mass_radius", "virial_radius")
+    exclusive = (("radius", "half_mass_radius", "virial_radius"),)
 
     mass: Mass = 1.0
     radius: Length | None = None

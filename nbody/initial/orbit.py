@@ -37,15 +37,22 @@ def on_orbit(
     ci, si = np.cos(inclination), np.sin(inclination)
     towards = np.stack(np.broadcast_arrays(co * cw - so * sw * ci, so * cw + co * sw * ci, sw * si), axis=-1)
     ahead = np.stack(np.broadcast_arrays(-co * sw - so * cw * ci, -so * sw + co * cw * ci, cw * si), axis=-1)
-    return (
-        x[..., None] * towards + y[..., None] * ahead,
-        vx[..., None] * towards + vy[..., None] * ahead,
-    )
+    return (x[..., None] * towards + y[..., None] * ahead, vx[..., None] * towards + vy[..., None] * ahead)
 
 
 def true_anomaly(mean_anomaly: Array | float, eccentricity: Array | float) -> Array:
-    """The true anomaly of ellipses: Kepler's equation E − e sin E = M, solved by Newton's method to rounding."""
+    """The true anomaly, from the mean one n t with n = √(μ/|a|³), or √(μ/2q³) for a parabola, at the time t after the
+    pericentre."""
     mean, e = np.broadcast_arrays(np.asarray(mean_anomaly, float), np.asarray(eccentricity, float))
+    found = np.empty(mean.shape)
+    for which, solve in ((e < 1, _on_ellipse), (e == 1, _on_parabola), (e > 1, _on_hyperbola)):
+        if which.any():
+            found[which] = solve(mean[which], e[which])
+    return found
+
+
+def _on_ellipse(mean: Array, e: Array) -> Array:
+    """Kepler's equation E − e sin E = M, solved by Newton's method to rounding."""
     mean = np.remainder(mean + np.pi, 2 * np.pi) - np.pi
     E = mean + np.copysign(0.85, mean) * e  # Danby's start, from which Newton's method converges for every e < 1
     for _ in range(50):
@@ -53,4 +60,30 @@ def true_anomaly(mean_anomaly: Array | float, eccentricity: Array | float) -> Ar
         E = E - step
         if (np.abs(step) < 1e-15 * (1 + np.abs(E))).all():
             break
-    return 2 * np.arctan2(np.sqrt(1 + e) * np.sin(E / 2), np.sqrt(1 - e) * np.cos(E / 2))
+    return of_eccentric_anomaly(E, e)
+
+
+def _on_parabola(mean: Array, e: Array) -> Array:
+    """Barker's equation D + D³/3 = M, D = tan(f/2)."""
+    return 2 * np.arctan(2 * np.sinh(np.arcsinh(1.5 * mean) / 3))
+
+
+def _on_hyperbola(mean: Array, e: Array) -> Array:
+    """e sinh F − F = M. From this start, which is nearer to the pericentre, the first step goes beyond F, and the others
+    back."""
+    F = np.arcsinh(mean / e)
+    for _ in range(100):
+        step = (e * np.sinh(F) - F - mean) / (e * np.cosh(F) - 1)
+        F = F - step
+        if (np.abs(step) < 1e-15 * (1 + np.abs(F))).all():
+            break
+    return of_eccentric_anomaly(F, e)
+
+
+def of_eccentric_anomaly(anomaly: Array | float, eccentricity: Array | float) -> Array:
+    """The true anomaly of conics of one kind: of ellipses from E, of parabolas from D = tan(f/2), of hyperbolas from F with
+    tan(f/2) = √((e+1)/(e−1)) tanh(F/2)."""
+    half, e = np.asarray(anomaly) / 2, np.asarray(eccentricity, float)
+    if (e < 1).all():
+        return 2 * np.arctan2(np.sqrt(1 + e) * np.sin(half), np.sqrt(1 - e) * np.cos(half))
+    return 2 * np.arctan(np.sqrt((e + 1) / (e - 1)) * np.tanh(half) if (e > 1).all() else 2 * half)

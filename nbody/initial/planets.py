@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from nbody.errors import InputError, did_you_mean
-from nbody.initial.few import Eccentricity
 from nbody.initial.generator import FixedGenerator, Generator, centred
-from nbody.initial.orbit import on_orbit, true_anomaly
+from nbody.initial.orbit import of_eccentric_anomaly, on_orbit, true_anomaly
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.values import (
@@ -23,6 +22,8 @@ from nbody.scenario.values import (
     MassOrZero,
     Name,
     NotNegative,
+    Quantity,
+    Time,
     a_list,
 )
 
@@ -30,44 +31,79 @@ Array = np.ndarray
 
 
 class Body(Group):
-    """One body. The first has no orbit; each other one is on an ellipse about the centre of mass of all bodies before it
-    (Jacobi's coordinates), or about the body ``around``. Angles are in degrees.
+    """One body. The first has no orbit; each other one is on a conic about the centre of mass of all bodies before it
+    (Jacobi's coordinates), or about the body ``around``. Angles are in degrees. Of ``a, P, q`` and so on give one.
 
     Attributes:
         m: the mass; 0 for a test particle.
         name: the name of its species.
         radius: its radius, for collisions.
-        a, e: semi-major axis and eccentricity.
+        a, P, q: the semi-major axis, negative for a hyperbola; the period of an ellipse; the distance of the pericentre,
+            which a parabola needs.
+        e: the eccentricity, 0 by default.
         inc: the inclination.
         Omega: the longitude of the ascending node.
-        omega: the argument of the pericentre.
-        f, M: the true or the mean anomaly (one of them).
+        omega, pomega: the argument or the longitude of the pericentre.
+        f, M, E, l, T: where the body is: the true, the mean or the eccentric anomaly, the mean longitude, or the time at
+            which it passes the pericentre; in the pericentre by default. As in :class:`~nbody.diagnostics.orbits.Elements`.
         around: the name of the body at the focus.
     """
 
-    exclusive = ("f", "M")
+    exclusive = (("a", "P", "q"), ("omega", "pomega"), ("f", "M", "E", "l", "T"))
 
     m: MassOrZero
     name: Name | None = None
     radius: LengthOrZero | None = None
-    a: Length | None = None
-    e: Eccentricity = 0.0
+    a: Annotated[Finite, Quantity("length")] | None = None
+    P: Time | None = None
+    q: Length | None = None
+    e: NotNegative = 0.0
     inc: Finite = 0.0
     Omega: Finite = 0.0
-    omega: Finite = 0.0
+    omega: Finite | None = None
+    pomega: Finite | None = None
     f: Finite | None = None
     M: Finite | None = None
+    E: Finite | None = None
+    l: Finite | None = None  # noqa: E741  (the field's letter)
+    T: Annotated[Finite, Quantity("time")] | None = None
     around: Name | None = None
 
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if self.a is not None and self.a * (1 - self.e) <= 0:
+            wrong = (
+                "an ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0, and a parabola none; correct it, or give 'q'"
+            )
+            raise KeyProblem("a", f"{self.a:g} does not fit e = {self.e:g}: {wrong}")
+        if self.P is not None and self.e >= 1:
+            raise KeyProblem("P", f"only an ellipse (e < 1) has a period, got e = {self.e:g}; give 'q'")
+        if self.f is not None and self.e >= 1 and not 1 + self.e * math.cos(math.radians(self.f)) > 1e-12:
+            most = math.degrees(math.acos(-1 / self.e))
+            raise KeyProblem("f", f"must be nearer to 0 than {most:g} for e = {self.e:g}, got {self.f:g}")
+        return self
+
     def relative(self, mu: float) -> tuple[Array, Array]:
-        """Position and velocity (3,) relative to the focus; ``mu`` is G times the sum of the masses."""
-        assert self.a is not None
-        if self.f is None:
-            anomaly = true_anomaly(math.radians(self.M or 0.0), self.e)
+        """Position and velocity (3,) relative to the focus at the time 0; ``mu`` is G times the sum of the masses."""
+        e = self.e
+        a = math.cbrt(mu * (self.P / (2 * math.pi)) ** 2) if self.P is not None else self.a
+        if a is None:
+            assert self.q is not None
+            q = self.q
         else:
+            q = a * (1 - e)
+        sense = -1.0 if abs(math.remainder(self.inc, 360)) > 90 else 1.0  # of longitudes in backward orbits
+        omega = self.omega or 0.0 if self.pomega is None else sense * (self.pomega - self.Omega)
+        if self.f is not None:
             anomaly = np.asarray(math.radians(self.f))
-        angles = map(math.radians, (self.inc, self.Omega, self.omega))
-        return on_orbit(mu, self.a * (1 - self.e), self.e, anomaly, *angles)
+        elif self.E is not None:
+            anomaly = of_eccentric_anomaly(math.radians(self.E), e)
+        elif self.T is not None:
+            anomaly = true_anomaly(-self.T * math.sqrt(mu / (2 * q**3 if e == 1 else abs(q / (1 - e)) ** 3)), e)
+        else:
+            mean = self.M or 0.0 if self.l is None else sense * (self.l - self.Omega) - omega
+            anomaly = true_anomaly(math.radians(mean), e)
+        return on_orbit(mu, q, e, anomaly, *map(math.radians, (self.inc, self.Omega, omega)))
 
 
 def radii_of(bodies: Sequence[Body]) -> Array:
@@ -82,22 +118,19 @@ Bodies = Annotated[
 
 def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int = 0) -> tuple[Array, Array, Array]:
     """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin; in errors it has the number
-    ``first``.
-
-    Raises:
-        InputError: an orbit without a, a focus that is not listed before, or an inclination in two dimensions.
-    """
+    ``first``. Raises InputError: an orbit without a size, a focus that is not listed before, or an inclination in two
+    dimensions."""
     mass = np.array([body.m for body in bodies])
     position, velocity = np.zeros((2, len(bodies), 3))
     names = [body.name for body in bodies]
     for k, body in enumerate(bodies):
         at = f"bodies.{first + k}"
         if k == 0:
-            if body.a is not None:
-                raise InputError(f"{at}.a: the first body is the centre and has no orbit; remove 'a'")
+            if given := [key for key in ("a", "P", "q") if getattr(body, key) is not None]:
+                raise InputError(f"{at}.{given[0]}: the first body is the centre and has no orbit; remove '{given[0]}'")
             continue
-        if body.a is None:
-            raise InputError(f"{at}.a: is missing; a body on an orbit needs the semi-major axis")
+        if body.a is None and body.P is None and body.q is None:
+            raise InputError(f"{at}.a: is missing; a body on an orbit needs 'a', 'P' or 'q'")
         if dimensions == 2 and math.sin(math.radians(body.inc)) != 0:
             raise InputError(f"{at}.inc: a run in 2 dimensions has no inclinations; remove it")
         if body.around is None:
@@ -126,6 +159,8 @@ class Planets(FixedGenerator):
     Attributes:
         bodies: from the inside to the outside.
     """
+
+    dimensions: ClassVar[tuple[int, ...]] = (3, 2)
 
     bodies: Bodies
 

@@ -4,15 +4,16 @@ and ``loop``."""
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.orbits import Elements, orbits
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import devices_of
+from nbody.forces.engine import device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.parallel import team
@@ -195,6 +196,10 @@ class Simulation:
         self._require_ready()
         return self.stepper.at(time_given("at: ", time, self.scenario))
 
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
+        """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
+        return orbits(self.particles, self.scenario.gravity.G, about, bodies)
+
     @property
     def events(self) -> "Table":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
@@ -369,7 +374,7 @@ class Simulation:
         if self.stepper.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if self.engine.can.device == "gpu":
+        if device_of(self.engine) == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.engine)[0])  # in this thread

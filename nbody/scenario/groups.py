@@ -191,7 +191,7 @@ class IntegratorKeys(Component):
 
     named_by = "scheme"
 
-    exclusive = ("steps", "end")
+    exclusive = (("steps", "end"),)
 
     scheme: Name = "leapfrog"
     dt: Time | None = None
@@ -220,7 +220,7 @@ class Record(Group):
     """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
     ``observables`` that are recorded with each of them, beside the energies and momenta."""
 
-    exclusive = ("every", "dt")
+    exclusive = (("every", "dt"),)
 
     every: Count | None = None
     dt: Time | None = None

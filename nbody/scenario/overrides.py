@@ -1,5 +1,6 @@
 """Replaces values of a scenario: by options of the command line, ``--set``, and keywords of Python."""
 
+import itertools
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ Assignment = tuple[Keys, str, object]
 EXCLUDES: dict[Keys, Keys] = {
     (key, one): (key, other)
     for key, group in (("integrator", IntegratorKeys), ("record", Record))
-    for one, other in (group.exclusive, group.exclusive[::-1])
+    for one, other in itertools.chain(*map(itertools.permutations, group.exclusive))
 }
 """Pairs of keys that exclude each other: an option that sets the first removes the second."""
 
@@ -44,13 +45,13 @@ def overridden(
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
         given.append((keys, f"--{option}", value))
     read = [read_assignment(each, by) for each in assignments]
-    given = _groups_first(given) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
+    given = sorted(given, key=_depth) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
 
 
 def with_keywords(source: ScenarioText, values: Mapping[str, object], top: Collection[str]) -> ScenarioText:
     """The source with keyword arguments of Python in place of its values. ``top``: the keys of a scenario."""
-    return _assigned(source, _groups_first(_of_keywords(plain_python(values), top)))
+    return _assigned(source, sorted(_of_keywords(plain_python(values), top), key=_depth))
 
 
 def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioText:
@@ -70,9 +71,9 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
     return source
 
 
-def _groups_first(values: Iterable[Assignment]) -> list[Assignment]:
-    """The values in an order in which none replaces another one: ``engine`` before ``engine.accuracy``."""
-    return sorted(values, key=lambda each: len(each[0]))
+def _depth(value: Assignment) -> int:
+    """In this order none replaces another one: ``engine`` before ``engine.accuracy``."""
+    return len(value[0])
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
@@ -104,11 +105,7 @@ def plain_python(value: object) -> Any:
 
 
 def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator[Assignment]:
-    """What the keywords ``values`` set. ``top``: the keys of a scenario.
-
-    Raises:
-        InputError: there is no such keyword.
-    """
+    """What the keywords ``values`` set. ``top``: the keys of a scenario. Raises InputError: there is no such keyword."""
     for name, value in values.items():
         if value is None:
             continue
@@ -125,11 +122,8 @@ def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator
 
 def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
-    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
-
-    Raises:
-        InputError: the length is not a number; the line begins with ``option``.
-    """
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``. Raises
+    InputError: the length is not a number; the line begins with ``option``."""
     if isinstance(value, Mapping):
         return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
     name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)

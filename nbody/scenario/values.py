@@ -147,8 +147,8 @@ class Group(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that users write here, and where they belong."""
-    exclusive: ClassVar[tuple[str, ...]] = ()
-    """Keys that exclude each other."""
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Sets of keys of which only one may be given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -157,9 +157,10 @@ class Group(BaseModel):
             return values
         if not isinstance(values, Mapping):
             raise ValueError(f"must be a group of keys ({', '.join(cls.model_fields)}), got {shown(values)}")
-        first, *others = [key for key in cls.exclusive if values.get(key) is not None] or [""]
-        if others:
-            raise KeyProblem(others[0], f"cannot be combined with '{first}'; remove one of the two")
+        for keys in cls.exclusive:
+            first, *others = [key for key in keys if values.get(key) is not None] or [""]
+            if others:
+                raise KeyProblem(others[0], f"cannot be combined with '{first}'; remove one of the two")
         strange = [str(key) for key in values if key not in cls.__pydantic_fields__]
         if not strange:
             return values
@@ -182,11 +183,7 @@ def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
 @contextmanager
 def arithmetic(source: ScenarioText, at: Keys = ()) -> Iterator[None]:
     """Read the values below ``at``, or compute with them: an overflow or a division by zero, of Python or NumPy, is the
-    mistake of the number farthest from 1.
-
-    Raises:
-        InputError: one line that names this number.
-    """
+    mistake of the number farthest from 1. Raises InputError: one line that names this number."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             yield
@@ -204,11 +201,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], values: object, source: ScenarioText, at: Keys = ()) -> M:
-    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
-
-    Raises:
-        InputError: one line about the first mistake in the file.
-    """
+    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario. Raises InputError: one line about the first
+    mistake in the file."""
     try:
         with arithmetic(source, at):
             return model.model_validate(values, context=source)

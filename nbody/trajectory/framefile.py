@@ -58,7 +58,9 @@ class FrameFile:
     def _locate(self) -> None:
         """Find the addresses of all data. Raises UnknownFormat."""
         found, names = self._file.found, layout.rows_per_frame(self._file.observables)
-        self.numbers = numbers_dtype(self._file.observables)
+        widths = self._file.observables
+        values = [(layout.observable(each), "<f8", () if widths[each] == 1 else (widths[each],)) for each in widths]
+        self.numbers = np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])  # in the order of their checksum
         dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
         slots = [name for name in layout.SLOTS if found[name].kind == DATASET]
         for name in (*names, *slots, layout.COMMIT):
@@ -209,12 +211,6 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
         file.close()
         raise
     return file
-
-
-def numbers_dtype(observables: Mapping[str, int]) -> np.dtype:
-    """The dtype of a frame's numbers besides positions and velocities, in the order of their checksum."""
-    values = ((layout.observable(name), "<f8", () if width == 1 else (width,)) for name, width in observables.items())
-    return np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])
 
 
 # --- Continuing -----------------------------------------------------------------------------------------------------

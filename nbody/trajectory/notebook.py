@@ -30,7 +30,7 @@ def line(run: RecordedFrames) -> str:
 
 
 def page(run: RecordedFrames) -> str:
-    """HTML for a notebook: the facts, and a picture of the last frame (PNG, drawn without OpenGL)."""
+    """HTML for a notebook: the facts, and a picture of the last frame, seen along z (PNG, drawn without OpenGL)."""
     bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
     facts = {"file": run.path, "bodies": bodies, "frames": frames}
     if len(run):
@@ -38,27 +38,14 @@ def page(run: RecordedFrames) -> str:
     picture = ""
     with suppress(InputError, ValueError, IndexError):  # a closed file, a damaged or infinite frame
         facts |= _read_facts(run)
-        if len(run):
-            data = base64.b64encode(thumbnail(run)).decode()
+        if len(run) and (np.abs((last := run.particles(-1)).position) < 1e100).all():
+            centre, half = square_around(last)
+            drawn = dots((last.position[:: -(-last.count // POINTS), :2] - centre[:2]) / half, 240)
+            data = base64.b64encode(drawn).decode()
             picture = f'<img alt="the last frame" src="data:image/png;base64,{data}" width="160" height="160">'
     rows = "".join(f"<tr><th>{name}</th><td>{escape(printable(fact))}</td></tr>" for name, fact in facts.items())
     table = f'<table style="text-align:left"><caption><b>{escape(run.name)}</b></caption>{rows}</table>'
     return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
-
-
-def thumbnail(run: RecordedFrames, frame: int = -1, pixels: int = 240) -> bytes:
-    """A PNG of the bodies at a frame, seen along z: those around the centre of mass, up to the radius of 95 % of them.
-
-    Raises:
-        InputError: the frame is damaged.
-        ValueError: it has numbers that are not finite.
-    """
-    bodies = run.particles(frame)
-    if not (np.abs(bodies.position) < 1e100).all():
-        raise ValueError("not finite, or too large for a picture")
-    centre, half = square_around(bodies)
-    shown = (bodies.position[:: -(-bodies.count // POINTS), :2] - centre[:2]) / half
-    return dots(shown, pixels)
 
 
 def _times(run: RecordedFrames) -> str:

@@ -1,19 +1,21 @@
 """``Trajectory``: a recording as Python and notebooks use it: bodies at a frame or between frames, and tables."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from nbody.diagnostics.orbits import Elements, at_times, orbits
 from nbody.errors import InputError
 from nbody.given import converted, number
 from nbody.particles import Particles
 from nbody.trajectory import notebook
 from nbody.trajectory.events import event_table
 from nbody.trajectory.frames import RecordedFrames
-from nbody.trajectory.systems import System, system_table
+from nbody.trajectory.opening import one_line
+from nbody.trajectory.systems import System, number_of_systems, system_table
 from nbody.trajectory.tables import observable_table
 
 Array = np.ndarray
@@ -124,6 +126,21 @@ class Trajectory(RecordedFrames):
     def system(self, number: int) -> System:
         """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
         return System(self, number)
+
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
+        """The orbital elements at every frame, arrays (T, K), by :func:`nbody.orbits` with the G of the run, of the bodies
+        of the first frame. NaN after a body has merged into another one.
+
+        Raises:
+            InputError: as :func:`nbody.orbits`; or there is no frame, an ensemble, or a focus that has merged into another.
+        """
+        if number_of_systems(self.resolved) or not len(self):
+            raise InputError(f"{self.path}: orbits: needs one system with a frame")
+        with one_line(self.path):
+            G = float(self.resolved.get("gravity", {}).get("G", 1.0))
+        ids = orbits(self[0], G, about, bodies).id
+        moments = (self.particles(k) for k in range(len(self)))
+        return at_times([orbits(now, G, about, [int(each) for each in ids[np.isin(ids, now.id)]]) for now in moments])
 
     @property
     def events(self) -> Any:

@@ -3,14 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 
-from nbody import machine
 from nbody.bench import card
-from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
-from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
-from nbody.forces.engine import ROUNDOFF, Engine
+from nbody.forces.engine import ROUNDOFF, Engine, device_of, is_tree
 from nbody.forces.problem import Problem
 from nbody.forces.registry import TREES
 from nbody.forces.resources import check_fits, require_device
@@ -19,6 +16,9 @@ from nbody.law import Gravity
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
 """The default N, and additional ones with a GPU. 10240 and 20480 are the lecture's."""
+
+ACCURACIES = (1e-3, 1e-4)
+"""The median errors of trees, if the user names none."""
 
 SMALLEST = 1000
 """The first N of a measurement of scaling."""
@@ -94,7 +94,7 @@ def competitors(
     found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        by_default = not engines and kind.can.device in on and not kind.can.is_tree
+        by_default = not engines and device_of(kind) in on and not is_tree(kind)
         if not (by_default or name in engines or name == ALL_CORES):
             continue
         require_device(kind, name)
@@ -115,7 +115,7 @@ def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
     """The name of an engine that a user has named. Raises InputError if it solves none of the problems, or works on none of
     the backends."""
     kind: type[Engine] = ENGINES.load(name)
-    device = kind.can.device
+    device = device_of(kind)
     if device not in on:
         why = f"none here ({reason})" if (reason := device == "gpu" and card.no_gpu()) else "not measured"
         raise InputError(f"--engines: '{name}' works on the {device}, which is {why}; add --{device}")
@@ -130,15 +130,3 @@ def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[C
     if name in TREES:
         return [Competitor.of(name, precision, accuracy=each) for each in accuracies]
     return [Competitor.of(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])]
-
-
-def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:
-    """The competitor on the CPU, or one clause that says why it can't be measured here."""
-    if "cpu" not in on or (precisions and "float32" not in precisions):
-        return [], []
-    reason = native.why_unavailable()
-    if reason:
-        return [], [f"{native.NAME} ({reason})"]
-    competitor = Competitor(native.NAME, native.NativeEngine, "float32", threads=machine.cores())
-    competitor.foreign = True
-    return [competitor], []

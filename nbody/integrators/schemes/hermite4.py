@@ -83,13 +83,17 @@ class Hermite4(AdaptiveStep):
         state: Any = motion.state
         engine, clock, few, failed = motion.engine, motion.state.clock, in_one_call(motion), False
 
-        def evaluate(x: Any, v: Any, a: np.ndarray, j: np.ndarray, law: tuple, h: float) -> None:
+        def evaluate(x: Any, v: Any, law: tuple, h: float) -> tuple[np.ndarray, np.ndarray]:
             clock.drift(h)
             motion.evaluate(Outputs.JERK)
-            a[...], j[...] = state.acceleration, state.jerk
+            return state.acceleration.T, state.jerk.T
 
         law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
-        kernel = steps_of_few(engine.gravity.softening, state.dimensions) if few else steps_by(evaluate, *moves())
+        kernel = (
+            steps_of_few(engine.gravity.softening, state.dimensions)
+            if few
+            else steps_by(evaluate, *kernels(state.dimensions))
+        )
         while steps and clock.time < until and not failed:
             made, time, h, failed = kernel(
                 *self._changed(state), self._clock, (clock.time, clock.origin, clock.step), law,
@@ -116,52 +120,56 @@ class Hermite4(AdaptiveStep):
             self._clock[:] = 0.0, 0.0, 0.0, arrays["next_step"][0] or math.inf
 
 
-def predict(x, v, a, j, before, h):
-    """Predict positions and velocities, (N, D) each, at the end of a step of length h; ``before`` gets x, v, a and j. To be
-    compiled."""
-    x0, v0, a0, j0 = before
-    real = x.dtype.type
-    h1, h2, h3 = real(h), real(h * h / 2), real(math.pow(h, 3.0) / 6)
-    for i in range(x.shape[0]):
-        for d in range(x.shape[1]):
-            x0[i, d], v0[i, d], a0[i, d], j0[i, d] = x[i, d], v[i, d], a[i, d], j[i, d]
-            x[i, d] += v[i, d] * h1 + a[i, d] * h2 + j[i, d] * h3
-            v[i, d] += a[i, d] * h1 + j[i, d] * h2
+def parts(dimensions: int) -> tuple[Any, ...]:
+    """The parts of a step, to be compiled."""
 
+    def predict(x, v, a, j, before, h):
+        """Predict positions and velocities, (N, D) each, at the end of a step of length h; ``before`` gets x, v, a and j."""
+        x0, v0, a0, j0 = before
+        real = x.dtype.type
+        h1, h2, h3 = real(h), real(h * h / 2), real(math.pow(h, 3.0) / 6)
+        for i in range(x.shape[0]):
+            for d in range(dimensions):
+                x0[i, d], v0[i, d], a0[i, d], j0[i, d] = x[i, d], v[i, d], a[i, d], j[i, d]
+                x[i, d] += v[i, d] * h1 + a[i, d] * h2 + j[i, d] * h3
+                v[i, d] += a[i, d] * h1 + j[i, d] * h2
 
-def correct(x, v, a, j, before, h):
-    """Correct positions and velocities at the end of a step; ``before``: x, v, a and j at its beginning."""
-    x0, v0, a0, j0 = before
-    real = x.dtype.type
-    half, twelfth = real(h / 2), real(h * h / 12)
-    for i in range(x.shape[0]):
-        for d in range(x.shape[1]):
-            v[i, d] = v0[i, d] + ((a0[i, d] + a[i, d]) * half + (j0[i, d] - j[i, d]) * twelfth)
-            x[i, d] = x0[i, d] + ((v0[i, d] + v[i, d]) * half + (a0[i, d] - a[i, d]) * twelfth)
+    def correct(x, v, a, j, forces, before, h):
+        """Correct positions and velocities at the end of a step; ``forces``: accelerations and jerks there, (D, N) each,
+        ``before``: x, v, a and j at its beginning."""
+        (a1, j1), (x0, v0, a0, j0) = forces, before
+        real = x.dtype.type
+        half, twelfth = real(h / 2), real(h * h / 12)
+        for i in range(x.shape[0]):
+            for d in range(dimensions):
+                a[i, d], j[i, d] = a1[d, i], j1[d, i]
+                v[i, d] = v0[i, d] + ((a0[i, d] + a[i, d]) * half + (j0[i, d] - j[i, d]) * twelfth)
+                x[i, d] = x0[i, d] + ((v0[i, d] + v[i, d]) * half + (a0[i, d] - a[i, d]) * twelfth)
 
+    def next_step(a, j, before, h, eta):
+        """The length of the next step (Aarseth 1985); infinity if no force acts on any body."""
+        _, _, a0, j0 = before
+        smallest = np.inf
+        for i in range(a.shape[0]):
+            size_a, size_j, size_s, size_c = 0.0, 0.0, 0.0, 0.0
+            for d in range(dimensions):
+                old_a, new_a = np.float64(a0[i, d]), np.float64(a[i, d])
+                old_j, new_j = np.float64(j0[i, d]), np.float64(j[i, d])
+                crackle = (12 * (old_a - new_a) + 6 * h * (old_j + new_j)) / math.pow(h, 3.0)
+                snap = (-6 * (old_a - new_a) - h * (4 * old_j + 2 * new_j)) / (h * h) + h * crackle
+                size_a, size_j = size_a + new_a * new_a, size_j + new_j * new_j
+                size_s, size_c = size_s + snap * snap, size_c + crackle * crackle
+            size_a, size_j, size_s, size_c = np.sqrt(size_a), np.sqrt(size_j), np.sqrt(size_s), np.sqrt(size_c)
+            ratio = (size_a * size_s + size_j * size_j) / (size_j * size_c + size_s * size_s)
+            if ratio < smallest:  # it is a NaN without a force
+                smallest = ratio
+        return np.sqrt(eta * smallest)
 
-def next_step(a, j, before, h, eta):
-    """The length of the next step (Aarseth 1985); infinity if no force acts on any body."""
-    _, _, a0, j0 = before
-    smallest = np.inf
-    for i in range(a.shape[0]):
-        size_a, size_j, size_s, size_c = 0.0, 0.0, 0.0, 0.0
-        for d in range(a.shape[1]):
-            old_a, new_a = np.float64(a0[i, d]), np.float64(a[i, d])
-            old_j, new_j = np.float64(j0[i, d]), np.float64(j[i, d])
-            crackle = (12 * (old_a - new_a) + 6 * h * (old_j + new_j)) / math.pow(h, 3.0)
-            snap = (-6 * (old_a - new_a) - h * (4 * old_j + 2 * new_j)) / (h * h) + h * crackle
-            size_a, size_j = size_a + new_a * new_a, size_j + new_j * new_j
-            size_s, size_c = size_s + snap * snap, size_c + crackle * crackle
-        size_a, size_j, size_s, size_c = np.sqrt(size_a), np.sqrt(size_j), np.sqrt(size_s), np.sqrt(size_c)
-        ratio = (size_a * size_s + size_j * size_j) / (size_j * size_c + size_s * size_s)
-        if ratio < smallest:  # it is a NaN without a force
-            smallest = ratio
-    return np.sqrt(eta * smallest)
+    return predict, correct, next_step
 
 
 def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, v, a, j, law, h)`` computes accelerations and jerks a time h later."""
+    """The loop over steps; ``evaluate(x, v, law, h)``: accelerations and jerks, (D, N), a time h later."""
 
     def make_steps(rows, before, clock, moment, law, limits):
         """Make steps of all bodies.
@@ -185,8 +193,7 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
             if not abs(h) < np.inf or time + h == time:
                 return done, time, h, True
             predict(x, v, a, j, before, h)
-            evaluate(x, v, a, j, law, h)
-            correct(x, v, a, j, before, h)
+            correct(x, v, a, j, evaluate(x, v, law, h), before, h)
             done += 1
             if eta == 0.0:
                 time = origin + (first + done) * longest
@@ -200,26 +207,23 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
 
 
 @cache
-def moves() -> tuple[Callable, ...]:
+def kernels(dimensions: int) -> tuple[Callable, ...]:
     """The parts of a step, compiled for callers in Python."""
-    kernel = compute.kernel("cpu")
-    return kernel(predict), kernel(correct), kernel(next_step)
+    return tuple(map(compute.kernel("cpu"), parts(dimensions)))
 
 
 @cache
 def steps_of_few(softening: str, dimensions: int) -> Callable:
     """The compiled loop with the pair sums of a law."""
-    add_jerks, compiled = adding_jerks(softening, dimensions), njit(error_model="numpy")
+    add_jerks, compiled = adding_jerks(softening, dimensions), njit(error_model="numpy", forceinline=True)
 
     @compiled
-    def evaluate(x, v, a, j, law, h):
+    def evaluate(x, v, law, h):
         m, G, length2, sums = law
         add_jerks(x, v, m, G, length2, sums)
-        for i in range(m.size):
-            for d in range(dimensions):
-                a[i, d], j[i, d] = sums[d, i], sums[3 + d, i]
+        return sums[:3], sums[3:]
 
-    return compute.kernel("cpu")(steps_by(evaluate, compiled(predict), compiled(correct), compiled(next_step)))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

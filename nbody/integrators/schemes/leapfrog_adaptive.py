@@ -84,13 +84,13 @@ class LeapfrogAdaptive(AdaptiveStep):
         engine, few, failed = motion.engine, in_one_call(motion), False
         motion.evaluate()
 
-        def evaluate(x: Any, a: Any, law: tuple, h: float) -> None:
+        def evaluate(x: Any, law: tuple, h: float) -> np.ndarray:
             clock.drift(h)
             motion.evaluate()
+            return state.acceleration.T  # type: ignore[no-any-return]
 
-        scratch = tuple(np.zeros((3, 3, state.count))) if few else ()
-        law = state.mass, engine.gravity.G, engine.gravity.length2, scratch
-        kernel = steps_by(*moves(), evaluate, rate_of_all)
+        law = state.mass, engine.gravity.G, engine.gravity.length2, tuple(np.zeros((3, 3, state.count if few else 0)))
+        kernel = steps_by(evaluate, rate_of_all, *kernels(state.dimensions))
         if few:
             kernel = steps_of_few(engine.gravity.softening, state.dimensions)
         while steps and clock.time < until and not failed:
@@ -138,24 +138,32 @@ def rate_of_pairs(x, v, m, G, length2, scale):
     return scale * sums.sum() ** (1 / 16)
 
 
-def kick(v, a, h):
-    """v += a h, (N, D) each; to be compiled."""
-    dt = v.dtype.type(h)
-    for i in range(v.shape[0]):
-        for d in range(v.shape[1]):
-            v[i, d] += a[i, d] * dt
+def parts(dimensions: int) -> tuple[Any, ...]:
+    """The parts of a step, to be compiled."""
+
+    def begin(x, v, a, before, h):
+        """A kick over half a step and a drift, (N, D) each; ``before`` gets x, v and a."""
+        x0, v0, a0 = before
+        half, whole = x.dtype.type(h / 2), x.dtype.type(h)
+        for i in range(x.shape[0]):
+            for d in range(dimensions):
+                x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
+                v[i, d] += a[i, d] * half
+                x[i, d] += v[i, d] * whole
+
+    def end(v, a, forces, h):
+        """A kick over half a step by the accelerations ``forces``, (D, N)."""
+        half = v.dtype.type(h / 2)
+        for i in range(v.shape[0]):
+            for d in range(dimensions):
+                a[i, d] = forces[d, i]
+                v[i, d] += a[i, d] * half
+
+    return begin, end
 
 
-def keep(x, v, a, before):
-    """Copy the bodies to ``before``; to be compiled."""
-    x0, v0, a0 = before
-    for i in range(x.shape[0]):
-        for d in range(x.shape[1]):
-            x0[i, d], v0[i, d], a0[i, d] = x[i, d], v[i, d], a[i, d]
-
-
-def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, a, law, h)``: the accelerations a time h later, ``rate(x, v, law, scale)``: ρ η."""
+def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable) -> Callable:
+    """The loop over steps; ``evaluate(x, law, h)``: accelerations (D, N) a time h later, ``rate(x, v, law, scale)``: ρη."""
 
     def make_steps(rows, before, clock, rates, time, law, limits):
         """Make steps of all bodies.
@@ -171,28 +179,27 @@ def steps_by(keep: Callable, kick: Callable, evaluate: Callable, rate: Callable)
         Returns:
             The number of steps made, the time, and the length of a step that can't be made, with True if there is one.
         """
-        x, v, a = rows
-        (steps, until, longest, eta), done = limits, 0
+        (x, v, a), (steps, until, longest, eta), (now, scale) = rows, limits, rates[0]
+        done, length, failed = 0, 0.0, False
         while done < steps and time < until:
-            length = min(longest, 1 / rates[0, 0] if rates[0, 0] != 0.0 else np.inf)
-            end = time + length
-            h = until - time if end > until else length
-            if not rates[0, 0] >= 0 or not h < np.inf or time + h == time:
-                return done, time, length, True
-            keep(x, v, a, before)
-            clock[BEGIN], clock[LENGTH], clock[END] = time, length, end
-            rates[1, 0], rates[1, 1] = rates[0, 0], rates[0, 1]
-            kick(v, a, h / 2)
-            kick(x, v, h)
-            evaluate(x, a, law, h)
-            kick(v, a, h / 2)
+            length = min(longest, 1 / now if now != 0.0 else np.inf)
+            h = until - time if time + length > until else length
+            failed = not now >= 0 or not h < np.inf or time + h == time
+            if failed:
+                break
+            first, whole, last, before_rates = time, length, time + length, (now, scale)
+            begin(x, v, a, before, h)
+            end(v, a, evaluate(x, law, h), h)
             done += 1
-            if end <= until:
-                if rates[0, 1] > 0.0:
-                    rates[0, 1] = rate(x, v, law, rates[0, 1])
-                rates[0, 0] = 2 * (rates[0, 1] / eta) - rates[0, 0]
-            time = min(end, until)
-        return done, time, 0.0, False
+            if last <= until:
+                if scale > 0.0:
+                    scale = rate(x, v, law, scale)
+                now = 2 * (scale / eta) - now
+            time = min(last, until)
+        if done:
+            clock[BEGIN], clock[LENGTH], clock[END] = first, whole, last
+            rates[0, 0], rates[0, 1], (rates[1, 0], rates[1, 1]) = now, scale, before_rates
+        return done, time, length, failed
 
     return make_steps
 
@@ -209,24 +216,22 @@ def compiled_rate(parallel: bool) -> Callable:
 
 
 @cache
-def moves() -> tuple[Callable, Callable]:
-    """:func:`keep` and :func:`kick`, compiled for callers in Python."""
-    return compute.kernel("cpu")(keep), compute.kernel("cpu")(kick)
+def kernels(dimensions: int) -> tuple[Callable, ...]:
+    """The parts of a step, compiled for callers in Python."""
+    return tuple(map(compute.kernel("cpu"), parts(dimensions)))
 
 
 @cache
 def steps_of_few(softening: str, dimensions: int) -> Callable:
     """The compiled loop with the pair sums of a law."""
-    add_pairs, compiled = adding_pairs(softening, dimensions), njit(error_model="numpy")
+    add_pairs, compiled = adding_pairs(softening, dimensions), njit(error_model="numpy", forceinline=True)
     rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
 
     @compiled
-    def evaluate(x, a, law, h):
+    def evaluate(x, law, h):
         m, G, length2, (sums, _, _) = law
         add_pairs(x, m, G, length2, sums)
-        for i in range(m.size):
-            for d in range(dimensions):
-                a[i, d] = sums[d, i]
+        return sums
 
     @compiled
     def rate(x, v, law, scale):
@@ -236,4 +241,4 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
                 place[d, i], speed[d, i] = x[i, d], v[i, d]
         return rate_alone(place, speed, m, G, length2, scale)
 
-    return compute.kernel("cpu")(steps_by(compiled(keep), compiled(kick), evaluate, rate))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, rate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]

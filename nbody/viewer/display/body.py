@@ -114,6 +114,7 @@ def faded_ring(scale: float, shade: int) -> Array:
     return image
 
 
+@lru_cache(maxsize=4)
 def ring(scale: float) -> Array:
     """A ring with a dark edge, so that it is seen on a dark and on a bright ground."""
     radius, width = RING * scale * SMOOTH, RING_WIDTH * scale * SMOOTH

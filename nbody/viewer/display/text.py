@@ -23,7 +23,7 @@ PAD, MARGIN, CORNER = 10, 14, 6  # around the text in a panel; between panels an
 LINE_HEIGHT = 1.42
 LONGEST_LINE = 200  # characters of a line: fonts take no control characters, and minutes for a text of 1 MB
 
-Table = list[tuple[str, list[tuple[str, str]]]]  # groups: a title, and rows of a key and what it does
+Table = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # groups: a title, and rows of a key and what it does
 FIRST_HINT, ENOUGH_HINTS = "F1 all keys", 6  # always shown; and so many are enough for one line, else there are two
 
 COLUMN_GAP, SMALLEST_SCALE = 26, 0.54
@@ -119,7 +119,8 @@ def fitted(text: str, size: int, scale: float, width: float) -> str:
     return f"{text}…"
 
 
-def state_panel(status: str, notice: str, hints: list[str], width: float, scale: float) -> Array:
+@lru_cache(maxsize=4)
+def state_panel(status: str, notice: str, hints: tuple[str, ...], width: float, scale: float) -> Array:
     """What the clock does, a notice, and key hints: those that fit into one line of ``width`` pixels, or two if these are
     few."""
     inner = width - 2 * round(PAD * scale)
@@ -132,6 +133,7 @@ def state_panel(status: str, notice: str, hints: list[str], width: float, scale:
     return np.asarray(panel(lines, scale))
 
 
+@lru_cache(maxsize=2)
 def key_table(groups: Table, size: tuple[int, int], scale: float) -> Array:
     """All keys, in as many columns as fit into a picture of ``size``; smaller text if they do not fit."""
     room = size[0] - 2 * round(MARGIN * scale), size[1] - 2 * round(MARGIN * scale)

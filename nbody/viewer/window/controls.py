@@ -68,15 +68,15 @@ class Controls:
         return [key for key in KEYS if key.only in ("", self.transport.kind, PLANE if self.camera.flat else SPACE)]
 
     @property
-    def hints(self) -> list[str]:
+    def hints(self) -> tuple[str, ...]:
         """The most useful keys, for the help line."""
-        return [key.hint for key in self._keys() if key.hint]
+        return tuple(key.hint for key in self._keys() if key.hint)
 
     @property
     def key_table(self) -> Table:
         """All keys and mouse actions, by groups."""
         rows = [(key.group, (key.label, key.help)) for key in self._keys() if key.label]
-        return [(group, [row for of, row in rows if of == group]) for group in GROUPS]
+        return tuple((group, tuple(row for of, row in rows if of == group)) for group in GROUPS)
 
     def go_home(self) -> None:
         """Restore the initial view."""

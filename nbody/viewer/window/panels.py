@@ -80,7 +80,8 @@ class Panels:
         self._source, self._controls = source, controls
         self._transport = controls.transport
         self._overlay: Overlay | None = None  # compiles shaders when it is made
-        self._images: dict[str, tuple[tuple, Array]] = {}
+        self._body: tuple[tuple, Array | None] = ((None, None, None), None)  # its panel, and what that shows
+        self._state_height = 0  # of the state panel, as it was drawn last
         self.diagrams, self.followed = Diagrams(source), ""
         self._diagram_size = (WIDTH, HEIGHT)
         self._facts_at = 0.0
@@ -103,7 +104,7 @@ class Panels:
         if row is None:
             return
         x, y = self._controls.camera.project(moment.positions(row)[None], size)[0]
-        image = self._cached("ring", (self._pixel_scale,), lambda: ring(self._pixel_scale))
+        image = ring(self._pixel_scale)
         half = image.shape[0] / 2
         if -half < x < size[0] + half and -half < y < size[1] + half:
             self._draw("ring", image, (round(x - half), round(y - half)))
@@ -114,7 +115,7 @@ class Panels:
         scale, row, shown = self._scale, self._row(), self._controls.show_diagrams
         margin, largest = round(MARGIN * scale), (round(WIDTH * scale), round(HEIGHT * scale))
         body = None if row is None else self._body_image(row, at, moment)
-        area = margin, margin, self._size[0] - margin, self._state_top() - margin // 2
+        area = margin, margin, self._size[0] - margin, self._state_bottom() - self._state_height - margin // 2
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
             layout = Layout(area, margin // 2)
             if captioned:
@@ -134,11 +135,11 @@ class Panels:
         """The panel of the chosen body. While it moves, the numbers change only as fast as they can be read."""
         now, scale = perf_counter(), self._scale
         key = (row, self._controls.follow == BODY, scale, at, moment.first.number)
-        before, image = self._images.get("body", ((None, None, None), None))
+        before, image = self._body
         recent = self._transport.playing and now - self._facts_at < FACTS_SECONDS
         if image is None or before[:3] != key[:3] or (before != key and not recent):
             self._facts_at, image = now, body_panel(facts(self._source, moment, row), key[1], scale)
-            self._images["body"] = (key, image)
+            self._body = key, image
         return image
 
     def _draw_diagrams(self, at: float, box: Box) -> None:
@@ -157,36 +158,22 @@ class Panels:
         if transport.frames > 1:
             self._draw("timeline", line.image(transport.at, transport.frames), (line.left, line.top))
         if controls.show_keys:
-            key = (size, scale, controls.camera.flat, transport.kind)
-            image = self._cached("keys", key, lambda: key_table(controls.key_table, (size[0], line.top), scale))
+            image = key_table(controls.key_table, (size[0], line.top), scale)
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2))
             return
-        width = line.width - (
-            round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
-        )
+        bar = round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
         status = transport.status + (f",  following {self.followed}" if self.followed else "")
-        state = (status, notice, tuple(controls.hints), width, scale)
-        image = self._cached("state", state, lambda: state_panel(status, notice, controls.hints, width, scale))
+        image = state_panel(status, notice, controls.hints, line.width - bar, scale)
+        self._state_height = image.shape[0]
         self._draw("state", image, (line.left, self._state_bottom() - image.shape[0]))
 
     def _state_bottom(self) -> int:
         line = self.timeline
         return line.top - round(2 * line.scale) if self._transport.frames > 1 else line.top + line.height
 
-    def _state_top(self) -> int:
-        """The upper edge of the state panel, as it was drawn last."""
-        last = self._images.get("state")
-        return self._state_bottom() - (last[1].shape[0] if last else 0)
-
     def _row(self) -> int | None:
         """The row of the chosen body in the arrays of a moment."""
         return None if self._controls.chosen is None else self._source.shown.row(self._controls.chosen)
-
-    def _cached(self, name: str, key: tuple, make: Callable[[], Array]) -> Array:
-        """The image ``make()``, made again when ``key`` changes."""
-        if name not in self._images or self._images[name][0] != key:
-            self._images[name] = (key, make())
-        return self._images[name][1]
 
     def _draw(self, name: str, image: Array, at: tuple[int, int]) -> None:
         self._overlay = self._overlay or Overlay()

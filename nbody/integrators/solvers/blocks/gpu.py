@@ -25,23 +25,9 @@ from nbody.compute import cuda
 from nbody.errors import DeviceError
 from nbody.forces.engine import devices_of
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies, check_restored
+from nbody.integrators.solvers.blocks import gpu_layout as layout
+from nbody.integrators.solvers.blocks.bodies import BlockBodies, check_restored
 from nbody.integrators.solvers.blocks.formulas import TICKS
-from nbody.integrators.solvers.blocks.gpu_layout import (
-    BLOCKS_DONE,
-    BUDGET,
-    CLOCK,
-    END,
-    EXCEEDED,
-    FAILED,
-    FAR,
-    NEXT,
-    REACHED,
-    SINGLE,
-    SMALLEST,
-    THREADS,
-    UNIT,
-)  # fmt: skip
 from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
 from nbody.integrators.solvers.blocks.gpu_workers import (
     BLOCKS_PER_GRAPH,
@@ -50,8 +36,8 @@ from nbody.integrators.solvers.blocks.gpu_workers import (
     blocks_for,
     room_for,
 )
+from nbody.integrators.solvers.blocks.loop import BlockLoop
 from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
-from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
 
 MOST_GRAPHS = 16
 """Graphs that are launched before the host looks at the clock."""
@@ -71,16 +57,15 @@ def _devices(engine: Any, count: int, parts: int) -> tuple[tuple[int, ...], str]
     ], line + f"in mixed precision it is worth dividing them from {PARTS_FROM[True]} bodies on" if worth else ""
 
 
-class DeviceBlocks:
-    """The loop over blocks of one state on the device, with the interface of :class:`.cpu.HostBlocks`."""
+class DeviceBlocks(BlockLoop):
+    """The loop over blocks of one state on the device."""
 
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
         state: Any = motion.state
         engine: Any = motion.engine
         gravity, count, mixed = engine.gravity, state.count, engine.precision == "mixed"
-        self._state, self._eta, self._constants = state, eta, (gravity.G, gravity.length2)
         masses = np.array(state.body.copy_to_host()[:, 3], np.float64)
-        self.pairs = Pairs(gravity, order, eta, masses, threshold)
+        super().__init__(motion, order, eta, shared, threshold, masses)
         ticks = state.ticks.reshape(2, count)
         mass, limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
         rows = state.derivatives.reshape(18, count)
@@ -92,28 +77,28 @@ class DeviceBlocks:
         self._copies: BlockBodies | None = None
         self.restored()
 
+    def host(self, name: str) -> np.ndarray:
+        self._state.stream.synchronize()
+        return getattr(self._columns, name).copy_to_host()  # type: ignore[no-any-return]
+
+    def put(self, name: str, values: np.ndarray) -> None:
+        getattr(self._columns, name).copy_to_device(values)
+        self._next = -1
+
     def restored(self, now: int = TICKS) -> None:
-        """The state's columns have been restored from a checkpoint of the time ``now``, in ticks. Raises ValueError if they
-        are damaged."""
         rows, last, step, *_ = self._bodies()
         check_restored(rows, last, step, now)
         self._next, self._now = -1, 0  # the end of the next block, -1: to be found; and that of the last one
-        self._orbits: Orbits | None = None
-
-    def _joined(self) -> Orbits:
-        """The formed pairs; after a restore, masses and limits follow from them."""
-        if self._orbits is None:
-            self._pairs_changed(self._bodies())
-        assert self._orbits is not None
-        return self._orbits
+        self._orbits = None
 
     def _bodies(self) -> BlockBodies:
         """The bodies on the host."""
         self._state.stream.synchronize()
         return BlockBodies(*(column.copy_to_host() for column in self._columns))
 
-    def _pairs_changed(self, b: BlockBodies) -> None:
-        """Copy the bodies to the device, after pairs have formed or dissolved."""
+    def _pairs_changed(self, b: BlockBodies | None = None) -> None:
+        # Copies the bodies to the device, if they are on the host now.
+        b = b or self._bodies()
         self._orbits = self.pairs.orbits(b.rows, b.last, b.step)
         b.mass[:], b.limit[:] = self.pairs.masses_and_limits(self._orbits)
         for column, values in zip(self._columns, b, strict=True):
@@ -121,7 +106,6 @@ class DeviceBlocks:
         self._next = -1
 
     def first_derivatives(self) -> np.ndarray:
-        """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
         state = self._state
         rows = np.zeros((18, state.count))
         rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
@@ -138,72 +122,53 @@ class DeviceBlocks:
         state.stream.synchronize()
         return self._columns.rows.copy_to_host()
 
-    def set_wanted(self, wanted: np.ndarray) -> None:
-        """Set the steps that accuracy asks for, (N,)."""
-        self._columns.wanted.copy_to_device(wanted)
-
-    def wanted(self) -> np.ndarray:
-        """The steps that accuracy asks for, (N,)."""
-        self._state.stream.synchronize()
-        return self._columns.wanted.copy_to_host()  # type: ignore[no-any-return]
-
-    def shortest(self) -> int:
-        """The shortest of the next steps in ticks."""
-        self._state.stream.synchronize()
-        return int(self._columns.step.copy_to_host().min())
-
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
-        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
-        Returns a body whose step is too short, or -1."""
         state, orbits = self._state, self._joined()
         if len(orbits.first):
             b = self._bodies()
             self.pairs.begin_stretch(b, orbits, TICKS, before)
             self._pairs_changed(b)
-        self._set_clock(tick, FAR, 0, unit, smallest, 0)
+        self._set_clock(tick, layout.FAR, 0, unit, smallest, 0)
         first, (_, last, step, wanted, *_) = self._workers.first, self._columns
-        begin[blocks_for(state.count), THREADS, state.stream](last, step, wanted, first.clock, first.scale)
+        begin[blocks_for(state.count), layout.THREADS, state.stream](last, step, wanted, first.clock, first.scale)
         state.stream.synchronize()
         clock = first.clock.copy_to_host()
-        self._next, self._now = int(clock[NEXT]), 0
+        self._next, self._now = int(clock[layout.NEXT]), 0
         self.look(tick, unit)
-        if clock[FAILED] < 0:
+        if clock[layout.FAILED] < 0:
             return -1
-        short = np.flatnonzero(self._columns.step.copy_to_host() < smallest)  # but for pairs that have formed
+        short = np.flatnonzero(self.host("step") < smallest)  # but for pairs that have formed
         return int(short[-1]) if len(short) else -1
 
     def look(self, tick: float, unit: int) -> None:
-        """Join the pairs that are hardly perturbed at present."""
         if self.pairs.threshold == 0.0:
             return
         self._joined()
-        ticks = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
-        if len(self.pairs.candidates(*ticks, self._columns.limit.copy_to_host(), self._now)) > 1:
+        last, step, limit = (self.host(name) for name in ("last", "step", "limit"))
+        if len(self.pairs.candidates(last, step, limit, self._now)) > 1:
             b = self._bodies()
             if self.pairs.join(b, self._now, tick, unit):
                 self._pairs_changed(b)
 
     def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
-        """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached in ticks, the
-        steps of single bodies, and a body whose step would be too short, or -1."""
         self._joined()
         made = single = reached = 0
         while True:
             clock = self._blocks_until(tick, end, unit, smallest, steps - made)
-            made, single = made + int(clock[BLOCKS_DONE]), single + int(clock[SINGLE])
-            reached, failed = int(clock[REACHED]) or reached, int(clock[FAILED])
+            made, single = made + int(clock[layout.BLOCKS_DONE]), single + int(clock[layout.SINGLE])
+            reached, failed = int(clock[layout.REACHED]) or reached, int(clock[layout.FAILED])
             self._now = reached or self._now
-            if clock[EXCEEDED]:
+            if clock[layout.EXCEEDED]:
                 b = self._bodies()
                 self.pairs.part(b, self._now, tick, unit)
                 self._pairs_changed(b)
-            if not clock[EXCEEDED] or failed >= 0:
+            if not clock[layout.EXCEEDED] or failed >= 0:
                 return made, reached, single, failed
 
     def _blocks_until(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> np.ndarray:
         """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to part. Returns the clock."""
         if self._next < 0:
-            self._next = int((self._columns.last.copy_to_host() + self._columns.step.copy_to_host()).min())
+            self._next = int((self.host("last") + self.host("step")).min())
         self._workers.copy_bodies()
         self._set_clock(tick, self._next, end, unit, smallest, steps)
         graphs, made = 1, 0
@@ -211,9 +176,9 @@ class DeviceBlocks:
             for _ in range(graphs):
                 self._workers.blocks()
             clock = self._workers.clock()
-            before, made = made, int(clock[BLOCKS_DONE])
-            self._next = int(clock[NEXT])
-            if made >= steps or self._next > end or clock[FAILED] >= 0 or clock[EXCEEDED]:
+            before, made = made, int(clock[layout.BLOCKS_DONE])
+            self._next = int(clock[layout.NEXT])
+            if made >= steps or self._next > end or clock[layout.FAILED] >= 0 or clock[layout.EXCEEDED]:
                 return clock
             if made == before:
                 raise DeviceError(
@@ -224,7 +189,6 @@ class DeviceBlocks:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
         state, now = self._state, self._now
         self._joined()
         state.stream.synchronize()
@@ -240,31 +204,28 @@ class DeviceBlocks:
         state.stream.synchronize()
         self._next, self._now = -1, now
 
-    def step_to(self, end: int) -> None:
-        """Let the next steps of all bodies end at the time ``end``, in ticks, steps back too."""
-        self._state.stream.synchronize()
-        last, step = self._columns.last.copy_to_host(), self._columns.step.copy_to_host()
-        self._columns.step.copy_to_device(np.where((last != end) & (step < PARKED), end - last, step))
-        self._next = -1
-
     def present(self, now: float, tick: float) -> None:
-        """Predict all bodies to one time, in ticks, into the state's positions and velocities."""
         state = self._state
-        self._kernels.prediction.present[blocks_for(state.count), THREADS, state.stream](
+        self._kernels.prediction.present[blocks_for(state.count), layout.THREADS, state.stream](
             self._columns.rows, state.body, state.velocity, self._columns.last, float(now), tick
         )
         orbits = self._joined()
         if len(orbits.first):
             relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
             first, second, fraction = map(cuda.to_device, (orbits.first, orbits.second, orbits.fraction))
-            resolve[blocks_for(len(orbits.first)), THREADS, state.stream](
+            resolve[blocks_for(len(orbits.first)), layout.THREADS, state.stream](
                 state.body, state.velocity, first, second, relative, fraction
             )
             state.stream.synchronize()  # the arrays are needed until then
 
     def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
-        clock = np.zeros(CLOCK, np.int64)
-        clock[:3], clock[END], clock[UNIT], clock[SMALLEST], clock[BUDGET] = FAR, end, unit, smallest, budget
-        clock[NEXT], clock[FAILED] = following, -1
-        G, length2 = self._constants
-        self._workers.set(clock, np.array([tick, self._eta, G, length2]))
+        clock = np.zeros(layout.CLOCK, np.int64)
+        clock[:3], clock[layout.END], clock[layout.UNIT], clock[layout.SMALLEST], clock[layout.BUDGET] = (
+            layout.FAR,
+            end,
+            unit,
+            smallest,
+            budget,
+        )
+        clock[layout.NEXT], clock[layout.FAILED] = following, -1
+        self._workers.set(clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2]))

@@ -9,30 +9,10 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
 from nbody.integrators.solvers.blocks.formulas import APPROACH, corrector, predictor, step_length
-from nbody.integrators.solvers.blocks.gpu_layout import (
-    BLOCKS_DONE,
-    BUDGET,
-    END,
-    ETA,
-    EXCEEDED,
-    FAILED,
-    FAR,
-    SMALLEST,
-    STRENGTH,
-    THREADS,
-    TICK,
-    UNIT,
-    WARPS,
-    chunks_of,
-    exact,
-    following_step,
-    in_ticks,
-    perturbs,
-    real_of,
-    tiling,
-)
+from nbody.integrators.solvers.blocks.gpu_layout import THREADS  # the shape of a shared array must be a name
 from nbody.integrators.solvers.blocks.gpu_sums import totals
 from nbody.integrators.solvers.blocks.memory import rows_per_body
 
@@ -51,9 +31,9 @@ def begin(last, step, wanted, clock, scale):
     i = cuda.grid(1)
     if i < last.size and step[i] < PARKED:
         last[i] = 0
-        step[i] = in_ticks(wanted[i], scale[TICK], clock[UNIT])
-        if step[i] < clock[SMALLEST]:
-            cuda.atomic.max(clock, FAILED, i)
+        step[i] = layout.in_ticks(wanted[i], scale[layout.TICK], clock[layout.UNIT])
+        if step[i] < clock[layout.SMALLEST]:
+            cuda.atomic.max(clock, layout.FAILED, i)
         cuda.atomic.min(clock, 0, step[i])
 
 
@@ -73,8 +53,8 @@ def resolve(body, velocity, first, second, relative, fraction):
 @cache
 def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
-    real = real_of(mixed)
-    predict_one = predictor(order, exact)
+    real = layout.real_of(mixed)
+    predict_one = predictor(order, layout.exact)
     rows_each = rows_per_body(mixed)
 
     @compute.kernel("gpu")
@@ -83,9 +63,14 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
         ends = cuda.shared.array(THREADS, np.int64)
         j, t = cuda.grid(1), cuda.threadIdx.x
         now = clock[slot]
-        if now > clock[END] or clock[BLOCKS_DONE] >= clock[BUDGET] or clock[FAILED] >= 0 or clock[EXCEEDED]:
+        if (
+            now > clock[layout.END]
+            or clock[layout.BLOCKS_DONE] >= clock[layout.BUDGET]
+            or clock[layout.FAILED] >= 0
+            or clock[layout.EXCEEDED]
+        ):
             return
-        ends[t] = FAR
+        ends[t] = layout.FAR
         if j < mass.size:
             end = last[j] + step[j]
             if shared or end == now:
@@ -94,7 +79,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
                 listed[cuda.atomic.add(clock, 3 + slot, 1)] = j
             else:
                 ends[t] = end
-            h = (now - last[j]) * scale[TICK] if step[j] < PARKED else 0.0
+            h = (now - last[j]) * scale[layout.TICK] if step[j] < PARKED else 0.0
             for k in range(3):
                 x, v, a = predict_one(
                     rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
@@ -112,7 +97,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
             if t < half:
                 ends[t] = min(ends[t], ends[t + half])
             half //= 2
-        if t == 0 and ends[0] < FAR:
+        if t == 0 and ends[0] < layout.FAR:
             cuda.atomic.min(clock, (slot + 1) % 3, ends[0])
 
     @compute.kernel("gpu")
@@ -136,7 +121,7 @@ def sum_of_three(value):
     return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
 
 
-@exact
+@layout.exact
 def largest(value, lane):
     """The largest of the values of a warp's lanes."""
     for bit in (1, 2, 4, 8, 16):
@@ -147,11 +132,11 @@ def largest(value, lane):
 @cache
 def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
     """The kernel for one order, precision and number of parts."""
-    correct_one, length = corrector(order, exact), step_length(order, math.sqrt, exact)
-    rows_each, tile, group = rows_per_body(mixed), tiling(mixed).tile, tiling(mixed).group
+    correct_one, length = corrector(order, layout.exact), step_length(order, math.sqrt, layout.exact)
+    rows_each, tile, group = rows_per_body(mixed), layout.tiling(mixed).tile, layout.tiling(mixed).group
     of_all, double = totals(parts).of_all, np.float64
 
-    @exact
+    @layout.exact
     def perturbation(i, p, mass, lane):
         """As :func:`.cpu_kernels.perturbation`, by a warp."""
         strongest, quickest, heavy = 0.0, 0.0, mass[i]
@@ -163,7 +148,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                     xi, vi = p[i * rows_each, k], p[i * rows_each + rows_each - 2, k]
                     d, v = double(xj) - double(xi), double(vj) - double(vi)
                     r2, v2 = r2 + d * d, v2 + v * v
-                strong, quick = perturbs(r2, v2, heavy, mass[j])
+                strong, quick = layout.perturbs(r2, v2, heavy, mass[j])
                 strongest, quickest = max(strongest, strong), max(quickest, quick)
         return largest(strongest, lane), largest(quickest, lane)
 
@@ -174,10 +159,10 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
         found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
-        chunks = chunks_of(number, last.size, partition.parts, partition.capacity, tile, group)
-        now, tick, G = clock[slot], scale[TICK], scale[STRENGTH]
+        chunks = layout.chunks_of(number, last.size, partition.parts, partition.capacity, tile, group)
+        now, tick, G = clock[slot], scale[layout.TICK], scale[layout.STRENGTH]
         k = lane % 3
-        first = cuda.blockIdx.x * WARPS
+        first = cuda.blockIdx.x * layout.WARPS
         while first < number:
             n = min(first + warp, number - 1)
             i = listed[n]
@@ -196,17 +181,17 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                required = length(a, j, s, c, d, e, scale[ETA])
+                required = length(a, j, s, c, d, e, scale[layout.ETA])
                 if limit[i] > 0.0:
                     required = min(required, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
-                        clock[EXCEEDED] = 1
+                        clock[layout.EXCEEDED] = 1
                 wanted[i], last[i] = required, now
-                step[i] = following_step(required, step[i], now, tick, clock[UNIT])
-                if step[i] < clock[SMALLEST]:
-                    cuda.atomic.max(clock, FAILED, i)
+                step[i] = layout.following_step(required, step[i], now, tick, clock[layout.UNIT])
+                if step[i] < clock[layout.SMALLEST]:
+                    cuda.atomic.max(clock, layout.FAILED, i)
                 cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])
-            first += cuda.gridDim.x * WARPS
+            first += cuda.gridDim.x * layout.WARPS
 
     return finish

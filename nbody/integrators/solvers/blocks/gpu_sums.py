@@ -9,20 +9,8 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.unroll import unrolled
+from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.formulas import pair_weights
-from nbody.integrators.solvers.blocks.gpu_layout import (
-    BLOCKS_DONE,
-    FAR,
-    LENGTH2,
-    REACHED,
-    SINGLE,
-    STRENGTH,
-    WARPS,
-    chunks_of,
-    exact,
-    real_of,
-    tiling,
-)
 from nbody.integrators.solvers.blocks.memory import NODE, rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
 
@@ -31,7 +19,7 @@ def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
     """``interact(s, begin, tile, own, itself, beyond, sums, length2)``: add the terms of body ``begin + s`` of a tile to
     the ``sums`` (bodies, 9) of a lane's bodies ``own``; body ``itself`` exerts no force on them, nor do those from
     ``beyond`` on."""
-    real, rows, bodies = real_of(mixed), rows_per_body(mixed), tiling(mixed).bodies
+    real, rows, bodies = layout.real_of(mixed), rows_per_body(mixed), layout.tiling(mixed).bodies
     law, slopes = (make(law_name, 3, compute.rsqrt, compute.device_function) for make in (pair_law, pair_slopes))
     softened = LAWS.load(law_name).needs_length  # so a body exerts no force on itself
     snap = order == 6
@@ -73,9 +61,9 @@ def _pair_sums(law_name: str, order: int, mixed: bool) -> Any:
 @cache
 def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     """The kernel for one law, order and precision; ``first``: with the snap in both orders."""
-    real, rows = real_of(mixed), rows_per_body(mixed)
-    warps, per_warp, bodies, unroll = tiling(mixed)
-    tile_size, group_size = tiling(mixed).tile, tiling(mixed).group
+    real, rows = layout.real_of(mixed), rows_per_body(mixed)
+    warps, per_warp, bodies, unroll = layout.tiling(mixed)
+    tile_size, group_size = layout.tiling(mixed).tile, layout.tiling(mixed).group
     height = tile_size * rows
     interact = unrolled(_pair_sums(law_name, 6 if first else order, mixed), unroll)
     zero = real(0)
@@ -87,10 +75,10 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         if number == 0:  # nothing was predicted: the time stays
             clock[following] = now
         else:
-            clock[REACHED] = now
-            clock[BLOCKS_DONE] += 1
-            clock[SINGLE] += number
-        clock[(slot + 2) % 3] = FAR
+            clock[layout.REACHED] = now
+            clock[layout.BLOCKS_DONE] += 1
+            clock[layout.SINGLE] += number
+        clock[(slot + 2) % 3] = layout.FAR
         clock[3 + (slot + 2) % 3] = 0
 
     @compute.device_function
@@ -128,10 +116,10 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         number, count = clock[3 + slot], listed.shape[0]
         if cuda.blockIdx.x == 0 and t == 0:
             tick(clock, slot)
-        chunks = chunks_of(number, count, partition.parts, partition.capacity, tile_size, group_size)
+        chunks = layout.chunks_of(number, count, partition.parts, partition.capacity, tile_size, group_size)
         groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
         here, first_chunk, all_chunks = partition.own * chunks, partition.first * chunks, partition.parts * chunks
-        length2, first_of_warp = real(scale[LENGTH2]), np.int32(warp * per_warp)
+        length2, first_of_warp = real(scale[layout.LENGTH2]), np.int32(warp * per_warp)
         mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
         work = cuda.blockIdx.x
         while work < groups * here:
@@ -186,10 +174,10 @@ def _mergers(parts: int, step: int) -> Any:
     binary tree of all ``parts``; a sum replaces its first part. ``step``: parts per node already. (Each step is a function
     with constants, so that ``found`` stays in registers.)"""
     if step == parts:
-        return exact(lambda found, first, end: None)
+        return layout.exact(lambda found, first, end: None)
     above = _mergers(parts, 2 * step)
 
-    @exact
+    @layout.exact
     def merge(found, first, end):
         for p in range(0, parts, 2 * step):
             if first <= p and p + 2 * step <= end:
@@ -204,7 +192,7 @@ def totals(parts: int) -> Totals:
     """The functions; each warp computes the nine sums of one listed body, sum k in its lanes k, k + 9 and k + 18."""
     merge = _mergers(parts, 1)
 
-    @exact
+    @layout.exact
     def of_parts(partial, n, partition, chunks, lane, found):
         """Add the chunks of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
         first, end = partition.first, partition.first + partition.own
@@ -224,7 +212,7 @@ def totals(parts: int) -> Totals:
             )
         merge(found, first, end)
 
-    @exact
+    @layout.exact
     def of_all(sums, n, i, partition, chunks, lane, found):
         """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
         only some of the parts, what :func:`gather_kernel` stored; ``found``: capacity for a number per part."""
@@ -248,15 +236,15 @@ def totals(parts: int) -> Totals:
 def gather_kernel(mixed: bool, parts: int) -> Any:
     """The kernel that adds the chunks of a device's parts, and stores the sums of each listed body on all devices: sum k of
     body i over the node with the number m in gathered[(i * nodes + m) * NODE + k]."""
-    tile, group, of_parts = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_parts
+    tile, group, of_parts = layout.tiling(mixed).tile, layout.tiling(mixed).group, totals(parts).of_parts
 
     @compute.kernel("gpu")
     def gather(partial, gathered, listed, clock, slot, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
-        chunks = chunks_of(number, listed.size, partition.parts, partition.capacity, tile, group)
-        first = cuda.blockIdx.x * WARPS
+        chunks = layout.chunks_of(number, listed.size, partition.parts, partition.capacity, tile, group)
+        first = cuda.blockIdx.x * layout.WARPS
         while first < number:
             n = min(first + warp, number - 1)
             of_parts(partial, n, partition, chunks, lane, found)
@@ -268,7 +256,7 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
                             for there in gathered:
                                 there[place] = found[p]
                         place += NODE
-            first += cuda.gridDim.x * WARPS
+            first += cuda.gridDim.x * layout.WARPS
 
     return gather
 
@@ -276,21 +264,21 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
 @cache
 def store_kernel(mixed: bool, parts: int) -> Any:
     """The kernel that keeps the sums of all bodies as their acceleration, jerk and snap."""
-    tile, group, of_all = tiling(mixed).tile, tiling(mixed).group, totals(parts).of_all
+    tile, group, of_all = layout.tiling(mixed).tile, layout.tiling(mixed).group, totals(parts).of_all
 
     @compute.kernel("gpu")
     def store(rows, sums, listed, scale, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = rows.shape[1]
-        chunks = chunks_of(number, number, partition.parts, partition.capacity, tile, group)
-        first = cuda.blockIdx.x * WARPS
+        chunks = layout.chunks_of(number, number, partition.parts, partition.capacity, tile, group)
+        first = cuda.blockIdx.x * layout.WARPS
         while first < number:
             n = min(first + warp, number - 1)
             i = listed[n]
-            value = scale[STRENGTH] * of_all(sums, n, i, partition, chunks, lane, found)
+            value = scale[layout.STRENGTH] * of_all(sums, n, i, partition, chunks, lane, found)
             if lane < 9 and first + warp < number:
                 rows[6 + lane, i] = value
-            first += cuda.gridDim.x * WARPS
+            first += cuda.gridDim.x * layout.WARPS
 
     return store

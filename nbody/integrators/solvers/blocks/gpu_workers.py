@@ -16,8 +16,8 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, Graph, cuda
 from nbody.errors import DeviceError
+from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import BlockBodies
-from nbody.integrators.solvers.blocks.gpu_layout import CLOCK, ROUNDS, THREADS, SumPartition, real_of, tiling
 from nbody.integrators.solvers.blocks.gpu_steps import Prediction, finish_kernel, prediction_kernels
 from nbody.integrators.solvers.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
 from nbody.integrators.solvers.blocks.memory import NODE, bytes_to_help, rows_per_body
@@ -48,8 +48,8 @@ class BlockKernels(NamedTuple):
 
 
 def blocks_for(threads: int) -> int:
-    """Blocks of THREADS threads."""
-    return -(-threads // THREADS)
+    """Blocks of ``THREADS`` threads."""
+    return -(-threads // layout.THREADS)
 
 
 class BlockWorker:
@@ -65,21 +65,21 @@ class BlockWorker:
         self,
         bodies: BlockBodies,
         kernels: BlockKernels,
-        partition: SumPartition,
+        partition: layout.SumPartition,
         stream: Any,
         helper: compute.Helper | None = None,
     ) -> None:
         self.bodies, self.stream, self.helper, self._kernels = bodies, stream, helper, kernels
-        self.count, self._tiling = len(bodies.mass), tiling(kernels.mixed)
-        self.p = cuda.device_array((self.count * rows_per_body(kernels.mixed), 4), real_of(kernels.mixed))
+        self.count, self._tiling = len(bodies.mass), layout.tiling(kernels.mixed)
+        self.p = cuda.device_array((self.count * rows_per_body(kernels.mixed), 4), layout.real_of(kernels.mixed))
         self.listed = cuda.device_array(self.count, np.int64)
-        self.clock, self.scale = cuda.device_array(CLOCK, np.int64), cuda.device_array(4, np.float64)
+        self.clock, self.scale = cuda.device_array(layout.CLOCK, np.int64), cuda.device_array(4, np.float64)
         arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, partition
         self._blocks = min(
             compute.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
             for kernel in (kernels.sums, kernels.first_sums)
         )
-        capacity = self._blocks * (ROUNDS if kernels.parts > 1 else 1)
+        capacity = self._blocks * (layout.ROUNDS if kernels.parts > 1 else 1)
         self._partition = partition._replace(capacity=capacity)
         groups = -(-self.count // self._tiling.group)
         most = max(groups * partition.own, -(-capacity * partition.own // partition.parts))
@@ -99,7 +99,7 @@ class BlockWorker:
     def predict(self, prediction: Prediction, slot: int) -> None:
         """Predict all bodies, and list those of the next block."""
         rows, last, step, _, mass, _ = self.bodies
-        prediction.predict[blocks_for(self.count), THREADS, self.stream](
+        prediction.predict[blocks_for(self.count), layout.THREADS, self.stream](
             rows, mass, self.p, last, step, self.listed, self.clock, self.scale, slot
         )
 
@@ -111,19 +111,19 @@ class BlockWorker:
 
     def gather(self, gathered: tuple[Any, ...], slot: int) -> None:
         """Store the sums over this device's parts on all devices."""
-        self._kernels.gather[self._warps(), THREADS, self.stream](
+        self._kernels.gather[self._warps(), layout.THREADS, self.stream](
             self.partial, gathered, self.listed, self.clock, slot, self._partition
         )
 
     def store(self, sums: Any) -> None:
         """Keep the sums of all bodies as their derivatives."""
-        self._kernels.store[self._warps(), THREADS, self.stream](
+        self._kernels.store[self._warps(), layout.THREADS, self.stream](
             self.bodies.rows, sums, self.listed, self.scale, self._partition
         )
 
     def finish(self, sums: Any, slot: int) -> None:
         """Correct the listed bodies."""
-        self._kernels.finish[self._warps(), THREADS, self.stream](
+        self._kernels.finish[self._warps(), layout.THREADS, self.stream](
             self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition
         )
 
@@ -136,12 +136,14 @@ BLOCKS_PER_GRAPH = 24
 """A multiple of three, for the slots of the next time, and of two, for the gathered sums: both are used in turn."""
 
 
-def divided(parts: int, devices: int) -> list[SumPartition]:
+def divided(parts: int, devices: int) -> list[layout.SumPartition]:
     """The parts of each device, without the capacity."""
     ends = [parts * n // devices for n in range(devices + 1)]
     nodes = [node for begin, end in itertools.pairwise(ends) for node, _ in cover(begin, end)]
     kept = sum(1 << node for node in nodes)
-    return [SumPartition(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)]
+    return [
+        layout.SumPartition(parts, begin, end - begin, 0, len(nodes), kept) for begin, end in itertools.pairwise(ends)
+    ]
 
 
 class Workers:

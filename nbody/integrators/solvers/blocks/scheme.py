@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import RunFailed
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
@@ -80,19 +80,19 @@ class BlockHermite(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         # On the CPU ranks divide the forces on large blocks.
-        return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
+        return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
-        kind = imported(BLOCKS[motion.engine.can.device])
+        kind = imported(BLOCKS[device_of(motion.engine)])
         shared: bool = self._options.shared  # type: ignore[attr-defined]
         threshold: float = self._options.pairs  # type: ignore[attr-defined]
         self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
-        self._blocks.set_wanted(first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
+        self._blocks.put("wanted", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
@@ -108,7 +108,7 @@ class BlockHermite(Integrator):
         # A step is a block.
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
-            at = max(self._now - self._blocks.shortest(), 0.0, (until - self._begin) / (self._tick or 1.0))
+            at = max(self._now - int(self._blocks.host("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0))
             clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
@@ -162,7 +162,7 @@ class BlockHermite(Integrator):
 
     def _new_stretch(self, motion: Motion) -> None:
         """Begin a stretch: all bodies are at the same time."""
-        before, largest, wanted = self._tick, self.dt, self._blocks.wanted()
+        before, largest, wanted = self._tick, self.dt, self._blocks.host("wanted")
         if math.isinf(largest):
             some = wanted[(wanted > 0) & (wanted < FOREVER)]
             usual = float(np.median(some)) if len(some) else (self._end - self._begin) or 1.0

@@ -1,0 +1,96 @@
+"""What a scheme of block steps asks of the loop over blocks, on either processor."""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from nbody.integrators.integrator import Motion
+from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies
+from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
+
+
+class BlockLoop(ABC):
+    """The loop over blocks of one state. Times are in ticks from the beginning of a stretch.
+
+    Args:
+        order, eta: of the scheme.
+        shared: all bodies make the shortest step.
+        threshold: the perturbation at which a pair parts; 0: none joins.
+        mass: (N,) on the host.
+    """
+
+    message = ""
+    """A line for the user."""
+
+    _columns: BlockBodies
+    """The bodies, where the loop works."""
+
+    def __init__(
+        self, motion: Motion, order: int, eta: float, shared: bool, threshold: float, mass: np.ndarray
+    ) -> None:
+        self._state: Any = motion.state
+        self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
+        self.pairs = Pairs(self._gravity, order, eta, np.array(mass, np.float64), threshold)
+        self._orbits: Orbits | None = None  # of the formed pairs; None: to be found
+
+    # --- Columns ---
+
+    @abstractmethod
+    def host(self, name: str) -> np.ndarray:
+        """A column on the host."""
+
+    @abstractmethod
+    def put(self, name: str, values: np.ndarray) -> None:
+        """Replace a column."""
+
+    def step_to(self, end: int) -> None:
+        """Let the next steps of all bodies end at the time ``end``, steps back too."""
+        last, step = self.host("last"), self.host("step")
+        self.put("step", np.where((last != end) & (step < PARKED), end - last, step))
+
+    # --- The loop ---
+
+    def _joined(self) -> Orbits:
+        """The formed pairs; after a restore, masses and limits follow from them."""
+        if self._orbits is None:
+            self._pairs_changed()
+        assert self._orbits is not None
+        return self._orbits
+
+    @abstractmethod
+    def _pairs_changed(self) -> None:
+        """Pairs have formed or dissolved: find the orbits, masses and limits."""
+
+    @abstractmethod
+    def restored(self, now: int = TICKS) -> None:
+        """The state's columns have been restored from a checkpoint of the time ``now``. Raises ValueError if they are
+        damaged."""
+
+    @abstractmethod
+    def first_derivatives(self) -> np.ndarray:
+        """Evaluate acceleration, jerk and snap of all bodies, in two passes over the pairs. Returns all, (18, N)."""
+
+    @abstractmethod
+    def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
+        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
+        Returns a body whose step is too short, or -1."""
+
+    @abstractmethod
+    def look(self, tick: float, unit: int) -> None:
+        """Join the pairs that are hardly perturbed at present."""
+
+    @abstractmethod
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
+        """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached, the steps of
+        single bodies, and a body whose step would be too short, or -1."""
+
+    @abstractmethod
+    def kept(self) -> AbstractContextManager[None]:
+        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
+
+    @abstractmethod
+    def present(self, now: float, tick: float) -> None:
+        """Predict all bodies to one time into the state's positions and velocities."""
