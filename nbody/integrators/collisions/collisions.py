@@ -103,7 +103,7 @@ class Collisions:
         """True if two bodies touch in a step."""
         if len(self.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
             rows = (np.asarray(each, np.float64).T for each in span[:4])
-            return bool(any_contact_of_few()(*rows, span.end - span.begin, self.radii, self._attraction(span)))
+            return bool(any_contact_of_few(*rows, span.end - span.begin, self.radii, self._attraction(span)))
         return len(self._found(span)[1]) > 0
 
     def _attraction(self, span: Span) -> Array | None:
@@ -179,7 +179,7 @@ class Collisions:
             self.into[self.into == self.slots[gone]] = self.slots[k]
             self.mass[self.slots[k]], self.radius[self.slots[k]] = mass[k], radius[k]
             generation[k] += 1
-            later_contacts()(control, radius, k, s, self._attraction(span), later)
+            later_contacts(control, radius, k, s, self._attraction(span), later)
             for other in np.flatnonzero((later <= 1.0) & alive):
                 a, b = sorted((k, int(other)))
                 touch = float(later[other]), a, b, WHOLE

@@ -170,26 +170,18 @@ def forces_for(law_name: str) -> Callable:
     return compute.kernel("cpu")(forces)
 
 
-@cache
-def kepler_motion() -> Callable:
+@compute.kernel("cpu")
+def kepler_motion(x, v, mu, h):
     """The compiled function ``move(x, v, mu, h)``: moves n separations x and velocities v, (3, n), by the times h on Kepler
     orbits of strength mu."""
-
-    def move(x, v, mu, h):
-        for k in range(mu.size):
-            kepler_step(k, x, v, mu[k], h[k])
-
-    return compute.kernel("cpu")(move)
+    for k in range(mu.size):
+        kepler_step(k, x, v, mu[k], h[k])
 
 
-@cache
-def perturbation_now() -> Callable:
+@compute.kernel("cpu")
+def perturbation_now(i, p, m):
     """:func:`perturbation` as a kernel."""
-
-    def strongest(i, p, m):
-        return perturbation(i, p, m)
-
-    return compute.kernel("cpu")(strongest)
+    return perturbation(i, p, m)
 
 
 class BlockArrays(NamedTuple):

@@ -77,7 +77,7 @@ class Orbits(NamedTuple):
         """Separations and velocities at a time in ticks."""
         x, v = self.x.copy(), self.v.copy()
         if len(self.first):
-            kepler_motion()(x, v, self.mu, (now - self.since) * tick)
+            kepler_motion(x, v, self.mu, (now - self.since) * tick)
         return x, v
 
     def resolve(self, position: np.ndarray, velocity: np.ndarray, now: float, tick: float) -> None:
@@ -207,7 +207,7 @@ class Pairs:
         away = 8.0 * np.abs(p[:3, b.step < PARKED]).max()
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
         limit = self._limit(apocentre, total)
-        strongest, quickest = perturbation_now()(i, moved, masses)
+        strongest, quickest = perturbation_now(i, moved, masses)
         if not (strongest < JOIN * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
             return False
         p[:], b.mass[:] = moved, masses
