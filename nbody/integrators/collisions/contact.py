@@ -194,8 +194,7 @@ def contacts(
 
 @compute.kernel("cpu")
 def later_contacts(paths, radius, i, begin, attraction, times):
-    """The compiled function ``later(paths, radius, i, begin, attraction, times)``, which fills ``times`` (N,) with the
-    moments from ``begin`` on at which body i touches each other one."""
+    """Fill ``times`` (N,) with the moments from ``begin`` on at which body i touches each other one."""
     relative, part = np.empty((4, 3)), np.empty((4, 3))
     for j in range(radius.size):
         both = radius[i] + radius[j]

@@ -238,10 +238,10 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
 
     @compiled
     def rate(x, v, law, scale):
-        m, G, length2, (_, place, speed) = law
+        m, G, length2, (_, position, speed) = law
         for i in range(m.size):
             for d in range(dimensions):
-                place[d, i], speed[d, i] = x[i, d], v[i, d]
-        return rate_alone(place, speed, m, G, length2, scale)
+                position[d, i], speed[d, i] = x[i, d], v[i, d]
+        return rate_alone(position, speed, m, G, length2, scale)
 
     return compute.kernel("cpu")(steps_by(evaluate, rate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]

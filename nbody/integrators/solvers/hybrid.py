@@ -267,12 +267,12 @@ def encounter(x, v, m, h, near, guess, eta, radius):
 def _begin(x, v, Q, V, m, h, critical):
     """The map's coordinates Q, V from positions x and velocities v, (3, N) each; m: G times the masses."""
     for c in range(3):
-        total, place, flow = 0.0, 0.0, 0.0
+        total, weighted, flow = 0.0, 0.0, 0.0
         for i in range(m.size):
-            total, place, flow = total + m[i], place + m[i] * x[c, i], flow + m[i] * v[c, i]
+            total, weighted, flow = total + m[i], weighted + m[i] * x[c, i], flow + m[i] * v[c, i]
         for i in range(1, m.size):
             Q[c, i], V[c, i] = x[c, i] - x[c, 0], v[c, i] - flow / total
-        Q[c, 0], V[c, 0] = place / total, flow / total
+        Q[c, 0], V[c, 0] = weighted / total, flow / total
     kick(Q, V, m, 0.5 * h, critical, np.empty((3, m.size)))
 
 
