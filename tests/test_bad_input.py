@@ -107,14 +107,9 @@ VALUES = [
     ("masses: {function: salpeter, low: 1e-300, high: 1e300}", "seed: 1", "2: initial.masses.low: ", "1e-300 leads to"),
     ("{generator: ring, particles: 10, slope: 1e300}", PLUMMER, "2: initial.slope: ", "use a number nearer to 1"),
     ("{generator: galaxy_collision, particles: 10, Q: 11}", PLUMMER, "2: initial.Q: ", "must be at most 10, got 11"),
+    ("{generator: galaxy_collision, height: 2}", PLUMMER, "2: initial.height: ", "at most 1"),
     (
-        "{generator: galaxy_collision, particles: 10, height: 2}",
-        PLUMMER,
-        "2: initial.height: ",
-        "must be at most 1, got",
-    ),
-    (
-        "{generator: galaxy_collision, particles: 10, mass: 1e200, mass_ratio: 1e200}",
+        "{generator: galaxy_collision, particles: 9, mass: 1e200, mass_ratio: 1e200}",
         PLUMMER,
         "2: initial.mass: ",
         "1e+200 leads to",

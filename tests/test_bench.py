@@ -10,7 +10,7 @@ import pytest
 from measured_report import measured_report
 
 from nbody.bench import report, timing
-from nbody.bench.forces import accuracy, competitor, lecture, native, suite, tables
+from nbody.bench.forces import accuracy, competitor, foreign, lecture, suite, tables
 from nbody.bench.forces.accuracy import Judge, on_all_cores
 from nbody.bench.forces.competitor import (
     ALL_CORES,
@@ -206,7 +206,7 @@ def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found
         assert row.gflops == pytest.approx(20 * row.interactions_per_s / 1e9)
         assert row["compile_seconds"] >= 0
         # The competitor in C knows only the law of the force rows.
-        assert (row["lecture_seconds"] is None) == (row.name == native.NAME)
+        assert (row["lecture_seconds"] is None) == (row.name == foreign.NAME)
 
 
 def timed(name, precision, count, rate, backend="cpu"):
@@ -404,7 +404,7 @@ BAD = {
 @pytest.mark.parametrize("arguments", BAD)
 def test_invalid_options_are_refused_before_anything_is_measured(arguments, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nbody.bench.forces.selection.foreign_competitors", lambda precisions, on: ([], []))
+    monkeypatch.setattr("nbody.bench.forces.foreign.competitors", lambda *_: ())
     assert BAD[arguments] in refused("bench", *arguments.split()) and list(tmp_path.iterdir()) == []
 
 

@@ -34,7 +34,7 @@ def measured(monkeypatch):
         return [Row.of(row()), Row.of(row(particles=200))]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
-    monkeypatch.setattr("nbody.bench.forces.selection.foreign_competitors", lambda precisions, on: ([], []))
+    monkeypatch.setattr("nbody.bench.forces.foreign.competitors", lambda *_: ())
     return calls
 
 

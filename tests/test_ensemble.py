@@ -236,12 +236,9 @@ def test_random_values_have_their_distributions():
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"gauss": [1, 2]}}}}, "unknown distribution 'gauss'"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2]}}}}, "takes 2 numbers"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2, 1]}}}}, "smaller number first"),
-        (
-            {"ensemble": {"vary": {"initial.bodies.1.a": [1.1, -1]}}},
-            "system 1: initial.bodies.1.a = -1: must be greater",
-        ),
+        ({"ensemble": {"vary": {"initial.bodies.1.a": [1.1, -1]}}}, "system 1: initial.bodies.1.a = -1: -1 does"),
         ({"ensemble": {"systems": 4, "vary": {"initial.bodies.7.a": [1, 2]}}}, "there is no '7'"),
-        ({"ensemble": {"systems": 4, "vary": {"initial.bodies.1.q": [1, 2]}}}, "unknown key"),
+        ({"ensemble": {"systems": 4, "vary": {"initial.bodies.1.k": [1, 2]}}}, "unknown key"),
         ({"ensemble": {"systems": 1 << 21}}, "at most 1048576"),
         ({"integrator": {"scheme": "leapfrog", "dt": 0.1, "end": 1.0}}, "choose scheme ias15 or wisdom_holman"),
         ({"integrator": {"scheme": "ias15", "steps": 10}, "record": {}}, "write 'end: TIME' instead of 'steps'"),
@@ -252,10 +249,7 @@ def test_random_values_have_their_distributions():
         ({"record": {"observables": ["escapers"]}}, "remove 'observables'"),
         ({"fields": {"field": "point_mass", "mass": 1}}, "fields"),
         ({"precision": "float32"}, "choose precision float64"),
-        (
-            {"gravity": {"softening": "plummer", "length": 0.1}},
-            "not softened; choose scheme ias15, or write 'softening: none'",
-        ),
+        ({"gravity": {"softening": "plummer", "length": 0.1}}, "not softened; choose scheme ias15, or"),
         ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),
     ],
 )

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from nbody.bench.forces import native
+from nbody.bench.forces import foreign
 from nbody.bench.forces.problems import cluster
 from nbody.forces.reference import direct_sum
 
-pytestmark = pytest.mark.skipif(bool(native.why_unavailable()), reason=native.why_unavailable())
+pytestmark = pytest.mark.skipif(bool(foreign.compiled()[1]), reason=foreign.compiled()[1])
 
 
 @pytest.mark.parametrize("count", [1, 17, 1000, 1026])  # ragged in its vectors of 16, and in its passes of 4
 def test_the_c_agrees_with_the_referee(count):
     problem = cluster(count)
-    engine = native.NativeEngine(problem.gravity, "float32")
+    engine = foreign.NativeEngine(problem.gravity, "float32")
     state = engine.load(problem.particles)
     engine.evaluate(state)
     kept = problem.particles.position.astype(np.float32), problem.particles.mass.astype(np.float32)
@@ -24,6 +24,6 @@ def test_the_c_agrees_with_the_referee(count):
 
 def test_without_a_compiler_it_says_why(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    library, reason = native._compiled.__wrapped__()
+    library, reason = foreign.compiled.__wrapped__()
     assert library is None
     assert "compiler" in reason

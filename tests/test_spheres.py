@@ -266,11 +266,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
 @pytest.mark.parametrize(
     ("generator", "own", "says"),
     [
-        (
-            "sphere",
-            {"profile": "1/(r*(1+r)**2)"},
-            "initial: profile: the mass of this density is infinite; give 'taper'",
-        ),
+        ("sphere", {"profile": "1/(r*(1+r)**2)"}, "initial: profile: the mass of this density is infinite"),
         ("sphere", {"profile": "(2+sin(5*r))*exp(-r)"}, "the density must fall outwards, and does not at r ="),
         ("sphere", {"profile": "r*exp(-r)"}, "no isotropic sphere has this density"),
         ("sphere", {"profile": "hernquist", "taper": 5e-324}, "initial.taper: must be at least 0.000001, got 5e-324"),
@@ -284,11 +280,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
         ("sphere", {"profile": "ln(r)"}, "initial.profile: unknown function 'ln'"),
         ("king", {"W0": 40}, "initial.W0: must be at most 14, got 40"),
         ("plummer", {"mass": -1}, "initial.mass: must be greater than 0, got -1"),
-        (
-            "plummer",
-            {"masses": "krupa"},
-            "initial.masses.function: unknown mass function 'krupa' .did you mean 'kroupa'",
-        ),
+        ("plummer", {"masses": "krupa"}, "initial.masses.function: unknown mass function 'krupa'"),
         ("plummer", {"masses": {"function": "kroupa", "high": 0.01}}, "masses.high: must be greater than low"),
         ("plummer", {"segregation": 2}, "initial.segregation: must be at most 1, got 2"),
         (

@@ -224,25 +224,13 @@ def test_plots_info_and_summary_show_the_units(tmp_path, capsys):
 PC_KMS = "{length: pc, mass: Msun, velocity: km/s}"
 WRONG = [
     ("1000 au", "5 parsec/kg", "bad.yaml:4: gravity.length: '5 parsec/kg' is not a length; write one as in '5 pc'"),
-    (
-        "1000 au",
-        "5 parsek",
-        "bad.yaml:4: gravity.length: unknown unit 'parsek' (did you mean 'parsec'?); write a length",
-    ),
+    ("1000 au", "5 parsek", "bad.yaml:4: gravity.length: unknown unit 'parsek' (did you mean 'parsec'?)"),
     ("1000 au", "5 m**9999999", "bad.yaml:4: gravity.length: unknown unit 'm**9999999'"),
     ("1000 au", "5 mag", "bad.yaml:4: gravity.length: '5 mag' is not a length"),
     ("1000 au", "-5 pc", "bad.yaml:4: gravity.length: must be at least 0, got -5"),
     ("0.01 Myr, end", "1 pc, end", "bad.yaml:5: integrator.dt: '1 pc' is not a time"),
-    (
-        "particles: 8",
-        "particles: 8 pc",
-        "bad.yaml:3: initial.particles: must be a number, got '8 pc'; this key takes a",
-    ),
-    (
-        f"units: {PC_KMS}\n",
-        "",
-        "bad.yaml:3: gravity.length: '1000 au' has a unit, and the scenario has no units; add 'un",
-    ),
+    ("particles: 8", "particles: 8 pc", "bad.yaml:3: initial.particles: must be a number, got '8 pc'; this"),
+    (f"units: {PC_KMS}\n", "", "bad.yaml:3: gravity.length: '1000 au' has a unit, and the scenario has no units"),
     ("{softening", "{G: 1, softening", "bad.yaml:4: gravity.G: 1 contradicts the units, in which G is 0.00430"),
     ("pc, mass", "kg, mass", "bad.yaml:2: units.length: 'kg' is not a length; write one as in 'pc'"),
     ("pc, mass", "parsek, mass", "bad.yaml:2: units.length: unknown unit 'parsek' (did you mean 'parsec'?)"),

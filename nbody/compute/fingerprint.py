@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,21 @@ class Unknown(Exception):
     """A kernel refers to a value that cannot be described by a text; such a kernel is not cached on disk."""
 
 
-def fingerprint(function: FunctionType) -> str:
-    """A hash of a Python function and, recursively, of everything that it closes over or refers to by name.
+class Fingerprint(NamedTuple):
+    """What identifies a function: a hash; and the bytes of bytecode that it describes, by which compilation takes time."""
+
+    hash: str
+    size: int
+
+
+def fingerprint(function: FunctionType) -> Fingerprint:
+    """That of a Python function and, recursively, of everything that it closes over or refers to by name.
 
     Raises:
         Unknown: the function refers to a value that cannot be described.
     """
-    return hashlib.sha256(repr(_Reader().function(function)).encode()).hexdigest()
+    reader = _Reader()
+    return Fingerprint(hashlib.sha256(repr(reader.function(function)).encode()).hexdigest(), reader.size)
 
 
 class _Reader:
@@ -37,6 +45,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._met: dict[int, tuple[str, str]] = {}
+        self.size = 0
         self._of_unknown = _refused
 
     def of(self, value: Any) -> Any:
@@ -115,6 +124,7 @@ class _Reader:
     def _code(self, code: CodeType) -> Any:
         constants = [self._code(each) if isinstance(each, CodeType) else self.of(each) for each in code.co_consts]
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+        self.size += len(code.co_code)
         return code.co_code.hex(), constants, names, code.co_argcount, code.co_flags
 
     def _named(self, known: dict[str, Any], name: str, names: set[str]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from nbody.compute import cache
 from nbody.compute.announce import announce
-from nbody.compute.fingerprint import Unknown, fingerprint
+from nbody.compute.fingerprint import Fingerprint, Unknown, fingerprint
 
 
 class KernelCache(ABC):
@@ -41,22 +41,28 @@ class KernelCache(ABC):
 
         return dumps((self.device, self._function, self._options, name, types))
 
+    @property
+    def size(self) -> int:
+        """The size of the function and all that it calls; the larger, the longer it compiles."""
+        return self._fingerprint.size
+
     @cached_property
-    def _made_of(self) -> str:
-        """What the code of the function depends on; empty if that cannot be described."""
+    def _fingerprint(self) -> Fingerprint:
+        """That of the function and its options; its hash is empty if they cannot be described."""
         try:
             options = sorted(
                 (name, sorted(each) if isinstance(each, set) else each) for name, each in self._options.items()
             )
-            return repr((fingerprint(self._function), options))
+            found = fingerprint(self._function)
+            return found._replace(hash=repr((found.hash, options)))
         except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
-            return ""
+            return Fingerprint("", 0)
 
     def name(self, types: Any) -> str:
         """The name of the file of the kernel for a list of types; empty if it can't be cached."""
-        if not self._made_of:
+        if not self._fingerprint.hash:
             return ""
-        code = hashlib.sha256(repr((self._made_of, self.machine(), repr(types))).encode()).hexdigest()
+        code = hashlib.sha256(repr((self._fingerprint.hash, self.machine(), repr(types))).encode()).hexdigest()
         return f"kernels/{self._function.__name__.strip('<>')}-{code[:32]}"
 
     def load_overload(self, types: Any, context: Any) -> Any:

@@ -98,8 +98,8 @@ def compile_missing(calls: Iterable[Call]) -> None:
 
 
 def _compile(missing: dict[str, Call], processes: int) -> None:
-    jobs = [(each.kernel._cache.job(name, each.types), each) for name, each in missing.items()]
-    queue = deque(sorted(jobs, key=lambda job: len(job[0]), reverse=True))
+    largest_first = sorted(missing.items(), key=lambda item: item[1].kernel._cache.size, reverse=True)
+    queue = deque((each.kernel._cache.job(name, each.types), each) for name, each in largest_first)
     workers = [
         subprocess.Popen(
             **child.python("-m", "nbody.compute.precompile_worker"),

@@ -118,11 +118,8 @@ Bodies = Annotated[
 
 def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int = 0) -> tuple[Array, Array, Array]:
     """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin; in errors it has the number
-    ``first``.
-
-    Raises:
-        InputError: an orbit without a, a focus that is not listed before, or an inclination in two dimensions.
-    """
+    ``first``. Raises InputError: an orbit without a size, a focus that is not listed before, or an inclination in two
+    dimensions."""
     mass = np.array([body.m for body in bodies])
     position, velocity = np.zeros((2, len(bodies), 3))
     names = [body.name for body in bodies]

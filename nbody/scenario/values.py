@@ -183,11 +183,7 @@ def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
 @contextmanager
 def arithmetic(source: ScenarioText, at: Keys = ()) -> Iterator[None]:
     """Read the values below ``at``, or compute with them: an overflow or a division by zero, of Python or NumPy, is the
-    mistake of the number farthest from 1.
-
-    Raises:
-        InputError: one line that names this number.
-    """
+    mistake of the number farthest from 1. Raises InputError: one line that names this number."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             yield
@@ -205,11 +201,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], values: object, source: ScenarioText, at: Keys = ()) -> M:
-    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
-
-    Raises:
-        InputError: one line about the first mistake in the file.
-    """
+    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario. Raises InputError: one line about the first
+    mistake in the file."""
     try:
         with arithmetic(source, at):
             return model.model_validate(values, context=source)

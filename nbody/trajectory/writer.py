@@ -122,11 +122,8 @@ class TrajectoryWriter:
         return self._open_file().capacity
 
     def append(self, frame: Frame) -> None:
-        """Record a frame. When this returns, the frame is visible to every reader and safe from a kill.
-
-        Raises:
-            RunFailed: the file can't be written any more; earlier frames stay valid.
-        """
+        """Record a frame. When this returns, the frame is visible to every reader and safe from a kill. Raises RunFailed:
+        the file can't be written any more; earlier frames stay valid."""
         self.append_many([frame])
 
     def append_many(self, frames: Sequence[Frame]) -> None:

@@ -39,7 +39,7 @@ def prepare(
       nbody bench --gpu --up-to 1e8
     """
     from nbody.bench import report
-    from nbody.bench.forces import selection, suite, trees
+    from nbody.bench.forces import foreign, selection, suite
 
     on = selection.backends(cpu, gpu, say)
     if up_to is not None:
@@ -47,9 +47,9 @@ def prepare(
     counts = selection.counts(particles, "gpu" in on)
     most = max(counts) if up_to is None else 1  # else an engine takes part as long as it fits
     own = selection.competitors(engines, precision, on, most, accuracy)
-    foreign, absent = selection.foreign_competitors(precision, on) if not engines else ([], [])
-    if "cpu-tree" in engines:
-        foreign, absent = trees.foreign_competitors()
+    others = list(foreign.competitors(engines, precision, on))
+    absent = [each for each in others if isinstance(each, str)]
+    own += [each for each in others if not isinstance(each, str)]
     for line in absent:
         say(f"not measured: {line}")
-    return lambda notify: report.Report(report.machine(), suite.measure([*own, *foreign], counts, notify), absent)
+    return lambda notify: report.Report(report.machine(), suite.measure(own, counts, notify), absent)

@@ -52,16 +52,17 @@ class Competitor:
     """
 
     rate = took = compile_s = 0.0
-    measured = one_core = foreign = False
+    measured = one_core = False
 
     def __init__(
         self, name: str, kind: type[Engine], precision: str, options: Group | None = None, threads: int = 1,
-        gravity: Gravity = CLUSTER,
+        gravity: Gravity = CLUSTER, foreign: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
         self.backend, self.device = kind.can.device, self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
+        self.foreign = foreign
         self._state: State | None = None
 
     @classmethod

@@ -3,11 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 
-from nbody import machine
 from nbody.bench import card
-from nbody.bench.forces import native
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
-from nbody.bench.forces.trees import ACCURACIES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF, Engine
@@ -19,6 +16,9 @@ from nbody.law import Gravity
 COUNTS = (1024, 4096, 10240, 20480)
 GPU_COUNTS = (65536, 262144)
 """The default N, and additional ones with a GPU. 10240 and 20480 are the lecture's."""
+
+ACCURACIES = (1e-3, 1e-4)
+"""The median errors of trees, if the user names none."""
 
 SMALLEST = 1000
 """The first N of a measurement of scaling."""
@@ -130,15 +130,3 @@ def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[C
     if name in TREES:
         return [Competitor.of(name, precision, accuracy=each) for each in accuracies]
     return [Competitor.of(name, precision, one_core) for one_core in ([True, False] if name == ALL_CORES else [False])]
-
-
-def foreign_competitors(precisions: Sequence[str], on: Sequence[str]) -> tuple[list[Competitor], list[str]]:
-    """The competitor on the CPU, or one clause that says why it can't be measured here."""
-    if "cpu" not in on or (precisions and "float32" not in precisions):
-        return [], []
-    reason = native.why_unavailable()
-    if reason:
-        return [], [f"{native.NAME} ({reason})"]
-    competitor = Competitor(native.NAME, native.NativeEngine, "float32", threads=machine.cores())
-    competitor.foreign = True
-    return [competitor], []

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Iterator
 
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE
+from nbody.bench.forces.crossing import crossings, rounded
 from nbody.bench.forces.lecture import COUNTS
-from nbody.bench.forces.trees import crossings, rounded
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Row, facts, grouped, ratio

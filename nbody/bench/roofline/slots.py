@@ -11,8 +11,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 LABEL = re.compile(r"(\.L_x_\d+):")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z].*?)\s*;")
@@ -22,9 +22,8 @@ FLOAT32 = re.compile(r"F(ADD|MUL|FMA|SEL|SETP|MNMX|CHK)\b")
 FLOAT64 = re.compile(r"D(ADD|MUL|FMA|SETP|MNMX)\b")
 
 
-@dataclass(frozen=True)
-class InstructionCounts:
-    """The instructions of one iteration of the innermost loop.
+class InstructionCounts(NamedTuple):
+    """The instructions of one iteration of the innermost loop, or per interaction.
 
     Attributes:
         instructions: all instructions, predicated ones included.
@@ -32,16 +31,20 @@ class InstructionCounts:
         roots: reciprocal square roots, one for each pair of bodies.
     """
 
-    instructions: int
-    float32: int
-    float64: int
-    roots: int
+    instructions: float
+    float32: float
+    float64: float
+    roots: float
 
     @classmethod
     def of(cls, code: list[str]) -> "InstructionCounts":
         """Count these instructions."""
         counts = (sum(bool(kind.match(each)) for each in code) for kind in (FLOAT32, FLOAT64, ROOT))
         return cls(len(code), *counts)
+
+    def per_interaction(self, interactions_a_root: int) -> "InstructionCounts":
+        """The counts divided by the interactions of an iteration; a root serves one of them, or both of a pair."""
+        return InstructionCounts(*(count / (self.roots * interactions_a_root) for count in self))
 
 
 def hottest_loop(listing: str) -> InstructionCounts | None:

@@ -14,7 +14,7 @@ from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
 from nbody.bench.forces.suite import Notify, checked
 from nbody.bench.roofline import slots
-from nbody.bench.roofline.bounds import InteractionCost, bounded
+from nbody.bench.roofline.bounds import bounded
 from nbody.bench.row import Row
 from nbody.bench.timing import FEWEST, device_times
 
@@ -73,7 +73,7 @@ def _explained(row: Row, interactions_a_root: int, seen: Sequence[compute.Launch
         )
     launch = max(loops, key=lambda each: each.blocks * each.threads)
     row = row.extended(interactions_a_root=interactions_a_root, launches=len(seen), **facts_of(launch))
-    return bounded(row, compute.facts(), InteractionCost.of(loops[launch], interactions_a_root))
+    return bounded(row, compute.facts(), loops[launch].per_interaction(interactions_a_root))
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits
-from nbody.forces.tree.expansions.text import Text
+from nbody.forces.tree.expansions.text import Text, function_of
 from nbody.forces.tree.kernels_cpu import Variant, compiled
 from nbody.forces.tree.options import support_of
 from nbody.law import LAWS, Gravity
@@ -198,7 +198,4 @@ def _estimate(order: int) -> Callable:
     lines += [f"    t{k}, s{k} = t{k - 1} * t, s{k - 1} * s" for k in range(2, order + 1)]
     terms = [f"c{k} * P[{k - 1}] * s{k}" + (f" * t{order - k}" if k < order else "") for k in range(2, order + 1)]
     lines += [f"    return P[0] * (c0 * t{order} + {' + '.join(terms)})"]
-    space: dict[str, Any] = {f"c{k}": np.float32(8 * math.comb(order, k)) for k in range(order + 1)}
-    exec("\n".join(lines), space)
-    found: Callable = space["estimate"]
-    return found
+    return function_of("estimate", lines, **{f"c{k}": np.float32(8 * math.comb(order, k)) for k in range(order + 1)})

@@ -27,6 +27,7 @@ from nbody.forces.tree.options import (
     Settings,
     TreeOptions,
     interactions,
+    is_softened,
     settings,
     support_of,
     without_expansions,
@@ -108,8 +109,7 @@ class TreeEngine(GpuEngine):
 
     def _basis(self, potential: bool = False) -> Basis:
         """The expansions for the law of this run."""
-        softened = self.gravity.softening == "plummer"
-        return Basis(self._settings.order, self.gravity.dimensions, softened, potential)
+        return Basis(self._settings.order, self.gravity.dimensions, is_softened(self.gravity.softening), potential)
 
     @property
     def _reach(self) -> float:

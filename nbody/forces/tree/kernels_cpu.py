@@ -24,6 +24,7 @@ from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import Basis
 from nbody.forces.tree.expansions.text import Text
+from nbody.forces.tree.options import is_softened
 
 SHORT = 1 << 15
 """The most bodies for which one thread orders them and adds up moments. These are some thirty short loops; one ends when
@@ -197,7 +198,13 @@ class Variant(NamedTuple):
     @property
     def basis(self) -> Basis:
         """The expansions."""
-        return Basis(self.order, self.dimensions, self.law == "plummer", self.potential)
+        return Basis(self.order, self.dimensions, is_softened(self.law), self.potential)
+
+    @property
+    def of_cells(self) -> "Variant":
+        """That of the moments and of the criterion: the potential has the same, and laws other than Plummer's have
+        Newton's."""
+        return self._replace(potential=False, law="plummer" if is_softened(self.law) else "none")
 
     @property
     def real(self) -> type:
@@ -215,8 +222,11 @@ def compiled(text: Text, variant: Variant, called: str, **known: Any) -> Callabl
     """The compiled function ``called`` that a text defines. It knows ``compile_for_vectors``, ``rsqrt``, ``sqrt``, ``zero``,
     and what is ``known`` besides."""
     real = variant.real
-    space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()}
-    space |= {"rsqrt": roots(real).rsqrt, "compile_for_vectors": compile_for_vectors, "zero": real(0)}
-    space |= {"sqrt": math.sqrt, **known}
-    exec("\n".join(text.lines), space)
-    return inner(fastmath=FAST)(space[called])
+    known |= {
+        "rsqrt": roots(real).rsqrt,
+        "sqrt": math.sqrt,
+        "zero": real(0),
+        "compile_for_vectors": compile_for_vectors,
+    }
+    compiled: Callable = inner(fastmath=FAST)(text.function(called, real, **known))
+    return compiled

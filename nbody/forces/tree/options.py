@@ -7,10 +7,10 @@ from pydantic import Field
 
 from nbody.forces.tree.expansions.operators import HIGHEST_ORDER
 from nbody.law import LAWS, Gravity, Law
+from nbody.law.plummer import PLUMMER
 from nbody.scenario.values import Group, Positive, Whole
 
 DEFAULT_ACCURACY = 1e-3
-
 
 PER_BODY = 1000
 """Interactions per body, before any are counted."""
@@ -34,10 +34,15 @@ class TreeOptions(Group):
     theta: Annotated[Positive | None, Field(le=0.9)] = None
 
 
+def is_softened(law: str) -> bool:
+    """True if cells act by Plummer's law; by the others they act as by Newton's, from :func:`support_of` on."""
+    return law == PLUMMER.name
+
+
 def support_of(gravity: Gravity) -> float:
     """From this many softening lengths on a law is that of the expansions, which are made for Newton's and for Plummer's."""
     law: Law = LAWS.load(gravity.softening)
-    return 0.0 if law.name == "plummer" else law.support
+    return 0.0 if is_softened(law.name) else law.support
 
 
 def without_expansions(gravity: Gravity) -> str:

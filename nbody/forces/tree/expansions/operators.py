@@ -19,7 +19,7 @@ from nbody.forces.tree.expansions.formulas import (
 )
 from nbody.forces.tree.expansions.text import Text, name
 
-__all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operators", "python_function", "sources"]
+__all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operators", "sources"]
 
 HIGHEST_ORDER = 8
 """The highest order p that an engine offers."""
@@ -96,15 +96,7 @@ def operators(
         compile: turns a Python function into one that kernels can call: ``numba.njit``, ``compute.device_function``, or
             nothing.
     """
-    return Operators(*(compile(python_function(text, real, rsqrt)) for text in sources(basis).values()))
-
-
-def python_function(text: Text, real: type, rsqrt: Callable, called: str = "operator") -> Callable:
-    """The Python function that a text defines, with its constants in the precision ``real``."""
-    space: dict[str, Any] = {key: real(float(value)) for key, value in text.constants.items()} | {"rsqrt": rsqrt}
-    exec("\n".join(text.lines), space)
-    found: Callable = space[called]
-    return found
+    return Operators(*(compile(text.function("operator", real, rsqrt=rsqrt)) for text in sources(basis).values()))
 
 
 def operations(basis: Basis) -> dict[str, int]:

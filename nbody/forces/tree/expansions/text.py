@@ -1,10 +1,11 @@
 """Source text of arithmetic on scalars, from which the operators of :mod:`nbody.forces.tree.expansions.operators` are
-made."""
+made, and the functions that a text defines."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import product
 from math import factorial
+from typing import Any
 
 Index = tuple[int, int, int]
 """The powers (n_x, n_y, n_z) of a monomial, or the numbers of derivatives."""
@@ -42,6 +43,13 @@ def name(letter: str, n: Index) -> str:
     return letter + "".join(map(str, n))
 
 
+def function_of(called: str, lines: Iterable[str], **known: Any) -> Callable:
+    """The Python function ``called`` that the lines define, with ``known`` as its globals."""
+    exec("\n".join(lines), known)
+    function: Callable = known[called]
+    return function
+
+
 class Text:
     """Assignments to scalars, one per line, and the constants that they use.
 
@@ -61,6 +69,12 @@ class Text:
         key = f"c{number.numerator}" + (f"_{number.denominator}" if number.denominator > 1 else "")
         self.constants[key] = number
         return key
+
+    def function(self, called: str, real: type, **known: Any) -> Callable:
+        """:func:`function_of` the text, with its constants in the precision ``real``."""
+        return function_of(
+            called, self.lines, **{key: real(float(each)) for key, each in self.constants.items()}, **known
+        )
 
     def sum(self, terms: Iterable[Term], start: str = "") -> str:
         """The expression ``start`` plus the terms; the constant 0 if there is none."""

@@ -67,9 +67,7 @@ def fields_of(
         known = np.flatnonzero(cells.children == 0)
         for found, given in zip(fields, known_leaves, strict=True):
             found[known] = given[cells.first[known]]
-    # The potential's operators have the same moments, and laws other than Plummer's those of Newton's: one kernel for these.
-    same = variant._replace(potential=False, law="plummer" if variant.law == "plummer" else "none")
-    upward_for(same)(cells, bodies, scale, known_leaves is None, fields)
+    upward_for(variant.of_cells)(cells, bodies, scale, known_leaves is None, fields)
     return fields
 
 
@@ -150,9 +148,9 @@ def _describe(variant: Variant) -> Callable:
         box[7] = least
 
     @inner(fastmath=FAST | {"nnan"})
-    def radii(first, count, bodies, cx, cy, cz, bx, by, bz):
-        """The largest squares of distances from c (of bodies with mass) and from the centre of the box."""
-        source, target = zero, zero
+    def radii(first, count, bodies, centre, box):
+        """The largest squares of distances from the centre of mass (of bodies with mass) and from that of the box."""
+        (cx, cy, cz), (bx, by, bz), source, target = centre, box, zero, zero
         for j in range(first, first + count):
             x, y, z = bodies[0, j], bodies[1, j], bodies[2, j]
             r2 = (x - cx) * (x - cx) + (y - cy) * (y - cy) + (z - cz) * (z - cz)
@@ -182,7 +180,7 @@ def _describe(variant: Variant) -> Callable:
         norms(row, record)
         r, R = zero, zero
         if children == 0 or count <= FINE:
-            r2, R2 = radii(first, count, bodies, row[0], row[1], row[2], box[0], box[1], box[2])
+            r2, R2 = radii(first, count, bodies, (row[0], row[1], row[2]), (box[0], box[1], box[2]))
             r, R = np.sqrt(r2), np.sqrt(R2)
         else:
             for s in range(child, child + children):

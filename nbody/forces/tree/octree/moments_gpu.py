@@ -19,6 +19,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.tree.expansions.operators import Basis, Operators, operators
+from nbody.forces.tree.expansions.text import function_of
 from nbody.forces.tree.octree.cells_gpu import ALL_LEVELS
 
 
@@ -63,13 +64,6 @@ def tuples(count: int) -> Rows:
         )
 
     return Rows(made("load", load), made("store", store), made("add", add), made("zeros", zeros), rows)
-
-
-def function_of(name: str, lines: list[str], **space: Any) -> Callable:
-    """The Python function that the lines define, with ``space`` as its globals."""
-    exec("\n".join(lines), space)
-    found: Callable = space[name]
-    return found
 
 
 @cache

@@ -162,20 +162,14 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
 def decide_for(variant: Variant) -> Callable:
     """``decide(w, begin, end, terminal, box, walk, memory)``: fill the lists of a target, whose undecided sources are a
     range. Returns whether all fit, and the numbers of M2L, M2P, P2P and handed-down sources."""
-    plain = variant._replace(law="none", potential=False)  # the criterion is the same
-    stage, fill_weights = records_for(plain), weights_for(plain)
-    classify_inner, classify_terminal = classify_for(plain, False), classify_for(plain, True)
+    cells = variant.of_cells
+    stage, fill_weights = records_for(cells), weights_for(cells)
+    classify_inner, classify_terminal = classify_for(cells, False), classify_for(cells, True)
 
     @inner(calls=True, fastmath=FAST)
     def decide(w, begin, end, terminal, box, walk, memory):
-        sources, rules, weights, codes, lists = (
-            walk.sources,
-            walk.rules,
-            memory.weights[w],
-            memory.codes[w],
-            memory.lists[w],
-        )
-        numbers = memory.numbers[w]
+        sources, rules, numbers = walk.sources, walk.rules, memory.numbers[w]
+        weights, codes, lists = memory.weights[w], memory.codes[w], memory.lists[w]
         numbers[:] = 0
         fill_weights(box[3], weights)
         limit = rules.error * max(box[7], rules.least)

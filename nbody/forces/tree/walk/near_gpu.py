@@ -12,7 +12,8 @@ import numpy as np
 from nbody import compute
 from nbody.forces.gpu_engine import Shape
 from nbody.forces.tree.expansions.operators import Basis
-from nbody.forces.tree.octree.moments_gpu import function_of
+from nbody.forces.tree.expansions.text import function_of
+from nbody.forces.tree.options import is_softened
 
 
 def staged_quadrupole(basis: Basis) -> Callable:
@@ -60,7 +61,7 @@ def quadrupole_pairs(shape: Shape) -> Callable:
     """``act(…)``: the same for a staged cell: with e = d u, u = 1/√(d² + ε²), S as in :func:`staged_quadrupole`,
     a = u² (e (M + u² (5/2 e·3S·e - 3/2 tr S)) - u² 3S·e) and φ = -u (M + u² (e·3S·e - tr S)/2). (ε is 0 but for Plummer's
     softening: beyond their reach the other laws are Newton's.)"""
-    potential, softened = shape.potential, shape.softening == "plummer"
+    potential, softened = shape.potential, is_softened(shape.softening)
     c52, c13, half = np.float32(2.5), np.float32(1 / 3), np.float32(0.5)
 
     @compute.device_function
@@ -87,24 +88,24 @@ def quadrupole_pairs(shape: Shape) -> Callable:
 
 
 def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Callable:
-    """``all(group, staged, lanes, run, law)``: add the forces of 32 staged sources on the bodies of a group to the
-    sums, for up to ``most`` bodies per lane at a time.
+    """``all(here, staged)``: add the forces of 32 staged sources on the bodies of a group to the sums, for up to ``most``
+    bodies per lane at a time.
 
-    ``group``: the bodies and the sums of each warp; ``staged``: the sources, and the index of each; ``lanes``: the warp, the
-    lane, the part of the lane, the lanes per part, and the bodies per lane; ``run``: the number of bodies, the index of all,
-    and the first body; ``law``: ``shift`` and the length squared. A source is the body itself if its staged index is that of
-    the body plus ``shift``.
+    ``staged``: the sources, and the index of each; ``here``: the bodies and the sums of each warp; its lanes (the warp, the
+    lane, the part of the lane, the lanes per part, and the bodies per lane); its run of bodies (their number, the index of
+    all, and the first body); and its law (``shift`` and the length squared). A source is the body itself if its staged index
+    is that of the body plus ``shift``.
     """
     act, potential, f0 = pairs(shape), shape.potential, np.float32(0)
     told_apart = potential and pairs is direct_pairs
 
     def several(bodies_per_lane: int) -> Callable:
-        lines = ["def several(b, group, staged, lanes, run, law):"]
-        lines += ["    (bodies, sums), (sources, staged_index), (shift, length2) = group, staged, law"]
-        lines += ["    (warp, lane, part, width, parts), (count, index, first) = lanes, run"]
+        lines = ["def several(b, here, staged):"]
+        lines += ["    (bodies, sums), lanes, (count, index, first), (shift, length2) = here"]
+        lines += ["    (sources, staged_index), (warp, lane, part, width, parts) = staged, lanes"]
         lines += ["    t, last = lane & (width - one), count - one"]
-        here = range(bodies_per_lane)
-        for k in here:
+        each_lane = range(bodies_per_lane)
+        for k in each_lane:
             lines += [
                 f"    k{k} = uint(min((b + uint({k})) * width + t, last))",
                 f"    total{k} = (zero, zero, zero, zero)",
@@ -112,11 +113,11 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
             lines += [f"    x{k}, y{k}, z{k} = bodies[warp, k{k}, 0], bodies[warp, k{k}, 1], bodies[warp, k{k}, 2]"]
             lines += [f"    own{k} = uint(index[uint(first + k{k})] + shift)"] if told_apart else []
         lines += ["    s = part", "    while s < thirty_two:"]
-        for k in here:
+        for k in each_lane:
             other = f"staged_index[warp, s] != own{k}" if told_apart else "True"
             lines += [f"        total{k} = act(total{k}, sources, warp, s, x{k}, y{k}, z{k}, {other}, length2)"]
         lines += ["        s = uint(s + parts)"]
-        for k in here:
+        for k in each_lane:
             lines += [f"    place = uint((b + uint({k})) * thirty_two + lane)"]
             lines += [f"    sums[warp, place, {c}] += total{k}[{c}]" for c in range(4 if potential else 3)]
         space = {"zero": f0, "one": np.uint32(1), "thirty_two": np.uint32(32), "uint": np.uint32, "act": act}
@@ -126,44 +127,41 @@ def on_bodies(shape: Shape, pairs: Callable[[Shape], Callable], most: int) -> Ca
     one, two = of[1], of[2]
 
     @compute.device_function
-    def unsigned(lanes, run):
-        warp, lane, part, width, _ = lanes
-        count, index, first = run
+    def unsigned(here):
+        group, (warp, lane, part, width, _), (count, index, first), law = here
         parts = np.uint32(32 // width)
         lanes = np.uint32(warp), np.uint32(lane), np.uint32(part), np.uint32(width), parts
-        return lanes, (np.uint32(count), index, first)
+        return group, lanes, (np.uint32(count), index, first), law
 
     @compute.device_function
-    def by_two(group, staged, lanes, run, law):
-        b, rounds = 0, lanes[4]
-        given = unsigned(lanes, run)
+    def by_two(here, staged):
+        b, rounds, given = 0, here[1][4], unsigned(here)
         while b + 1 < rounds:
-            two(np.uint32(b), group, staged, given[0], given[1], law)
+            two(np.uint32(b), given, staged)
             b += 2
         if b < rounds:
-            one(np.uint32(b), group, staged, given[0], given[1], law)
+            one(np.uint32(b), given, staged)
 
     if most == 2:
         return by_two
     three, four = of[3], of[4]
 
     @compute.device_function
-    def by_four(group, staged, lanes, run, law):
-        b, rounds = 0, lanes[4]
-        given = unsigned(lanes, run)
+    def by_four(here, staged):
+        b, rounds, given = 0, here[1][4], unsigned(here)
         while b < rounds:
             left = rounds - b
             if left == 1:
-                one(np.uint32(b), group, staged, given[0], given[1], law)
+                one(np.uint32(b), given, staged)
                 b += 1
             elif left == 2:
-                two(np.uint32(b), group, staged, given[0], given[1], law)
+                two(np.uint32(b), given, staged)
                 b += 2
             elif left == 4:
-                four(np.uint32(b), group, staged, given[0], given[1], law)
+                four(np.uint32(b), given, staged)
                 b += 4
             else:
-                three(np.uint32(b), group, staged, given[0], given[1], law)
+                three(np.uint32(b), given, staged)
                 b += 3
 
     return by_four

@@ -11,8 +11,9 @@ import numpy as np
 from nbody import compute
 from nbody.forces.tree.criterion import CANCELLED, FIRST_THETA
 from nbody.forces.tree.expansions.operators import Basis
+from nbody.forces.tree.expansions.text import function_of
 from nbody.forces.tree.octree.cells_gpu import CHILD_BITS, CHILD_MASK
-from nbody.forces.tree.octree.moments_gpu import device_operators, function_of, tuples
+from nbody.forces.tree.octree.moments_gpu import device_operators, tuples
 from nbody.forces.tree.octree.order_gpu import LEVELS
 
 STACK = 32 + 28 * (LEVELS + 1)

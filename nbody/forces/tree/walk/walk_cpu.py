@@ -103,23 +103,13 @@ def _visit(variant: Variant) -> Callable:
     """``visit(w, cell, begin, end, depth, walk, memory)``: one target, its lists and its expansion; its field if it is
     terminal. Returns the end of the sources that are handed down, TERMINAL or TOO_LONG."""
     zero, sums = variant.real(0), sums_for(variant)
-    decide, finish, stage_cells, far_cells, shift = (
-        decide_for(variant),
-        _finish(variant),
-        sums.stage_cells,
-        sums.far,
-        sums.shift,
-    )
+    decide, finish, stage_cells, far_cells = decide_for(variant), _finish(variant), sums.stage_cells, sums.far
+    shift = sums.shift
 
     @inner(calls=True, fastmath=FAST)
     def visit(w, cell, begin, end, depth, walk, memory):
-        cells, boxes, moments, rows = (
-            walk.targets.cells,
-            walk.targets.fields.boxes,
-            walk.sources.fields.moments,
-            memory.rows[w],
-        )
-        box, first, count = boxes[cell], np.int64(cells.first[cell]), np.int64(cells.count[cell])
+        cells, boxes, moments = walk.targets.cells, walk.targets.fields.boxes, walk.sources.fields.moments
+        rows, box, first, count = memory.rows[w], boxes[cell], np.int64(cells.first[cell]), np.int64(cells.count[cell])
         terminal = count <= walk.group or cells.children[cell] == 0
         done, far, multipole, near, down = decide(w, begin, end, terminal, box, walk, memory)
         if not done or end + down + LANES > len(memory.codes[w]):
@@ -140,7 +130,8 @@ def _visit(variant: Variant) -> Callable:
             memory.counts[w, 1] += multipole * count
             most, expanded = memory.targets.shape[2], depth > 0 or far > 0
             for start in range(0, count, most):
-                finish(w, first + start, min(most, count - start), local, expanded, box, near, multipole, walk, memory)
+                some = first + start, min(most, count - start)
+                finish(w, some, (local, expanded), box, (near, multipole), walk, memory)
             return TERMINAL
         undecided, handed = memory.undecided[w, end : end + down], memory.lists[w, 3]
         for k in range(down):
@@ -151,15 +142,16 @@ def _visit(variant: Variant) -> Callable:
 
 
 def _finish(variant: Variant) -> Callable:
-    """``finish(w, begin, count, local, expanded, box, near, multipole, walk, memory)``: the field at some bodies of a
-    terminal target, from the lists of ``near`` leaves and ``multipole`` cells and from its local expansion, if it has
-    one."""
+    """``finish(w, some, expansion, box, lengths, walk, memory)``: the field at ``some`` bodies (the first, and their number)
+    of a terminal target, from its lists of leaves and of cells, of these ``lengths``, and from its local expansion, if any.
+    """
     zero, potential, sums_of = variant.real(0), variant.potential, sums_for(variant)
     near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
     local_field, multipoles = sums_of.local_field, sums_of.multipoles
 
     @inner(calls=True, fastmath=FAST)
-    def finish(w, begin, count, local, expanded, box, near, multipole, walk, memory):
+    def finish(w, some, expansion, box, lengths, walk, memory):
+        (begin, count), (local, expanded), (near, multipole) = some, expansion, lengths
         place, sums, rows, result = memory.targets[w], memory.sums[w], memory.rows[w], walk.result
         blocks = -(-count // LANES)
         stage_bodies(begin, count, walk.targets.bodies, place, 0)

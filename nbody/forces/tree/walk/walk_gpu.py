@@ -63,23 +63,22 @@ class WalkPlan(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """Device functions: the parts of a walk, for a warp and its group. ``near`` and ``here`` are numbers of staged sources;
-    the tuples of arguments are those of :func:`~nbody.forces.tree.walk.near_gpu.on_bodies`."""
+    """Device functions: the parts of a walk, for a warp and its group. ``near`` and ``some`` are numbers of staged sources;
+    ``here`` and ``stage`` are those of :func:`~nbody.forces.tree.walk.near_gpu.on_bodies`."""
 
     load: Callable
-    """load(group, targets, first, count, origin, warp, lane): the bodies of a group, relative to the origin, and sums of
-    0."""
+    """load(here, targets, origin): the bodies of a group, relative to the origin, and sums of 0."""
     inherit: Callable
     """inherit(targets, region_first, centre, lane): the expansion of the group's region, the region, and the number of cells
     that it left, -1 if the group begins with the roots. (One lane has the expansion; the others have zeros.)"""
     leaves: Callable
-    """leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law): the bodies of the leaves
-    ``found``, whose first bodies and numbers of bodies each lane has in ``leaf``, 32 at a time; those that are left wait,
-    unless it is the ``last`` time. The number of them."""
+    """leaves(here, stage, queue, leaf, near, last, origin, tree): the bodies of some leaves, 32 at a time; those that are
+    left wait, unless it is the ``last`` time. The number of them. ``leaf``: the lanes that have one, and the first body and
+    the number of bodies of this lane's."""
     cells: Callable
-    """cells(group, stage, near, here, lanes, run, place, tree, law): the quadrupoles of the cells in a list."""
+    """cells(here, stage, near, some, place, tree): the quadrupoles of the cells in a list."""
     results: Callable
-    """results(group, targets, acceleration, expansion, run, centre, width_bits, warp, lane, box): the field at each body."""
+    """results(here, targets, acceleration, expansion, centre, width_bits, box): the field at each body."""
 
 
 @cache
@@ -93,8 +92,9 @@ def phases(plan: WalkPlan) -> Phases:
     direct, quadrupoles = on_bodies(shape, direct_pairs, 4), on_bodies(shape, quadrupole_pairs, 2)
 
     @compute.device_function
-    def load(group, targets, first, count, origin, warp, lane):
-        (bodies, sums), (ox, oy, oz) = group, origin
+    def load(here, targets, origin):
+        (bodies, sums), (warp, lane, _, _, _), (count, _, first), _ = here
+        ox, oy, oz = origin
         for k in range(lane, count, 32):
             x, y, z, m = compute.row(targets.sorted, first + k)
             at = np.uint32(k)
@@ -117,9 +117,9 @@ def phases(plan: WalkPlan) -> Phases:
         return expansion, region, left
 
     @compute.device_function
-    def leaves(group, stage, queue, found, leaf, near, last, lanes, run, origin, tree, law):
-        (staged, staged_index), (source, done), (begin, bodies_here), (ox, oy, oz) = stage, queue, leaf, origin
-        warp, lane = lanes[0], lanes[1]
+    def leaves(here, stage, queue, leaf, near, last, origin, tree):
+        (staged, staged_index), (source, done), (found, begin, bodies_here), (ox, oy, oz) = stage, queue, leaf, origin
+        _, (warp, lane, _, _, _), (count, _, _), _ = here
         while found != np.uint32(0) or (last and near > 0):
             start, stop = 0, 0
             if found != np.uint32(0):
@@ -143,9 +143,9 @@ def phases(plan: WalkPlan) -> Phases:
                     if potential:
                         staged_index[warp, lane] = tree.rows[np.uint32(at)]
                     if lane == 0:
-                        done[warp] += min(near, 32) * run[0]
+                        done[warp] += min(near, 32) * count
                     compute.sync_warp()
-                    direct(group, stage, lanes, run, law)
+                    direct(here, stage)
                     compute.sync_warp()
                     target.drop(source, warp, lane)
                     near = max(near - 32, 0)
@@ -153,10 +153,9 @@ def phases(plan: WalkPlan) -> Phases:
         return near
 
     @compute.device_function
-    def cells(group, stage, near, here, lanes, run, place, tree, law):
-        (staged, _), (origin, nowhere) = stage, place
-        warp, lane = lanes[0], lanes[1]
-        if lane < here:
+    def cells(here, stage, near, some, place, tree):
+        (staged, _), (origin, nowhere), (warp, lane, _, _, _) = stage, place, here[1]
+        if lane < some:
             node = near[warp, np.uint32(lane)]
             x, y, z, _ = compute.row(tree.place, node)
             staged[warp, lane, 0], staged[warp, lane, 1] = real(x - origin[0]), real(y - origin[1])
@@ -167,13 +166,14 @@ def phases(plan: WalkPlan) -> Phases:
                 staged[warp, lane, k] = f0
             staged[warp, lane, 0], staged[warp, lane, 1], staged[warp, lane, 2] = nowhere
         compute.sync_warp()
-        quadrupoles(group, stage, lanes, run, law)
+        quadrupoles(here, stage)
         compute.sync_warp()
         target.drop(near, warp, lane)
 
     @compute.device_function
-    def results(group, targets, acceleration, expansion, run, centre, width_bits, warp, lane, box):
-        (bodies, sums), (count, index, first), (gx, gy, gz) = group, run, centre
+    def results(here, targets, acceleration, expansion, centre, width_bits, box):
+        (bodies, sums), (warp, lane, _, _, _), (count, index, first), _ = here
+        gx, gy, gz = centre
         width = 1 << width_bits
         for k in range(lane, count, 32):
             body = np.uint32(k)
@@ -235,11 +235,9 @@ def walk_kernel(plan: WalkPlan) -> Any:
         staged_index = cuda.shared.array((WARPS, 32), np.uint32)
         done = cuda.shared.array(WARPS, np.int64)
         box, counts, lists = tree.box, targets.counts, targets.lists
-        group, queue = (bodies, sums), (source, done)
-        stage, cell_stage = (bodies_staged, staged_index), (cells_staged, staged_index)
+        queue, stage, cell_stage = (source, done), (bodies_staged, staged_index), (cells_staged, staged_index)
         warp, lane = np.uint32(cuda.threadIdx.x // 32), cuda.threadIdx.x & 31
         length2, reach = real(length2_of_run * box[LENGTH] * box[LENGTH]), real(reach_of_run * box[LENGTH])
-        law = shift, length2
         factor = f1 / real(box[ACCELERATION]) if real(box[ACCELERATION]) > f0 else f0
         while True:
             ticket = 0
@@ -250,12 +248,12 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 break
             first, counted, region_first, _ = compute.row(targets.groups, targets.sequence[np.uint32(ticket)])
             count = abs(counted)
-            run = count, targets.rows, first
 
             # --- the group: its box, radius and smallest acceleration ---
             width_bits = width_for(count)
             width = 1 << width_bits
             lanes = warp, lane, lane >> width_bits, width, (count + width - 1) >> width_bits
+            here = (bodies, sums), lanes, (count, targets.rows, first), (shift, length2)
             centre, half, a2 = target.extent(targets, acceleration, first, count, factor, lane)
             R = target.radius(targets, first, count, centre, lane)
             angle, theta, bound = target.criterion(a2, tree.norms[0, 0], error)
@@ -263,7 +261,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
             origin = centre if mixed else (wide(0), wide(0), wide(0))
             gx, gy, gz = real(centre[0] - origin[0]), real(centre[1] - origin[1]), real(centre[2] - origin[2])
             place = origin, (gx + R + R + f1, gy, gz)
-            phase.load(group, targets, first, count, origin, warp, lane)
+            phase.load(here, targets, origin)
             if lane == 0:
                 done[warp] = 0
 
@@ -305,22 +303,21 @@ def walk_kernel(plan: WalkPlan) -> Any:
                 near_count = target.push(near, warp, near_count, kind == M2P, node, lane)
                 found = np.uint32(compute.ballot(kind == P2P))
                 compute.sync_warp()
-                source_count = phase.leaves(
-                    group, stage, queue, found, (begin, bodies_here), source_count, last, lanes, run, origin, tree, law
-                )
+                leaf = found, begin, bodies_here
+                source_count = phase.leaves(here, stage, queue, leaf, source_count, last, origin, tree)
                 if near_count >= 32 or (last and near_count > 0):
-                    here = min(near_count, 32)
+                    some = min(near_count, 32)
                     if lane == 0:
-                        done[warp] += here * count
-                    phase.cells(group, cell_stage, near, here, lanes, run, place, tree, law)
-                    near_count -= here
+                        done[warp] += some * count
+                    phase.cells(here, cell_stage, near, some, place, tree)
+                    near_count -= some
                 if far_count >= 32 or (last and far_count > 0):
-                    here = min(far_count, 32)
-                    expansion = target.expand(far, warp, here, tree, centre, length2, expansion, lane)
+                    some = min(far_count, 32)
+                    expansion = target.expand(far, warp, some, tree, centre, length2, expansion, lane)
                     target.drop(far, warp, lane)
                     if lane == 0:
-                        done[warp] += here
-                    far_count -= here
+                        done[warp] += some
+                    far_count -= some
                 compute.sync_warp()
 
             # --- the sums of the lanes, and the result ---
@@ -331,7 +328,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
             cost = np.int32(real(done[warp]) / real(count))
             for each in range(first // RUN + lane, (first + count - 1) // RUN + 1, 32):
                 targets.costs[each] = cost
-            phase.results(group, targets, acceleration, expansion, run, (gx, gy, gz), width_bits, warp, lane, box)
+            phase.results(here, targets, acceleration, expansion, (gx, gy, gz), width_bits, box)
             compute.sync_warp()
 
     return walk

@@ -1,68 +1,11 @@
-"""Trees in the force suite: their time grows like N, and their error is one that the user names.
-
-A tree is measured if it is named, ``nbody bench --engines cpu-tree``, beside the direct sums of the ``cpu`` engine; and with
-it its competitor, if that is installed.
-"""
+"""The number of bodies from which a tree is faster than direct sums, from measured times."""
 
 import math
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from nbody import machine
-from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import CLUSTER
 from nbody.bench.report import Report
 from nbody.bench.row import Row, grouped
-from nbody.forces.engine import Engine, ForceError
-from nbody.forces.problem import Abilities
-from nbody.law import Gravity
-from nbody.particles import Particles
-from nbody.scenario.values import Group
-from nbody.state import Outputs
-from nbody.state.host import HostState
-
-ACCURACIES = (1e-3, 1e-4)
-"""The median errors that are asked for, if the user names none."""
-
-
-class PytreegravEngine(Engine):
-    """pytreegrav: quadrupoles, on all cores. Its softening is a spline of compact support, and it states no error."""
-
-    class Options(Group):
-        """Its opening angle."""
-
-        theta: float = 0.7
-
-    can = Abilities(precisions=("float64",), outputs=Outputs.ACCELERATION, growth=1)
-    state_type = HostState
-    _options: Options
-
-    def error(self, particles: Particles, targets: Any = None) -> ForceError:
-        return ForceError(math.inf, math.inf)
-
-    def _compute(self, state: Any, outputs: Outputs) -> None:
-        import pytreegrav  # type: ignore[import-not-found]
-
-        support = np.full(state.count, 2.8 * self.gravity.shortest)
-        more = {"theta": self._options.theta, "parallel": True, "method": "tree", "quadrupole": True}
-        state.acceleration[...] = pytreegrav.Accel(state.position, state.mass, support, **more)
-
-
-def foreign_competitors() -> tuple[list[Competitor], list[str]]:
-    """The competitors of trees on the CPU, and for each that is missing its name and why, in one clause."""
-    if find_spec("pytreegrav") is None:
-        return [], ["pytreegrav (not installed)"]
-    law = Gravity(1.0, 3, "spline", CLUSTER.shortest)
-    found = []
-    for theta in (0.7, 0.4):
-        options = PytreegravEngine.Options(theta=theta)
-        name = f"pytreegrav, theta {theta:g}"
-        found.append(Competitor(name, PytreegravEngine, "float64", options, machine.cores(), law))
-        found[-1].foreign = True
-    return found, []
 
 
 class Crossing(NamedTuple):
