@@ -18,7 +18,7 @@ from typing import NamedTuple
 from nbody import machine
 from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of, is_tree
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
 from nbody.forces.resources import fits
@@ -162,7 +162,7 @@ def _missing_here(name: str) -> str:
 
 
 def _slow(kind: type[Engine], problem: Problem) -> str:
-    few = kind.can.is_tree and problem.accuracy is not None and problem.particles not in kind.can.auto_range
+    few = is_tree(kind) and problem.accuracy is not None and problem.particles not in kind.can.auto_range
     return f"direct sums are faster below {kind.can.auto_range.start} particles" if few else ""
 
 
@@ -171,7 +171,7 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
     found: dict[str, Problem] = {}
     for of_tree in (False, True):
         kinds = {each: ENGINES.load(each) for each in able if (each in TREES) == of_tree}
-        kinds = {each: kind for each, kind in kinds.items() if kind.can.device == "gpu"} or kinds
+        kinds = {each: kind for each, kind in kinds.items() if device_of(kind) == "gpu"} or kinds
         fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])} if len(kinds) > 1 else kinds
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if fitting and each not in fitting}
         kinds = fitting or kinds
@@ -193,7 +193,7 @@ def _fastest(
     if accuracy is not None:
         for_bodies = f"at a median force error of {accuracy:g} {for_bodies}"
     one_precision = len({asked.precision for asked in candidates.values()}) == 1
-    if trees and one_precision and problem.particles >= ALWAYS_TREE[kinds[trees[0]].can.device]:
+    if trees and one_precision and problem.particles >= ALWAYS_TREE[device_of(kinds[trees[0]])]:
         return trees[0], f"the fastest {for_bodies}"
     if len(candidates) == 1:
         (chosen,) = candidates
@@ -250,7 +250,7 @@ def _because(reasons: Sequence[str]) -> str:
 def _device(kinds: dict[str, type[Engine]]) -> str:
     from nbody import compute
 
-    return compute.facts().name if any(kind.can.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
+    return compute.facts().name if any(device_of(kind) == "gpu" for kind in kinds.values()) else machine.cpu_name()
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.forces.direct.cpu_few import inlines_sums
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.sorted import Sorted
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.state.host import HostState
@@ -18,8 +18,7 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it.
     ``in_fields``: external fields can, too."""
     (engine, state), fields = motion, fields_of(motion.engine)
-    few = state.count <= engine.can.few and not engine.gravity.per_species and not isinstance(state.workspace, Sorted)
-    return few and (fields is None or (in_fields and fields.in_files))
+    return inlines_sums(engine, state) and (fields is None or (in_fields and fields.in_files))
 
 
 def per_c2(motion: Motion) -> float:

@@ -13,7 +13,7 @@ from nbody.diagnostics.energy import Energies
 from nbody.diagnostics.orbits import Elements, orbits
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import devices_of
+from nbody.forces.engine import device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.parallel import team
@@ -374,7 +374,7 @@ class Simulation:
         if self.stepper.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if self.engine.can.device == "gpu":
+        if device_of(self.engine) == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.engine)[0])  # in this thread
