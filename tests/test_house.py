@@ -157,7 +157,7 @@ LINES = {
     "compute": 2514,
     "forces": 11522,
     "exchange": 891,
-    "initial": 2639,
+    "initial": 2645,
     "integrators": 7198,
     "law": 369,
     "lessons": 1077,
