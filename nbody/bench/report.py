@@ -74,14 +74,10 @@ class Report:
 
 
 @dataclass
-class _Plain:
-    """A report before its rows are checked."""
+class _Plain(Report):
+    """A report before its rows and options are checked."""
 
-    machine: Machine
-    rows: list[dict]
-    absent: list[str] = field(default_factory=list)
-    suite: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict]  # type: ignore[assignment]
 
 
 def machine() -> Machine:
@@ -115,7 +111,7 @@ def load(path: Path) -> Report:
                 rows.append(Row.of(row))
             where = ("options",)
             options = _options_of(plain.suite).validate_python(plain.options) if plain.suite in SUITES else {}
-            return Report(plain.machine, rows, plain.absent, plain.suite, options)
+            return Report(**vars(plain) | {"rows": rows, "options": options})
         except OSError as error:
             reason = error.strerror or str(error)
         except ValidationError as error:

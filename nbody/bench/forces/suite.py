@@ -80,7 +80,8 @@ class _AtCount:
 
     def rows(self, group: Sequence[Competitor]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(c.suite, c, self._judge(c), self._notify, longest(c)) for c in group]
+        longest = [LONGEST_AGAIN if c.measured and c.backend == "cpu" else LONGEST for c in group]
+        rows = [checked(c.suite, c, self._judge(c), self._notify, most) for c, most in zip(group, longest, strict=True)]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -145,8 +146,3 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
         return row.extended(speedup_all_cores=others[0], speedup_reference=others[1])
 
     return [row if row.suite == "trees" else complete(row) for row in rows]
-
-
-def longest(competitor: Competitor) -> float:
-    """Seconds that one evaluation by a competitor may take."""
-    return LONGEST_AGAIN if competitor.measured and competitor.backend == "cpu" else LONGEST
