@@ -150,7 +150,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 LINES = {
     "analysis": 855,
-    "bench": 3925,
+    "bench": 3935,
     "cli": 2657,
     "diagnostics": 1114,
     "fields": 735,
@@ -160,7 +160,7 @@ LINES = {
     "initial": 2639,
     "integrators": 7198,
     "law": 369,
-    "lessons": 1077,
+    "lessons": 1080,
     "linalg": 2936,
     "parallel": 924,
     "run": 4604,
@@ -170,7 +170,7 @@ LINES = {
     "verify": 277,
     "viewer": 5988,
     "child": 15,
-    "doctor": 435,
+    "doctor": 434,
     "errors": 73,
     "figures": 82,
     "given": 83,
