@@ -158,7 +158,7 @@ LINES = {
     "forces": 11522,
     "exchange": 891,
     "initial": 2645,
-    "integrators": 7198,
+    "integrators": 7185,
     "law": 369,
     "lessons": 1080,
     "linalg": 2936,
