@@ -163,7 +163,7 @@ LINES = {
     "lessons": 1080,
     "linalg": 2936,
     "parallel": 924,
-    "run": 4604,
+    "run": 4596,
     "scenario": 2059,
     "state": 1509,
     "trajectory": 3247,
