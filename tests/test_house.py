@@ -194,7 +194,6 @@ MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 
 MANY = {
     "accelerations",  # of the package, whose arguments have names
-    "add",  # the sums of several GPUs
 }  # fmt: skip
 """Functions with more."""
 
