@@ -95,6 +95,7 @@ class CpuEngine(Engine):
             self._run_pairs(two, True, 2)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
+        assert isinstance(state, HostState)
         if Outputs.JERK not in outputs:
             self._run(state, potential=False)
         elif self._is_few(state):
