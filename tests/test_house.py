@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1114,
     "fields": 735,
     "compute": 2514,
-    "forces": 11522,
+    "forces": 11515,
     "exchange": 891,
     "initial": 2645,
     "integrators": 7185,
@@ -194,7 +194,6 @@ MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 
 MANY = {
     "accelerations",  # of the package, whose arguments have names
-    "add",  # the sums of several GPUs
 }  # fmt: skip
 """Functions with more."""
 
