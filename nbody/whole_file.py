@@ -102,12 +102,8 @@ class FileKind:
 
 def checked_path(path: str | os.PathLike, kind: FileKind, inputs: Iterable[str | os.PathLike] = ()) -> Path:
     """The path to write to, links followed, if a file of this kind can be written there. Creates nothing. ``inputs`` are the
-    files that the command reads.
-
-    Raises:
-        InputError: a directory or a device; one of the inputs; a file of another kind; no folder to put it in (a missing
-            folder is made if the one above it exists); no permission.
-    """
+    files that the command reads. Raises InputError: a directory or a device; one of the inputs; a file of another kind; no
+    folder to put it in (a missing folder is made if the one above it exists); no permission."""
     start, remedy = f"{kind.begin}{path}", kind.remedy
     if not path_text(path).isprintable():  # terminals, scripts and HDF5 show such a name in different ways
         raise InputError(f"{printable(start)}: a line break or the like is in this name; {remedy}")

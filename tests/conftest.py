@@ -136,8 +136,8 @@ def recorded(tmp_path):
 
     opened = []
 
-    def make(*frames, **options):
-        opened.append(RecordedSource(Trajectory(record(tmp_path / f"{len(opened)}.h5", frames, **options))))
+    def make(*frames, notify=None, **options):
+        opened.append(RecordedSource(Trajectory(record(tmp_path / f"{len(opened)}.h5", frames, **options)), notify))
         return opened[-1]
 
     yield make

@@ -16,6 +16,7 @@ from nbody.exchange import FORMATS, format_of, nemo, suffixes
 from nbody.exchange import read as read_bodies
 from nbody.exchange.export import export, facts_of
 from nbody.initial import make_particles
+from nbody.registry import Entry
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 4, "G": 2.0}
@@ -351,6 +352,17 @@ def test_rebound_gets_the_bodies_that_a_merger_has_left(run, tmp_path):
     form.write(tmp_path / "a.bin", moments, facts_of(run))
     for k, moment in enumerate(moments):
         np.testing.assert_array_equal(read_bodies(tmp_path / "a.bin", k).position, moment.position)
+
+
+def test_a_format_of_another_package_is_found_by_its_suffix(tmp_path, monkeypatch):
+    class Listed(type(format_of(Path("a.csv")))):
+        suffixes = (".list", ".csv")
+
+    monkeypatch.setattr(sys.modules[__name__], "Listed", Listed, raising=False)
+    monkeypatch.setitem(vars(FORMATS), "plugins", {"listed": Entry(f"{__name__}:Listed", "", package="lists 1")})
+    (tmp_path / "a.list").write_text(TABLE)
+    assert read_bodies(tmp_path / "a.list").id.tolist() == [7, 9]
+    assert type(format_of(Path("a.csv"))) is not Listed  # nbody's own come first
 
 
 @pytest.mark.parametrize("tag", ["Time", "Mass", "Position", "Velocity", "Key"])

@@ -81,16 +81,14 @@ def test_a_body_at_the_top_of_its_way_turns_there_as_gravity_tells():
     assert np.isfinite(same.positions()).all()
 
 
-def test_frames_of_unequal_spacing_are_interpolated_in_time(tmp_path):
+def test_frames_of_unequal_spacing_are_interpolated_in_time(recorded):
     """A body on a parabola, recorded at the times 0, 1, 1.5 and 4."""
     times = np.array([0.0, 1.0, 1.5, 4.0])
     frames = [(np.array([[t * t, 0, 0]]), np.array([[2 * t, 0, 0]])) for t in times]
-    record(tmp_path / "run.h5", frames, times=times, dtype="float64")
-    with Trajectory(tmp_path / "run.h5") as run:
-        recording = RecordedSource(run)
-        for at in (0.25, 1.5, 2.1, 2.75):
-            t = np.interp(at, np.arange(4), times)
-            assert recording.moment(at).positions()[0, 0] == pytest.approx(t * t, rel=1e-5)
+    recording = recorded(*frames, times=times, dtype="float64")
+    for at in (0.25, 1.5, 2.1, 2.75):
+        t = np.interp(at, np.arange(4), times)
+        assert recording.moment(at).positions()[0, 0] == pytest.approx(t * t, rel=1e-5)
 
 
 # --- Frames read ahead ----------------------------------------------------------------------------------------------
@@ -164,29 +162,26 @@ def test_a_damaged_frame_is_interpolated_and_reported(tmp_path):
     assert len(said) == 2 and "frame 2" in said[0] and "frame 4" in said[1]
 
 
-def test_bodies_without_a_finite_position_are_left_out_and_reported(tmp_path):
+def test_bodies_without_a_finite_position_are_left_out_and_reported(recorded):
     (first, velocity), (second, _) = cloud(10, frames=2)
     second[3] = np.nan
     said = []
-    with Trajectory(record(tmp_path / "run.h5", [(first, velocity), (second, velocity)])) as run:
-        recording = RecordedSource(run, said.append)
-        seen = recording.moment(1.0).first.position
+    seen = recorded((first, velocity), (second, velocity), notify=said.append).moment(1.0).first.position
     assert np.isfinite(seen).all() and (seen[3] > 1e12).all()
     assert len(said) == 1 and "frame 1: 1 body has no finite position" in said[0]
 
 
-def test_a_sample_of_many_bodies_has_their_speeds(tmp_path):
+def test_a_sample_of_many_bodies_has_their_speeds(recorded):
     count = 3 * SAMPLE
     rng = np.random.default_rng(1)
     velocity = (rng.standard_normal((count, 3)) * np.linspace(1, 2, count)[:, None]).astype("f4")
     position = rng.standard_normal((count, 3)).astype("f4")
-    with Trajectory(record(tmp_path / "run.h5", [(position, velocity)])) as run:
-        part = run.velocity.sample(0, SAMPLE)
-        assert SAMPLE <= len(part) < 1.01 * SAMPLE
-        np.testing.assert_array_equal(part[:2048], velocity[:2048])
-        speed = np.linalg.norm(velocity, axis=1)
-        # Percentiles of 131072 of the bodies scatter by less than 1 %.
-        np.testing.assert_allclose(RecordedSource(run).speeds, np.percentile(speed, [5, 98]), rtol=0.01)
+    source = recorded((position, velocity))
+    part = source.run.velocity.sample(0, SAMPLE)
+    assert SAMPLE <= len(part) < 1.01 * SAMPLE
+    np.testing.assert_array_equal(part[:2048], velocity[:2048])
+    # Percentiles of 131072 of the bodies scatter by less than 1 %.
+    np.testing.assert_allclose(source.speeds, np.percentile(np.linalg.norm(velocity, axis=1), [5, 98]), rtol=0.01)
 
 
 # --- Which moments --------------------------------------------------------------------------------------------------

@@ -203,7 +203,10 @@ def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(ti
         ({"accuracy": 1e-20, "engine": "tree"}, "it has an accuracy of 2e-06 at best in float32"),
         ({"accuracy": 1e-20, "engine": "cpu"}, "scheme 'leapfrog': it has an accuracy of 5e-07 at best in float32"),
         ({"integrator": "hermite4", "engine": "cpu-tree"}, "scheme 'hermite4': it does not compute the jerk"),
-        ({"integrator": "ias15", "engine": "cpu-tree"}, "scheme 'ias15': a tree gives accelerations only"),
+        (
+            {"integrator": "ias15", "engine": "cpu-tree"},
+            "scheme 'ias15': it is a tree, and the scheme sums over all pairs itself",
+        ),
         ({"assignments": ["engine.theta=0.5"]}, "unknown key; the keys here are name, gpus, accuracy"),
     ],
 )

@@ -134,11 +134,9 @@ def test_a_look_is_made_from_options_and_changed_by_keys():
     assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
 
 
-def test_colours_are_on_one_scale_for_the_whole_run(tmp_path):
+def test_colours_are_on_one_scale_for_the_whole_run(recorded):
     (x, v), *_ = cloud(500, dimensions=2)
-    path = record(tmp_path / "run.h5", [(x, v), (x, 10 * v), (x, 100 * v)])
-    with Trajectory(path) as run:
-        slow, fast = RecordedSource(run).speeds
+    slow, fast = recorded((x, v), (x, 10 * v), (x, 100 * v)).speeds
     assert slow < np.linalg.norm(v, axis=1).max() < fast < 100 * np.linalg.norm(v, axis=1).max()
 
 
@@ -282,17 +280,12 @@ def test_bright_pixels_are_where_the_bodies_are(egl, recorded):
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("power", [66, -66, 110])
-def test_a_picture_does_not_depend_on_the_units(egl, tmp_path, power):
+def test_a_picture_does_not_depend_on_the_units(egl, recorded, power):
     """A galaxy in metres, 2^66 of them: its square is beyond the float32 of a shader."""
-    pictures = []
-    for unit in (1.0, 2.0**power):
-        frames = [
-            (position.astype(float) * unit, velocity.astype(float) * unit)
-            for position, velocity in cloud(500, dimensions=2)
-        ]
-        with Trajectory(record(tmp_path / f"{unit:g}.h5", frames)) as run:
-            pictures.append(draw_frame(RecordedSource(run), 0, SIZE, with_hud=False).astype(int))
-    assert pictures[0].max() > 100 and np.abs(pictures[0] - pictures[1]).max() <= 1
+    (position, velocity), *_ = cloud(500, dimensions=2)
+    sources = [recorded((position * unit, velocity * unit)) for unit in (1.0, 2.0**power)]
+    one, other = (draw_frame(source, 0, SIZE, with_hud=False).astype(int) for source in sources)
+    assert one.max() > 100 and np.abs(one - other).max() <= 1
 
 
 def test_the_frame_changes_the_picture_and_nothing_else_does(egl, recorded):
@@ -308,25 +301,20 @@ def test_the_frame_changes_the_picture_and_nothing_else_does(egl, recorded):
 
 
 @pytest.fixture
-def renderer(egl, tmp_path):
+def renderer(egl, recorded):
     """Makes renderers of one frame of bodies."""
     from vispy import app
 
     from nbody.viewer.gl.renderer import PictureRenderer
 
     canvas = app.Canvas(size=(16, 16), show=False, dpi=96)
-    opened = []
 
     def make(position, velocity, **options):
-        run = Trajectory(record(tmp_path / f"{len(opened)}.h5", [(position, velocity)]))
-        opened.append(run)
-        found = PictureRenderer(canvas, RecordedSource(run), **options)
+        found = PictureRenderer(canvas, recorded((position, velocity)), **options)
         found.load(0)
         return found
 
     yield make
-    for run in opened:
-        run.close()
     canvas.close()
 
 
@@ -379,15 +367,14 @@ def test_between_two_frames_bodies_follow_the_cubic_through_positions_and_veloci
     assert abs(int(row.argmax()) - x) <= 3
 
 
-def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl, tmp_path):
+def test_a_dense_core_is_not_burnt_out_to_white_and_arms_are_seen_beside_it(egl, recorded):
     rng = np.random.default_rng(4)
     core, halo = 0.08 * rng.standard_normal((20_000, 2)), rng.uniform(-1, 1, (4000, 2))
     position = np.concatenate([core, halo])
     velocity = np.concatenate([np.ones_like(core), 5 * np.ones_like(halo)])
-    with Trajectory(record(tmp_path / "run.h5", [(position, velocity)])) as run:
-        camera = RecordedSource(run).home()
-        picture = draw_frame(RecordedSource(run), 0, SIZE, with_hud=False).astype(int)
-    x, y = camera.project(np.zeros((1, 3)), SIZE)[0].astype(int)
+    source = recorded((position, velocity))
+    picture = draw_frame(source, 0, SIZE, with_hud=False).astype(int)
+    x, y = source.home().project(np.zeros((1, 3)), SIZE)[0].astype(int)
     middle = picture[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3).mean(axis=0)
     assert middle.max() > 180 and middle.max() - middle.min() > 30, middle  # bright, and of a colour
     assert middle[0] > middle[2]  # the slow core is warm

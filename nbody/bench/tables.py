@@ -98,14 +98,8 @@ def three(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
-def whole(value: float) -> str:
-    """A number rounded to a whole number."""
-    return f"{value:.0f}"
-
-
-def percent(value: float) -> str:
-    """A percentage with one decimal."""
-    return f"{value:.1f}"
+whole, percent = "{:.0f}".format, "{:.1f}".format
+"""A number rounded to a whole number, and to one decimal."""
 
 
 def error(value: float) -> str:

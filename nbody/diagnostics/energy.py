@@ -90,10 +90,7 @@ class Energies:
 
 
 def escapers(
-    particles: Particles,
-    G: float = 1.0,
-    centre: np.ndarray | None = None,
-    potential: np.ndarray | None = None,
+    particles: Particles, G: float = 1.0, centre: np.ndarray | None = None, potential: np.ndarray | None = None
 ) -> int:
     """The number of bodies with ½ v² + φ > 0.
 

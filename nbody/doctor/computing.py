@@ -15,6 +15,7 @@ from nbody.fields import FIELDS
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
+from nbody.forces.engine import device_of
 from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.forces.resources import free, largest
@@ -94,7 +95,7 @@ def engines() -> Iterator[Finding]:
         planned = plan(TYPICAL.override(precision=precision), measure=False)
         name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
-        place = "GPU memory" if engine.can.device == "gpu" else "memory"
+        place = "GPU memory" if device_of(engine) == "gpu" else "memory"
         text = f"auto chooses {name} ({why}); up to {most:.2e} particles fit into {size(free(place))} of free {place}"
         yield good(f"engine {precision}", text, auto=name, why=why, largest_n=most)
 

@@ -35,11 +35,8 @@ def suffixes() -> dict[str, str]:
 
 
 def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
-    """The format of a file: ``name``, or that of its suffix.
-
-    Raises:
-        InputError: there is no such format; or a package is missing.
-    """
+    """The format of a file: ``name``, or that of its suffix. Raises InputError: there is no such format; or a package is
+    missing."""
     if name is None:
         name, start = suffixes().get(path.suffix.lower()), f"{where}{printable(path)}: "
         if name is None and path.suffix.lower() == ".h5":

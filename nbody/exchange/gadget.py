@@ -56,7 +56,9 @@ class GadgetFormat(GuardedFormat):
                     for name, size in zip(UNITS, facts.cgs, strict=True):
                         units[name] = size
                 for kind in np.flatnonzero(counts):
-                    _write_type(file.create_group(f"PartType{kind}"), particles, kinds == kind)
+                    group, some = file.create_group(f"PartType{kind}"), particles.rows(kinds == kind)
+                    group["Coordinates"], group["Velocities"] = some.in_space()
+                    group["Masses"], group["ParticleIDs"] = some.mass, some.id.astype(np.uint64)
             path.write_bytes(whole.getbuffer())
 
     @staticmethod
@@ -110,8 +112,3 @@ def _read_type(group: Any, mass: float) -> dict[str, np.ndarray]:
         raise ValueError(f"ParticleIDs holds {found['id'].dtype}, and no whole numbers")
     masses = _member(group, "Masses")[()] if group.get("Masses", getlink=True) else np.full(len(found["id"]), mass)
     return found | {"mass": _real(masses, "Masses")}
-
-
-def _write_type(group: Any, particles: Particles, rows: np.ndarray) -> None:
-    group["Coordinates"], group["Velocities"] = particles.rows(rows).in_space()
-    group["Masses"], group["ParticleIDs"] = particles.mass[rows], particles.id[rows].astype(np.uint64)

@@ -59,11 +59,8 @@ class CsvFormat(Format):
 
 
 def read_table(file: BinaryIO, start: str, notify: Notify = lambda line: None) -> Particles:
-    """Read the bodies in a .csv file in UTF-8, one per row. Blank lines and a byte-order mark are skipped.
-
-    Raises:
-        InputError: one line that begins with ``start`` and names the wrong line and column.
-    """
+    """Read the bodies in a .csv file in UTF-8, one per row. Blank lines and a byte-order mark are skipped. Raises
+    InputError: one line that begins with ``start`` and names the wrong line and column."""
     # The shortest row, "1,1,1,1,1\\n", has 10 bytes and becomes 40; the arrays made from it are a second copy.
     needed = 8 * file.seek(0, io.SEEK_END)
     file.seek(0)

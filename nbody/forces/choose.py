@@ -13,12 +13,12 @@ which it has the accuracy, which is also its fastest: at 1e-6 direct sums need f
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbody import machine
 from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of, is_tree
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
 from nbody.forces.resources import fits
@@ -162,7 +162,7 @@ def _missing_here(name: str) -> str:
 
 
 def _slow(kind: type[Engine], problem: Problem) -> str:
-    few = kind.can.is_tree and problem.accuracy is not None and problem.particles not in kind.can.auto_range
+    few = is_tree(kind) and problem.accuracy is not None and problem.particles not in kind.can.auto_range
     return f"direct sums are faster below {kind.can.auto_range.start} particles" if few else ""
 
 
@@ -171,14 +171,12 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
     found: dict[str, Problem] = {}
     for of_tree in (False, True):
         kinds = {each: ENGINES.load(each) for each in able if (each in TREES) == of_tree}
-        kinds = {each: kind for each, kind in kinds.items() if kind.can.device == "gpu"} or kinds
+        kinds = {each: kind for each, kind in kinds.items() if device_of(kind) == "gpu"} or kinds
         fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])} if len(kinds) > 1 else kinds
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if fitting and each not in fitting}
         kinds = fitting or kinds
-        contending = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range] or list(
-            kinds
-        )
-        found |= {each: able[each] for each in contending}
+        in_range = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range]
+        found |= {each: able[each] for each in in_range or kinds}
     return found
 
 
@@ -193,7 +191,7 @@ def _fastest(
     if accuracy is not None:
         for_bodies = f"at a median force error of {accuracy:g} {for_bodies}"
     one_precision = len({asked.precision for asked in candidates.values()}) == 1
-    if trees and one_precision and problem.particles >= ALWAYS_TREE[kinds[trees[0]].can.device]:
+    if trees and one_precision and problem.particles >= ALWAYS_TREE[device_of(kinds[trees[0]])]:
         return trees[0], f"the fastest {for_bodies}"
     if len(candidates) == 1:
         (chosen,) = candidates
@@ -203,9 +201,8 @@ def _fastest(
     chosen = known if isinstance(known, str) else ""
     if chosen not in candidates:
         if not measure:
-            return [each for each in kinds if each not in trees][
-                -1
-            ], f"{device} is not measured yet: the first run does that"
+            unmeasured = [each for each in kinds if each not in trees][-1]
+            return unmeasured, f"{device} is not measured yet: the first run does that"
         at = f" at {accuracy:g}" if accuracy is not None else f" in {problem.precision}"
         notify(f"measuring once which engine is the fastest for about {bucket(problem.particles)} particles{at}")
         times = {each: seconds(kinds[each], asked) for each, asked in candidates.items()}
@@ -250,25 +247,24 @@ def _because(reasons: Sequence[str]) -> str:
 def _device(kinds: dict[str, type[Engine]]) -> str:
     from nbody import compute
 
-    return compute.facts().name if any(kind.can.device == "gpu" for kind in kinds.values()) else machine.cpu_name()
+    return compute.facts().name if any(device_of(kind) == "gpu" for kind in kinds.values()) else machine.cpu_name()
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:
-    """The line about an engine that does not support what is asked: why, and what does."""
-    here = {each: reason for each, reason in reasons.items() if name not in STAND_FOR or not _missing_here(each)}
-    on_gpus = name in STAND_FOR and problem.gpus > 1
-    told = {each: reason for each, reason in reasons.items() if on_gpus and _on_gpu(each)} or here or reasons
-    first, reason = next(iter(told.items()))
-    alone = problem.gpus > 1 and any(
-        not _asked_of(ENGINES.load(each), problem._replace(gpus=1), [problem.precision], refuses)[1] for each in here
-    )
-    kind = ENGINES.load(first)
-    others = [each for each in PRECISIONS if first in here and not _asked_of(kind, problem, [each], refuses)[1]]
-    kinds = {each: ENGINES.load(each) for each in ORDINARY if not _missing_here(each)}
-    able = [each for each, kind in kinds.items() if not _asked_of(kind, problem, [problem.precision], refuses)[1]]
-    remedies = [f"--precision {' or '.join(others)}"] if others else []
-    remedies += [f"--engine {' or '.join(able)}"] if able else []
+    """The line about engines that do not support what is asked: why one of them does not, and what would be supported."""
+
+    def supported(engine: str, **changed: Any) -> bool:
+        kind, asked = ENGINES.load(engine), problem._replace(**changed)
+        return not (kind.supports(asked) or refuses(kind, asked))
+
+    here = [each for each in reasons if name not in STAND_FOR or not _missing_here(each)]
+    on_gpus = [each for each in reasons if name in STAND_FOR and problem.gpus > 1 and _on_gpu(each)]
+    first = (on_gpus or here or list(reasons))[0]
+    precisions = [each for each in PRECISIONS if first in here and supported(first, precision=each)]
+    engines = [each for each in ORDINARY if not _missing_here(each) and supported(each)]
+    alone = problem.gpus > 1 and any(supported(each, gpus=1) for each in here)
+    remedies = [f"--precision {' or '.join(precisions)}"] * bool(precisions)
+    remedies += [f"--engine {' or '.join(engines)}"] * bool(engines)
     verb = "use 'nbody run' with" if alone else "choose"  # 'nbody resume' has --gpus alone
     ways = ["leave gpus out"] * alone + [f"{verb} {', or '.join(remedies)}"] * bool(remedies)
-    remedy = f"; {', or '.join(ways)}" if ways else ""
-    return reason.partition("; choose")[0] + remedy
+    return _because([reasons[first].partition("; choose")[0], ", or ".join(ways)])

@@ -159,7 +159,7 @@ class Engine(ABC):
         ``targets`` only the rows of these bodies are computed (every time), and nothing becomes current.
         """
         if targets is not None:
-            self._compute_targets(state, outputs, targets)
+            self._fill(state, outputs, targets)
             return
         outputs, current = _offered(self.can, outputs), state.clock.current
         if not missing(outputs, current):
@@ -167,10 +167,20 @@ class Engine(ABC):
         if outputs not in self._rehearsed:
             compile_kernels(self, state, [outputs])
         if current is not Outputs.NOTHING and outputs in Outputs.POTENTIAL:
+            self._fill(state, outputs, potential_alone=True)
+        else:
+            self._fill(state, union(outputs, current))
+        state.clock.current = union(outputs, current)
+
+    def _fill(self, state: State, outputs: Outputs, targets: Targets = None, potential_alone: bool = False) -> None:
+        """Compute ``outputs``, for the ``targets`` or all bodies; of these perhaps the potential alone. A layer changes this
+        method (:mod:`nbody.forces.layers`), an engine the three that it calls."""
+        if targets is not None:
+            self._compute_targets(state, outputs, targets)
+        elif potential_alone:
             self._compute_potential(state, outputs)
         else:
-            self._compute(state, union(outputs, current))
-        state.clock.current = union(outputs, current)
+            self._compute(state, outputs)
 
     def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
@@ -270,6 +280,21 @@ def team_of(engine: Engine) -> Team:
 def devices_of(engine: Engine) -> tuple[int, ...]:
     """The numbers of the GPUs that compute the forces together, of which the first one holds the state."""
     return engine._devices
+
+
+def device_of(engine: Engine | type[Engine]) -> str:
+    """Where the state of the bodies is, and the forces are computed: ``cpu`` or ``gpu``."""
+    return engine.can.device
+
+
+def is_tree(engine: Engine | type[Engine]) -> bool:
+    """True for a tree, whose speed is told in bodies per second: it computes fewer than all pairs."""
+    return engine.can.growth == 1
+
+
+def amount(engine: Engine | type[Engine], count: int) -> int:
+    """What the time of an evaluation is proportional to: all pairs of bodies, or the bodies for a tree."""
+    return count**engine.can.growth
 
 
 def evaluations(can: Abilities, outputs: Outputs, current: Outputs) -> int:

@@ -96,15 +96,11 @@ class GpuEngine(Engine):
 
     def _prepare(self, state: State, particles: Particles) -> None:
         assert isinstance(state, DeviceState)
-        state.partition.acting = acting(particles.mass.astype(self._dtype)) if self.can.massless else state.count
-        divided_from = self.can.divided_from
-        if self.can.gpus and len(self._devices) > 1 and state.partition.acting >= divided_from:
+        count = acting(particles.mass.astype(self._dtype)) if self.can.massless else state.count
+        state.partition.acting = count
+        if self.can.gpus and len(self._devices) > 1 and count >= fewest_to_divide(self):
             state.partition.transport = Gpus(self._devices, state, self.gravity.per_species)
-        if (
-            self.can.ranks
-            and self._team.size > 1
-            and state.partition.acting >= max(divided_from, FEWEST[self.precision])
-        ):
+        if self.can.ranks and self._team.size > 1 and count >= fewest_to_divide(self, True, self.precision):
             state.partition.transport = Ranks(self._team)
 
     def _shape(self, outputs: Outputs = Outputs.ACCELERATION) -> Shape:
@@ -116,6 +112,11 @@ class GpuEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         assert isinstance(state, DeviceState)
         return state.count * state.partition.acting
+
+
+def fewest_to_divide(engine: Engine | type[Engine], ranks: bool = False, precision: str = "float32") -> int:
+    """The fewest bodies with mass for which GPUs, or ``ranks`` with a GPU each, divide the work of an engine."""
+    return max(engine.can.divided_from, FEWEST[precision] if ranks else 0)
 
 
 class KernelEngine(GpuEngine):

@@ -1,9 +1,9 @@
-"""The options of several engines: which GPUs compute, and the accuracy that ``auto`` and ``gpu`` pass on."""
+"""The options of several engines: which GPUs compute, the systems of an ensemble, and an accuracy."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from nbody.given import shown
 from nbody.scenario.values import Group, Positive
@@ -58,6 +58,22 @@ class GpuOptions(Group):
     """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
 
     gpus: Annotated[Any, BeforeValidator(gpus_from)] = None
+
+
+class SystemsOptions(Group):
+    """The number of systems of an ensemble, which is a key of the ensemble instead of the engine."""
+
+    _systems: int = PrivateAttr(default=1)
+
+    def of(self, systems: int) -> "SystemsOptions":
+        """These options for a number of systems."""
+        found = self.model_copy()
+        found._systems = systems
+        return found
+
+    def bodies(self, count: int) -> int:
+        """n, the bodies per system, of a number of bodies."""
+        return count // self._systems
 
 
 class Accuracy(GpuOptions):

@@ -31,6 +31,7 @@ class Problem(NamedTuple):
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
         collisions: True if the run looks for collisions.
         unlimited: True if the run gives no largest time step.
+        own_sums: True if the scheme computes the forces itself, as direct sums.
     """
 
     gravity: Gravity
@@ -45,6 +46,7 @@ class Problem(NamedTuple):
     systems: int = 0
     collisions: bool = False
     unlimited: bool = False
+    own_sums: bool = False
 
 
 class Abilities(NamedTuple):
@@ -94,11 +96,6 @@ class Abilities(NamedTuple):
     systems: bool = False
     growth: int = 2
 
-    @property
-    def is_tree(self) -> bool:
-        """True for a tree: it computes fewer than all pairs, and its speed is told in bodies per second."""
-        return self.growth == 1
-
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
         precision = problem.precision
@@ -118,6 +115,8 @@ class Abilities(NamedTuple):
             return "each rank has one GPU, so start as many ranks as there are GPUs"
         if problem.gpus > 1 and not self.gpus:
             return "it computes on one device"
+        if problem.own_sums and self.growth == 1:
+            return "it is a tree, and the scheme sums over all pairs itself"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):
             return f"it has an accuracy of {least:.2g} at best in {precision}"
         return ""

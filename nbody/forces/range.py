@@ -91,6 +91,12 @@ def check_range(
     return logs
 
 
+def farthest(engine: "type[Engine]", precision: str) -> float:
+    """At larger distances an engine takes 1/r³ for zero: it is below 1.2e-38, the smallest float32 that kernels do not flush
+    to zero."""
+    return math.inf if precision == "float64" or engine.can.own_units else 2e12
+
+
 def symbols(gravity: Gravity, particles: Particles, dt: float = math.inf) -> dict[str, float]:
     """The decimal logarithms of the symbols of :data:`Powers` and of M, the total mass; without those that are zero, or
     that do not exist."""

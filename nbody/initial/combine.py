@@ -37,11 +37,8 @@ def rotation(angles: Rotation) -> Array:
 
 
 def placed(bodies: Particles, part: Placed, where: Callable[[str], str]) -> Particles:
-    """Rotate the bodies about the origin, and then add the part's offset and velocity.
-
-    Raises:
-        InputError: starting with ``where(key)``, for a vector of other dimensions, or an inclination in 2-D.
-    """
+    """Rotate the bodies about the origin, and then add the part's offset and velocity. Raises InputError: starting with
+    ``where(key)``, for a vector of other dimensions, or an inclination in 2-D."""
     n = bodies.dimensions
     if part.rotate is not None:
         if n == 2 and part.rotate.inclination:
@@ -64,11 +61,8 @@ def joined(parts: Sequence[Particles], names: Sequence[str], given: Sequence[boo
     """One set of bodies, with new ids.
 
     A part without species becomes the species ``names[k]``; a part with species gets this name as a prefix if the user has
-    ``given`` it. Other names that occur twice get a number.
-
-    Raises:
-        InputError: starting with ``where[k]``, if the user has given two parts the same name.
-    """
+    ``given`` it. Other names that occur twice get a number. Raises InputError: starting with ``where[k]``, if the user has
+    given two parts the same name."""
     found: list[str] = []
     species = []
     for k, (part, name) in enumerate(zip(parts, names, strict=True)):

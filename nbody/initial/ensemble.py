@@ -14,11 +14,8 @@ from nbody.scenario.values import arithmetic
 
 
 def member(scenario: Scenario, number: int) -> Scenario:
-    """The scenario of one system alone, without ``ensemble``.
-
-    Raises:
-        InputError: there is no such system, or it has a wrong value; the line names system, path and value.
-    """
+    """The scenario of one system alone, without ``ensemble``. Raises InputError: there is no such system, or it has a wrong
+    value; the line names system, path and value."""
     (found,) = members(scenario, range(number, number + 1))
     return found
 
@@ -50,11 +47,8 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
 
 
 def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> Particles:
-    """The bodies of all systems, one after the other; ``make`` makes those of one.
-
-    Raises:
-        InputError: systems with different numbers of bodies, or different species, or too many bodies.
-    """
+    """The bodies of all systems, one after the other; ``make`` makes those of one. Raises InputError: systems with different
+    numbers of bodies, or different species, or too many bodies."""
     parts: list[Particles] = []
     for k, alone in enumerate(members(scenario)):
         bodies = make(alone)

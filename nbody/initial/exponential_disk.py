@@ -1,7 +1,7 @@
 """A disc galaxy: an exponential disc with Toomre's Q, in a bulge and a halo (Hernquist 1993)."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -38,14 +38,6 @@ def _tapered_mass(taper: float) -> CubicSpline:
     """The share of the mass within r, of ln r."""
     model = sphere(lambda r: hernquist(r, np.exp(-((r / taper) ** 2))), innermost=1e-6, outermost=8 * taper)
     return CubicSpline(np.log(model.radius), model.mass)
-
-
-def _together(pulls: Sequence[tuple[Callable[[Array], Array], float]], r: Array) -> Array:
-    """r² times the attraction of spheres at r, each given by its mass within a radius and a softening length."""
-    total = np.zeros_like(r)
-    for within, length in pulls:
-        total = total + softened_mass(r, within, length)
-    return total
 
 
 class Spheroid(Group):
@@ -244,7 +236,8 @@ class ExponentialDisk(Generator):
         pulls = [(mass, lengths(name, other) if lengths else 0.0) for other, mass in within.items()]
 
         def attraction(r: Array) -> Array:
-            return _together(pulls, r * one.radius) / one.mass
+            zero = np.zeros_like(r)
+            return sum((softened_mass(r * one.radius, each, length) for each, length in pulls), zero) / one.mass
 
         if lengths is None:
             return sphere(one.density, outermost=outermost, others=attraction)

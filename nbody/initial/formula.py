@@ -25,11 +25,7 @@ Function = Callable[[Any], Any]
 
 
 def compiled(text: str, variable: str) -> Function:
-    """The function of ``variable`` that a formula describes.
-
-    Raises:
-        ValueError: what can't be evaluated, and what can.
-    """
+    """The function of ``variable`` that a formula describes. Raises ValueError: what can't be evaluated, and what can."""
     written = text.replace("^", "**")
     try:
         tree = ast.parse(written, mode="eval").body

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.given import KeyProblem
 from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
@@ -89,6 +90,8 @@ class BodyPart:
         with arithmetic(self.scenario.source, tuple(self.at.split("."))):
             try:
                 particles = self.generator.generate(count, gravity, rng)
+            except KeyProblem as error:
+                raise InputError(self.where(".".join(error.keys)) + str(error)) from None
             except InputError as error:
                 raise InputError(f"{self.scenario.where(self.at)}{error}") from None
             if not all(np.isfinite(each).all() for each in (particles.mass, particles.position, particles.velocity)):
@@ -107,11 +110,8 @@ class BodyPart:
 
 def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Particles:
     """The bodies of a scenario at step 0 and time 0: the same bits for the same scenario, seed and machine (see
-    :mod:`nbody.initial.sampling` for the generators with the same bits on every machine).
-
-    Raises:
-        InputError: one line about a wrong name, parameter or file, or more particles than the memory holds.
-    """
+    :mod:`nbody.initial.sampling` for the generators with the same bits on every machine). Raises InputError: one line about
+    a wrong name, parameter or file, or more particles than the memory holds."""
     chosen = scenario.initial
     if scenario.ensemble and not isinstance(chosen, FromArrays):
         return make_systems(scenario, make_particles)
@@ -133,11 +133,8 @@ def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Pa
 
 
 def parts_of(scenario: Scenario) -> list[BodyPart]:
-    """The scenario's sets of bodies (those of one system alone, if it is an ensemble).
-
-    Raises:
-        InputError: one line about a wrong name or parameter, or bodies that only the program that ran it had.
-    """
+    """The scenario's sets of bodies (those of one system alone, if it is an ensemble). Raises InputError: one line about a
+    wrong name or parameter, or bodies that only the program that ran it had."""
     chosen = scenario.initial
     if isinstance(chosen, FromArrays):
         raise InputError(

@@ -37,10 +37,7 @@ def on_orbit(
     ci, si = np.cos(inclination), np.sin(inclination)
     towards = np.stack(np.broadcast_arrays(co * cw - so * sw * ci, so * cw + co * sw * ci, sw * si), axis=-1)
     ahead = np.stack(np.broadcast_arrays(-co * sw - so * cw * ci, -so * sw + co * cw * ci, cw * si), axis=-1)
-    return (
-        x[..., None] * towards + y[..., None] * ahead,
-        vx[..., None] * towards + vy[..., None] * ahead,
-    )
+    return (x[..., None] * towards + y[..., None] * ahead, vx[..., None] * towards + vy[..., None] * ahead)
 
 
 def true_anomaly(mean_anomaly: Array | float, eccentricity: Array | float) -> Array:

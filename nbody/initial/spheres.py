@@ -64,14 +64,10 @@ class HernquistSphere(EddingtonSphere):
 
     cut: Positive = 199.0
 
-    def model(self) -> Sphere:
-        return hernquist_model()
-
-
-@cache
-def hernquist_model() -> Sphere:
-    """The model with G, mass and scale radius 1; so are the others."""
-    return sphere(hernquist)
+    @staticmethod
+    @cache
+    def model() -> Sphere:
+        return sphere(hernquist)
 
 
 class Isochrone(EddingtonSphere):
@@ -80,19 +76,15 @@ class Isochrone(EddingtonSphere):
 
     cut: Positive = 200.0
 
-    def model(self) -> Sphere:
-        return isochrone_model()
+    @staticmethod
+    @cache
+    def model() -> Sphere:
+        def density(r: Array) -> Array:
+            """Binney & Tremaine 2008, eq. 2.49, up to a factor."""
+            a = np.sqrt(1 + r * r)
+            return (3 * (1 + a) * a * a - r * r * (1 + 3 * a)) / ((1 + a) ** 3 * a**3)
 
-
-@cache
-def isochrone_model() -> Sphere:
-    """The density is that of Binney & Tremaine 2008, eq. 2.49, up to a factor."""
-
-    def density(r: Array) -> Array:
-        a = np.sqrt(1 + r * r)
-        return (3 * (1 + a) * a * a - r * r * (1 + 3 * a)) / ((1 + a) ** 3 * a**3)
-
-    return sphere(density)
+        return sphere(density)
 
 
 class NFWHalo(EddingtonSphere):

@@ -10,12 +10,13 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.fields.field import VelocityField
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Column, Frame, Outputs, State
+from nbody.state.host import HostState
 
 
 class Motion(NamedTuple):
@@ -23,6 +24,12 @@ class Motion(NamedTuple):
 
     engine: Engine
     state: State
+
+    @property
+    def host(self) -> HostState:
+        """The state, for schemes that work in host memory."""
+        assert isinstance(self.state, HostState)
+        return self.state
 
     def evaluate(self, outputs: Outputs = Outputs.ACCELERATION) -> None:
         """Compute ``outputs`` for the present positions, unless they are current."""
@@ -106,7 +113,7 @@ class SchemeFacts(NamedTuple):
 
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:
         """What the scheme asks of the forces."""
-        return Problem(gravity, precision, count, self.outputs, self.targets)
+        return Problem(gravity, precision, count, self.outputs, self.targets, own_sums=self.own_forces)
 
 
 class SchemeReport(NamedTuple):
@@ -156,7 +163,7 @@ class Integrator(ABC):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"."""
-        facts, law, device = cls.facts, problem.gravity, engine.can.device
+        facts, law, device = cls.facts, problem.gravity, device_of(engine)
         if facts.precisions and device not in facts.precisions:
             return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
         if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):
@@ -182,7 +189,7 @@ class Integrator(ABC):
             return "this scheme computes the forces itself, with one softening length for all bodies"
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
-        return "a tree gives accelerations only" if engine.can.is_tree else ""
+        return ""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         """Add the scheme's columns to the state; ``contacts``: the run looks for collisions. Raises InputError if the engine

@@ -1,84 +1,12 @@
 """Matrix products on a GPU, from the first kernel to one as fast as cuBLAS: a ladder of rungs, one idea per file.
 
-Read the rungs in the order of :data:`LADDER`; the head of each file explains its idea and what it gains. :func:`matmul`
+Read the rungs in the order of ``ladder.py``; the head of each file explains its idea and what it gains. :func:`matmul`
 uses the fastest. Every rung needs ``rung.py`` (what a rung is, and how it is launched) and NumPy; files that several rungs
 share, with the first rung that uses each: staging (k09), intrinsics (k10), register_tile (k14), partial_sums (k17),
 tensor_tile (k19), double_tile (k21).
 """
 
-from typing import Any
+from nbody.linalg.call import matmul
+from nbody.linalg.ladder import CHAMPIONS, ELEMENTWISE, LADDER
 
-from nbody.registry import Entry, Registry
-
-LADDER = Registry(
-    "rung",
-    {
-        "k00": Entry("nbody.linalg.k00_cpu:LOOP", "three loops on one CPU core"),
-        "numpy": Entry("nbody.linalg.k00_cpu:NUMPY", "NumPy's BLAS on the CPU; in float64 the referee"),
-        "k01": Entry("nbody.linalg.k01_one_block:RUNG", "one block, one thread per element: up to 32x32"),
-        "k02": Entry("nbody.linalg.k02_many_blocks:RUNG", "many blocks, global memory"),
-        "k03": Entry("nbody.linalg.k03_flat:RUNG", "a one-dimensional launch: row = id // n, column = id % n"),
-        "k04": Entry("nbody.linalg.k04_bank_conflicts:RUNG", "shared-memory tiles, every column in one bank"),
-        "k05": Entry("nbody.linalg.k05_padded_tile:RUNG", "the same, tiles padded by one word per row"),
-        "k06": Entry("nbody.linalg.k06_coalesced:RUNG", "the same, coalesced indices, no padding"),
-        "k07": Entry("nbody.linalg.k07_results_per_thread:TWO", "two results per thread"),
-        "k08": Entry("nbody.linalg.k07_results_per_thread:FOUR", "four results per thread"),
-        "k09": Entry("nbody.linalg.k09_sliding_window:RUNG", "a window slides along k; more work by strides"),
-        "k10": Entry("nbody.linalg.k10_vector_loads:RUNG", "128-bit loads"),
-        "k11": Entry("nbody.linalg.k11_outer_products:TWO", "register tile by outer products, 2x2"),
-        "k12": Entry("nbody.linalg.k11_outer_products:FOUR", "register tile by outer products, 4x4"),
-        "k13": Entry("nbody.linalg.k11_outer_products:EIGHT", "register tile by outer products, 8x8"),
-        "k14": Entry("nbody.linalg.k14_transposed:RUNG", "A transposed on its way into shared memory"),
-        "k15": Entry("nbody.linalg.k15_double_buffer:RUNG", "double-buffered tiles, 128x128x8"),
-        "k16": Entry("nbody.linalg.k16_kahan:RUNG", "Kahan's compensated sum on the naive kernel"),
-        "k17": Entry("nbody.linalg.k17_champion:RUNG", "the champion: cp.async stages, warp tiles, split k"),
-        "k18": Entry("nbody.linalg.k18_skinny:RUNG", "the skinny product (rows x k)·(k x 4)"),
-        "k19": Entry("nbody.linalg.k19_tensor_cores:PLAIN", "tensor cores, TF32 factors"),
-        "k20": Entry("nbody.linalg.k19_tensor_cores:SPLIT", "tensor cores, 3xTF32: float32 accuracy"),
-        "k21": Entry("nbody.linalg.k21_float64_tensor_cores:RUNG", "tensor cores in float64: the champion there"),
-    },
-)
-"""Every way to multiply two matrices here, in the order of the lesson."""
-
-ELEMENTWISE = Registry(
-    "element-wise kernel",
-    {
-        "sum": Entry("nbody.linalg.elementwise:SUM", "C = A + B, element by element: nothing to re-use"),
-        "map": Entry("nbody.linalg.elementwise:MAP", "C = f(A), element by element: nothing to re-use"),
-    },
-)
-"""Kernels that gain nothing from tiles, as a contrast to the ladder."""
-
-CHAMPIONS = {"float32": "k17", "float64": "k21"}
-"""The rung of :func:`matmul` for each dtype. On cards without float64 tensor cores k21 launches k17."""
-
-
-def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
-    """C = A·B on the GPU, by the fastest rung for the dtype, or by the given ``rung``.
-
-    With device arrays a call takes about ten microseconds of Python and returns before the product is done: it is queued on
-    the default stream. Work on other streams that the arrays belong to is waited for first.
-
-    Args:
-        a: (m, k) matrix, float32 or float64, row-major: a NumPy array (copied to the device) or a device array of Numba,
-            CuPy or PyTorch (used in place).
-        b: (k, n) matrix of the same dtype and kind.
-        out: (m, n) array for the result; on the device it must not share memory with a or b. None: a new array, which
-            Numba allocates slowly.
-        rung: a name of :data:`LADDER`.
-
-    Returns:
-        ``out``, or a new array of the kind of ``a``.
-
-    Raises:
-        InputError: shapes, dtypes or layouts do not fit, a matrix is empty, ``out`` is read-only, or the rung does not
-            support this product.
-        DeviceError: there is no GPU, or too little memory on it.
-    """
-    from nbody.linalg.call import multiply
-
-    return multiply(_rung, rung, a, b, out)
-
-
-def _rung(name: str, dtype: Any) -> Any:
-    return LADDER.load(CHAMPIONS[dtype.name] if name == "" else name)
+__all__ = ["CHAMPIONS", "ELEMENTWISE", "LADDER", "matmul"]

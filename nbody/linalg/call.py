@@ -15,6 +15,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.errors import InputError
+from nbody.linalg.ladder import CHAMPIONS, LADDER
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
 ALIGNMENT = 16
@@ -26,21 +27,41 @@ MOST_CALLS = 1024
 _CALLS: dict[tuple, "DeviceCall"] = {}
 
 
-def multiply(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
-    """C = A·B; arguments, result and errors as in :func:`nbody.linalg.matmul`. ``load(name, dtype)`` returns the rung."""
+def matmul(a: Any, b: Any, out: Any = None, rung: str = "") -> Any:
+    """C = A·B on the GPU, by the fastest rung for the dtype, or by the given ``rung``.
+
+    With device arrays a call takes about ten microseconds of Python and returns before the product is done: it is queued on
+    the default stream. Work on other streams that the arrays belong to is waited for first.
+
+    Args:
+        a: (m, k) matrix, float32 or float64, row-major: a NumPy array (copied to the device) or a device array of Numba,
+            CuPy or PyTorch (used in place).
+        b: (k, n) matrix of the same dtype and kind.
+        out: (m, n) array for the result; on the device it must not share memory with a or b. None: a new array, which
+            Numba allocates slowly.
+        rung: a name of :data:`~nbody.linalg.ladder.LADDER`.
+
+    Returns:
+        ``out``, or a new array of the kind of ``a``.
+
+    Raises:
+        InputError: shapes, dtypes or layouts do not fit, a matrix is empty, ``out`` is read-only, or the rung does not
+            support this product.
+        DeviceError: there is no GPU, or too little memory on it.
+    """
     try:
         target = None if out is None else out.__cuda_array_interface__
         left, right = a.__cuda_array_interface__, b.__cuda_array_interface__
     except AttributeError:
-        return _multiply_on_host(load, name, a, b, out)
+        return _multiply_on_host(rung, a, b, out)
     where = type(a) if target is None else _layout(target)
-    key = name, compute.current_device(), _layout(left), _layout(right), where
+    key = rung, compute.current_device(), _layout(left), _layout(right), where
     call = _CALLS.get(key)
     if call is None:
-        call = _prepared(load, name, a, (left, right, target))
+        call = _prepared(rung, a, (left, right, target))
         if len(_CALLS) >= MOST_CALLS:
             _CALLS.clear()
-        _CALLS[name, compute.current_device(), *key[2:]] = call  # the first call may have made the device current
+        _CALLS[rung, compute.current_device(), *key[2:]] = call  # the first call may have made the device current
     return call.run(left, right, target, out)
 
 
@@ -67,12 +88,10 @@ def check_operands(a: Any, b: Any) -> tuple[ProductShape, np.dtype]:
     return ProductShape(int(a.shape[0]), int(b.shape[1]), int(a.shape[1])), np.dtype(a.dtype).newbyteorder("=")
 
 
-def _checked_rung(
-    load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, on_device: bool
-) -> tuple[Rung, ProductShape, np.dtype]:
+def _checked_rung(name: str, a: Any, b: Any, on_device: bool) -> tuple[Rung, ProductShape, np.dtype]:
     """The rung for two matrices, the shape and the dtype of their product."""
     shape, dtype = check_operands(a, b)
-    rung = load(name, dtype)
+    rung: Rung = LADDER.load(CHAMPIONS[dtype.name] if name == "" else name)
     rung.check(shape, dtype)
     if rung.on == "gpu":
         compute.require(f"the rung '{rung.title}'")
@@ -153,10 +172,10 @@ class DeviceCall:
             raise InputError("out is read-only; give an array that can be written")
 
 
-def _prepared(load: Callable[[str, Any], Rung], name: str, a: Any, views: tuple) -> DeviceCall:
+def _prepared(name: str, a: Any, views: tuple) -> DeviceCall:
     """All checks that depend on the matrices' shapes, dtypes and layouts only, and the compiled launch."""
     left, right, target = (view and SimpleNamespace(**view, dtype=np.dtype(view["typestr"])) for view in views)
-    rung, shape, dtype = _checked_rung(load, name, left, right, on_device=True)
+    rung, shape, dtype = _checked_rung(name, left, right, on_device=True)
     if target is not None:
         _check_out(target, shape, dtype)
     for label, view in zip(("a", "b", "out"), views, strict=True):
@@ -190,7 +209,7 @@ def _maker(a: Any, shape: ProductShape, dtype: np.dtype) -> Callable[[], tuple[A
 # --- Matrices on the host, and all matrices in Numba's simulator ------------------------------------------------------
 
 
-def _multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: Any, out: Any) -> Any:
+def _multiply_on_host(name: str, a: Any, b: Any, out: Any) -> Any:
     on_device = _on_device(a)
     if on_device != _on_device(b):
         raise InputError("one matrix is on the device and the other is not; copy one of them first")
@@ -198,7 +217,7 @@ def _multiply_on_host(load: Callable[[str, Any], Rung], name: str, a: Any, b: An
         a, b = np.asarray(a), np.asarray(b)
     if out is not None and (_on_device(out) != on_device or not (on_device or isinstance(out, np.ndarray))):
         raise InputError("out must be where a and b are: all NumPy arrays, or all on the device")
-    rung, shape, dtype = _checked_rung(load, name, a, b, on_device)
+    rung, shape, dtype = _checked_rung(name, a, b, on_device)
     if out is None:
         out = (compute.cuda.device_array if on_device else np.empty)((shape.m, shape.n), dtype)
     elif isinstance(out, np.ndarray) and not out.flags.writeable:

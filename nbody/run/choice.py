@@ -7,7 +7,7 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
@@ -174,7 +174,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
     else:
         problem = Problem(scenario.gravity, systems=systems)
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
-        device = ENGINES.load(named.name).can.device
+        device = device_of(ENGINES.load(named.name))
     return Choice(device, why, precision), systems_engine(device)
 
 

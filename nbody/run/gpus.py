@@ -21,7 +21,9 @@ def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify:
 
     if compute.why_unavailable():
         return  # the engine says so
-    there, fewest = len(compute.devices_for(gpus, where)), kind.can.divided_from
+    from nbody.forces.gpu_engine import fewest_to_divide
+
+    there, fewest = len(compute.devices_for(gpus, where)), fewest_to_divide(kind)
     if count < fewest and there > 1:
         notify(f"gpus: one of {there} GPUs computes; from {fewest} bodies on it is worth dividing the work")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbody.errors import InputError, RunFailed
 from nbody.forces.engine import Engine
-from nbody.forces.range import check_range
+from nbody.forces.range import check_range, farthest
 from nbody.integrators.integrator import Integrator
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -15,9 +15,6 @@ from nbody.state import Frame
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
-
-FARTHEST = 2e12
-"""At larger distances 1/r³ is below 1.2e-38, the smallest float32 that kernels do not flush to zero."""
 
 SUMMED = ("the kinetic energy", "the potential", *["the momentum"] * 3, *["the angular momentum"] * 3)
 """What the sums of a frame are; see :mod:`nbody.state.sums`."""
@@ -56,10 +53,9 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
                 f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
                 f"only {gravity.shortest:g}; move the bodies nearer to the origin, or take --precision float64"
             )
-    far = precision != "float64" and not engine.can.own_units
-    if far and (extent := float(np.ptp(particles.position, axis=0).max())) > FARTHEST:
+    if (extent := float(np.ptp(particles.position, axis=0).max())) > (most := farthest(engine, precision)):
         found.append(
-            f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {FARTHEST:g} "
+            f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {most:g} "
             "for zero; use larger units, --engine cpu, or --precision float64"
         )
     if precision == "float32":

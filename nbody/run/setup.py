@@ -11,7 +11,7 @@ import numpy as np
 from nbody import machine
 from nbody.errors import InputError
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, is_tree
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
@@ -61,7 +61,7 @@ class Setup:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return self.engine.can.is_tree or (asked and not self.integrator.facts.own_forces)
+        return is_tree(self.engine) or (asked and not self.integrator.facts.own_forces)
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""

@@ -105,11 +105,7 @@ def plain_python(value: object) -> Any:
 
 
 def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator[Assignment]:
-    """What the keywords ``values`` set. ``top``: the keys of a scenario.
-
-    Raises:
-        InputError: there is no such keyword.
-    """
+    """What the keywords ``values`` set. ``top``: the keys of a scenario. Raises InputError: there is no such keyword."""
     for name, value in values.items():
         if value is None:
             continue
@@ -126,11 +122,8 @@ def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator
 
 def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
-    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``.
-
-    Raises:
-        InputError: the length is not a number; the line begins with ``option``.
-    """
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``. Raises
+    InputError: the length is not a number; the line begins with ``option``."""
     if isinstance(value, Mapping):
         return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
     name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)

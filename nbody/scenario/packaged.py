@@ -29,11 +29,7 @@ def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Pat
 
     An existing file means itself. A bare name (``disk``) means the packaged scenario of this name. So do ``disk.yaml`` and
     ``scenarios/disk.yaml`` if they don't exist; ``notify`` then gets a line that says so. Any other path is returned
-    unchanged, and its reader reports the error.
-
-    Raises:
-        InputError: a bare name is neither a file nor a packaged scenario.
-    """
+    unchanged, and its reader reports the error. Raises InputError: a bare name is neither a file nor a packaged scenario."""
     # (The functions of os.path return False for names that the system does not allow; those of Path raise.)
     bare = path.suffix == "" and path.parent == Path()
     if os.path.isfile(path) or not (bare or path.suffix in SUFFIXES):

@@ -36,11 +36,8 @@ class Units:
 
     def symbol(self, quantity: str) -> str:
         """The symbol of the unit of ``length``, ``mass``, ``time``, ``velocity``, ``acceleration``, ``density``,
-        ``surface_density``, ``momentum``, ``angular_momentum`` or ``energy``; empty without units.
-
-        Raises:
-            KeyError: another quantity.
-        """
+        ``surface_density``, ``momentum``, ``angular_momentum`` or ``energy``; empty without units. Raises KeyError: another
+        quantity."""
         velocity, length = _bracketed(self.velocity), _bracketed(self.length)
         symbols = {
             "length": self.length,

@@ -129,11 +129,8 @@ def _index(group: Any, key: str, option: str) -> Any:
 
 
 def open_regular(path: Path, where: str = "") -> BinaryIO:
-    """Open an ordinary file to read bytes. (Opening a pipe could block, and a device may have no end.)
-
-    Raises:
-        InputError: the file is missing, a directory, a pipe or a device, or unreadable; ``where`` begins the line.
-    """
+    """Open an ordinary file to read bytes. (Opening a pipe could block, and a device may have no end.) Raises InputError:
+    the file is missing, a directory, a pipe or a device, or unreadable; ``where`` begins the line."""
     start = f"{where}{printable(path)}: "
     try:
         kind = os.stat(path).st_mode

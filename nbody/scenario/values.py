@@ -143,7 +143,7 @@ Name = Annotated[str, BeforeValidator(short_name)]
 class Group(BaseModel):
     """A frozen group of keys. Unknown keys are errors; with ``extra="allow"`` they are kept for a later check."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that users write here, and where they belong."""
@@ -183,11 +183,7 @@ def unknown_key(key: str, likely: Iterable[str], known: Iterable[str]) -> str:
 @contextmanager
 def arithmetic(source: ScenarioText, at: Keys = ()) -> Iterator[None]:
     """Read the values below ``at``, or compute with them: an overflow or a division by zero, of Python or NumPy, is the
-    mistake of the number farthest from 1.
-
-    Raises:
-        InputError: one line that names this number.
-    """
+    mistake of the number farthest from 1. Raises InputError: one line that names this number."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             yield
@@ -205,11 +201,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validated(model: type[M], values: object, source: ScenarioText, at: Keys = ()) -> M:
-    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario.
-
-    Raises:
-        InputError: one line about the first mistake in the file.
-    """
+    """Convert ``values`` to a ``model``. ``at`` is their path in the scenario. Raises InputError: one line about the first
+    mistake in the file."""
     try:
         with arithmetic(source, at):
             return model.model_validate(values, context=source)

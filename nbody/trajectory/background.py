@@ -4,7 +4,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import chain, pairwise
 from typing import TypeVar
@@ -25,41 +25,36 @@ class BackgroundSync:
     def __init__(self, sync: Callable[[], None]) -> None:
         self._sync = sync
         self._begun = time.perf_counter()
-        self._frames: int | None = None  # the frames that the current call confirms, until its result is read
-        self._done = threading.Event()
-        self._error: BaseException | None = None
+        self._call: tuple[int, Future[None]] | None = None
+        """The frames that the current call confirms, until its result is read."""
 
     def poll(self, frames: int) -> int | None:
         """Call this after each frame, with the number of frames. Returns how many of them the disk has confirmed, once per
         confirmation. Raises OSError if that failed."""
-        if self._frames is not None and self._done.is_set():
-            return self.finish()
-        if self._frames is None and time.perf_counter() - self._begun > SYNC_SECONDS:
-            self._begun = time.perf_counter()
-            self._done.clear()
+        if self._call is not None:
+            return self.finish() if self._call[1].done() else None
+        if time.perf_counter() - self._begun > SYNC_SECONDS:
+            self._begun, result = time.perf_counter(), Future[None]()
             # A daemon: a process that ends does not wait for a disk that hangs.
-            threading.Thread(target=self._work, name="sync", daemon=True).start()
-            self._frames = frames  # not before: if no thread can be started, finish() must not wait for it
+            threading.Thread(target=self._work, args=(result,), name="sync", daemon=True).start()
+            self._call = frames, result  # not before: if no thread can be started, finish() must not wait for it
         return None
 
     def finish(self) -> int | None:
         """Wait for the current call. Returns how many frames it confirmed; raises OSError if it failed."""
-        if self._frames is None:
+        if self._call is None:
             return None
-        self._done.wait()
-        confirmed, self._frames = self._frames, None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        return confirmed
+        frames, result = self._call
+        wait([result])
+        self._call = None
+        result.result()
+        return frames
 
-    def _work(self) -> None:
+    def _work(self, result: "Future[None]") -> None:
         try:
-            self._sync()
+            result.set_result(self._sync())
         except BaseException as error:
-            self._error = error
-        finally:
-            self._done.set()
+            result.set_exception(error)
 
 
 WORTH_A_THREAD = 1 << 19

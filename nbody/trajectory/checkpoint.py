@@ -111,11 +111,7 @@ def newest(file: OpenFile) -> Checkpoint | None:
 
 
 def read_checkpoint(path: str | os.PathLike) -> Checkpoint:
-    """The newest whole checkpoint in ``path``.
-
-    Raises:
-        InputError: not a recording, or one without a whole checkpoint.
-    """
+    """The newest whole checkpoint in ``path``. Raises InputError: not a recording, or one without a whole checkpoint."""
     with OpenFile(path) as file, one_line(path):
         found = newest(file)
     if found is None:

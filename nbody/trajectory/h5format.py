@@ -37,11 +37,8 @@ Read = Callable[[int, int], bytes]
 def field_addresses(read: Read, header: int) -> dict[str, int]:
     """The addresses of two 8-byte fields of the object whose header is at address ``header``: :data:`LENGTH`, the first
     dimension of a dataset, or the value of the attribute :data:`~nbody.trajectory.layout.VTK_LENGTH`; :data:`STORAGE`, the
-    address of a contiguous dataset's bytes, followed by their number.
-
-    Raises:
-        UnknownFormat: the header has another version, or is damaged.
-    """
+    address of a contiguous dataset's bytes, followed by their number. Raises UnknownFormat: the header has another version,
+    or is damaged."""
     found = {}
     try:
         for kind, at, content in _messages(read, header):

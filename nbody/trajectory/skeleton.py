@@ -70,11 +70,8 @@ class Skeleton:
         self.reserve(name, value.shape, value.dtype).attrs[layout.CRC] = np.uint32(zlib.crc32(self.values[name]))
 
     def finish(self) -> tuple[bytes, dict[str, int], int, bytes]:
-        """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it.
-
-        Raises:
-            UnknownFormat: this version of the HDF5 library creates structures in another format.
-        """
+        """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it. Raises
+        UnknownFormat: this version of the HDF5 library creates structures in another format."""
         self.file.flush()
         image = bytearray(self.file.id.get_file_image())
 

@@ -29,11 +29,8 @@ def number_of_systems(resolved: Mapping[str, Any]) -> int:
 
 
 def system_table(run: RecordedFrames) -> Table:
-    """The columns of :attr:`~nbody.trajectory.Trajectory.systems`, (S,) each.
-
-    Raises:
-        InputError: the recording is no ensemble, or has no frame.
-    """
+    """The columns of :attr:`~nbody.trajectory.Trajectory.systems`, (S,) each. Raises InputError: the recording is no
+    ensemble, or has no frame."""
     from nbody.scenario.ensemble import Ensemble
 
     count = number_of_systems(run.resolved)

@@ -116,17 +116,9 @@ class TrajectoryWriter:
         """The number of recorded frames."""
         return int(self._open_file().commit["frames"][0]) if self._restart_at is None else self._restart_at
 
-    @property
-    def capacity(self) -> int:
-        """The number of frames that the file has room for."""
-        return self._open_file().capacity
-
     def append(self, frame: Frame) -> None:
-        """Record a frame. When this returns, the frame is visible to every reader and safe from a kill.
-
-        Raises:
-            RunFailed: the file can't be written any more; earlier frames stay valid.
-        """
+        """Record a frame. When this returns, the frame is visible to every reader and safe from a kill. Raises RunFailed:
+        the file can't be written any more; earlier frames stay valid."""
         self.append_many([frame])
 
     def append_many(self, frames: Sequence[Frame]) -> None:

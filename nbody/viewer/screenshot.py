@@ -15,7 +15,7 @@ from nbody.whole_file import FileKind, checked_path, new_file
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
 PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
-VIEW = FileKind("camera", "", "give another name", b"", "camera.yaml")
+CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -30,11 +30,8 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def check_picture(path: Path, overwrite: bool = False) -> Path:
-    """``path``, if a picture can be written there; better known before it is drawn than after.
-
-    Raises:
-        InputError: not a .png (also at the end of a link), a file that is no picture and would be overwritten, a folder
-            that is missing or not writable, or another reason of :func:`nbody.whole_file.checked_path`.
+    """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
+    is missing, or as :func:`nbody.whole_file.checked_path`.
     """
     target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
     for each in (path, target):
@@ -81,5 +78,5 @@ def save_picture(
 
 def save_text(text: str, path: Path) -> None:
     """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises as :func:`save_picture`."""
-    with new_file(path, VIEW, False, lambda line: None) as draft:
+    with new_file(path, CAMERA, False, lambda line: None) as draft:
         draft.write_text(text, encoding="utf-8")

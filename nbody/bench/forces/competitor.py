@@ -11,7 +11,7 @@ import numpy as np
 from nbody.bench.forces.accuracy import on_all_cores
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, amount, device_of, is_tree
 from nbody.forces.problem import Problem
 from nbody.forces.resources import fits
 from nbody.law import Gravity
@@ -60,7 +60,7 @@ class Competitor:
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
-        self.backend, self.device = kind.can.device, self._engine.identity().device
+        self.backend, self.device = device_of(kind), self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
         self.foreign = foreign
         self._state: State | None = None
@@ -74,7 +74,7 @@ class Competitor:
             name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
         if one_core:
             name = ONE_CORE
-        elif engine == ALL_CORES or (kind.can.is_tree and kind.can.device == "cpu"):
+        elif engine == ALL_CORES or (is_tree(kind) and device_of(kind) == "cpu"):
             import numba
 
             threads = numba.get_num_threads()
@@ -85,7 +85,7 @@ class Competitor:
     @property
     def suite(self) -> str:
         """The kind of its rows."""
-        return "trees" if self.kind.can.is_tree else "forces"
+        return "trees" if is_tree(self.kind) else "forces"
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""
@@ -162,11 +162,11 @@ class Competitor:
 
     def learn(self, count: int, seconds: float) -> None:
         """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, count**self.kind.can.growth / seconds)
+        self.rate = max(self.rate, amount(self.kind, count) / seconds)
 
     def expected(self, count: int) -> float:
         """The expected time of an evaluation of ``count`` particles in seconds."""
-        return count**self.kind.can.growth / self.rate
+        return amount(self.kind, count) / self.rate
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""

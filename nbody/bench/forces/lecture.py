@@ -47,7 +47,7 @@ class LectureRun:
         allocation, which are done once for a run of any length."""
         with self._competitor.running():
             # Kernels are compiled; a GPU also records the graphs of its steps.
-            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._engine.can.device == "gpu" else (1,):
+            for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._competitor.backend == "gpu" else (1,):
                 self._run(steps)
             expected = LECTURE_STEPS * self._competitor.expected(self._state.count)
             return in_turns([TimedCall(self._run, expected)])[0]

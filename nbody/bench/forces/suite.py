@@ -1,10 +1,10 @@
 """The force suite: every engine, precision and N on the same bodies; each result is checked before it is timed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from nbody.bench import KINDS
+from nbody.bench import KINDS, Notify
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
@@ -22,8 +22,6 @@ AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 t
 
 LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
-
-Notify = Callable[[str], None]
 
 
 def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
@@ -80,7 +78,8 @@ class _AtCount:
 
     def rows(self, group: Sequence[Competitor]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        rows = [checked(c.suite, c, self._judge(c), self._notify, longest(c)) for c in group]
+        longest = [LONGEST_AGAIN if c.measured and c.backend == "cpu" else LONGEST for c in group]
+        rows = [checked(c.suite, c, self._judge(c), self._notify, most) for c, most in zip(group, longest, strict=True)]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
@@ -145,8 +144,3 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
         return row.extended(speedup_all_cores=others[0], speedup_reference=others[1])
 
     return [row if row.suite == "trees" else complete(row) for row in rows]
-
-
-def longest(competitor: Competitor) -> float:
-    """Seconds that one evaluation by a competitor may take."""
-    return LONGEST_AGAIN if competitor.measured and competitor.backend == "cpu" else LONGEST

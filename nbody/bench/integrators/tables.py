@@ -7,6 +7,8 @@ from nbody.bench.report import Report
 from nbody.bench.row import Row, facts, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
 from nbody.forces import ENGINES
+from nbody.forces.engine import device_of
+from nbody.forces.problem import PRECISIONS
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
@@ -133,15 +135,13 @@ def _places(name: str) -> str:
     scheme, found = INTEGRATORS.load(name), []
     law = Gravity(softening="plummer", length=0.01) if scheme.facts.softened else Gravity()
     for device in ("cpu", "gpu"):
-        engines = {each: ENGINES.load(each) for each in ENGINES}
-        engines = {each: kind for each, kind in engines.items() if kind.can.device == device}
+        engines = {each: kind for each in ENGINES if device_of(kind := ENGINES.load(each)) == device}
         able = {
-            each: [p for p in kind.can.precisions if not unsupported(scheme, kind, law, p)]
-            for each, kind in engines.items()
+            each: [p for p in PRECISIONS if not unsupported(scheme, kind, law, p)] for each, kind in engines.items()
         }
         names = [f"`{each}`" for each in able if able[each]]
         every = scheme.facts.own_forces or len(names) == len(engines)
-        precisions = [p for p in ("float32", "mixed", "float64") if any(p in offered for offered in able.values())]
+        precisions = [p for p in PRECISIONS if any(p in offered for offered in able.values())]
         if names:
             found.append(f"{device.upper() if every else ', '.join(names)}: {', '.join(precisions)}")
     return "; ".join(found)

@@ -34,14 +34,14 @@ SPEEDS = (
 
 KERNELS = (
     *WHO,
-    TableColumn("slots", "slots", lambda slots: f"{slots:.2f}"),
+    TableColumn("slots", "slots", "{:.2f}".format),
     TableColumn("regis-\nters", "registers"),
     TableColumn("shared,\nbytes", "shared_bytes"),
     TableColumn("local,\nbytes", "local_bytes"),
     TableColumn("threads", "threads_a_block"),
     TableColumn("occu-\npancy", "occupancy", lambda part: f"{100 * part:.0f} %"),
     TableColumn("blocks", "blocks"),
-    TableColumn("waves", "waves", lambda waves: f"{waves:.2f}"),
+    TableColumn("waves", "waves", "{:.2f}".format),
     TableColumn("laun-\nches", "launches"),
 )
 

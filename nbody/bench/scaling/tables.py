@@ -15,7 +15,7 @@ COLUMNS = (
     TableColumn("GPUs", "gpus"),
     TableColumn("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
     TableColumn("inter-\nactions/s", "interactions_per_s", rate),
-    TableColumn("\nspeed-up", "speedup", lambda factor: f"{factor:.2f}"),
+    TableColumn("\nspeed-up", "speedup", "{:.2f}".format),
     TableColumn("effi-\nciency", "efficiency", lambda fraction: f"{100 * fraction:.1f} %"),
 )
 

@@ -13,7 +13,10 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
+from nbody.forces.engine import Engine
+from nbody.forces.layers.sorted import Sorted
 from nbody.law import pair_law, pair_slopes
+from nbody.state import State
 
 NEAREST2 = 1e-200
 """The square of the distance at which bodies without softening exert no force: 1/r³ would overflow."""
@@ -26,6 +29,11 @@ class FewKernels(NamedTuple):
     accelerations: Callable
     potentials: Callable
     jerks: Callable
+
+
+def inlines_sums(engine: Engine, state: State) -> bool:
+    """True if other compiled loops may inline the sums over the pairs of a state's bodies."""
+    return state.count <= engine.can.few and not engine.gravity.per_species and not isinstance(state.workspace, Sorted)
 
 
 @cache

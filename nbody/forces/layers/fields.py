@@ -4,6 +4,7 @@ from nbody.fields.added import AddedFields
 from nbody.forces.engine import Engine, Targets
 from nbody.forces.layers.layer import Layer
 from nbody.state import Outputs, State
+from nbody.state.host import HostState
 
 
 class WithFields(Layer):
@@ -15,20 +16,13 @@ class WithFields(Layer):
 
     def _rehearse(self, state: State, outputs: Outputs) -> None:
         super()._rehearse(state, outputs)
-        if self.can.device == "gpu":  # on the host they would be added
+        if not isinstance(state, HostState):  # there they would be added
             self._fields.add(state, outputs)
 
-    def _compute(self, state: State, outputs: Outputs) -> None:
-        super()._compute(state, outputs)
-        self._fields.add(state, outputs)
-
-    def _compute_potential(self, state: State, outputs: Outputs) -> None:
-        super()._compute_potential(state, outputs)
-        self._fields.add(state, outputs, accelerations=self.can.potential != "separate")
-
-    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
-        super()._compute_targets(state, outputs, targets)
-        self._fields.add(state, outputs, targets=targets)
+    def _fill(self, state: State, outputs: Outputs, targets: Targets = None, potential_alone: bool = False) -> None:
+        self._inner._fill(state, outputs, targets, potential_alone)
+        kept = potential_alone and self.can.potential == "separate"  # the accelerations have the fields already
+        self._fields.add(state, outputs, not kept, targets)
 
 
 def fields_of(engine: Engine) -> AddedFields | None:

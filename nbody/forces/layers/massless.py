@@ -5,11 +5,9 @@ first, and returns the results to the bodies' own rows. These copies are N rows 
 bodies (H200's memory, float32).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from nbody.forces.engine import Identity, Targets
+from nbody.forces.engine import Targets
 from nbody.forces.layers.layer import Layer
 from nbody.forces.layers.sorted import HostSorted, Sorted, acting
 from nbody.particles import Particles
@@ -32,46 +30,18 @@ class WithoutMassless(Layer):
             state.workspace = found
         return state
 
-    def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
-        return super().work(_computed(state), outputs, current)
+    def _computed(self, state: State) -> State:
+        return state.workspace.state if isinstance(state.workspace, Sorted) else state
 
-    def identity(self, state: State | None = None) -> Identity:
-        return super().identity(state and _computed(state))
-
-    def _rehearse(self, state: State, outputs: Outputs) -> None:
-        super()._rehearse(_computed(state), outputs)
-
-    def _compute(self, state: State, outputs: Outputs) -> None:
-        self._sorted(state, outputs, super()._compute)
-
-    def _compute_potential(self, state: State, outputs: Outputs) -> None:
-        self._sorted(state, outputs, super()._compute_potential, self.can.potential != "separate")
-
-    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
+    def _fill(self, state: State, outputs: Outputs, targets: Targets = None, potential_alone: bool = False) -> None:
         found = state.workspace
-        if isinstance(found, HostSorted):  # of engines on a GPU only the tree computes targets
-            rows = found.index[targets]
-            found.gather(state, outputs)
-            super()._compute_targets(found.state, outputs, rows)
-            found.scatter_rows(state, outputs, targets, rows)
-        else:
-            super()._compute_targets(state, outputs, targets)
-
-    def _sorted(
-        self, state: State, outputs: Outputs, compute: Callable[[State, Outputs], None], accelerations: bool = True
-    ) -> None:
-        found = state.workspace
-        if isinstance(found, Sorted):
-            found.gather(state, outputs)
-            compute(found.state, outputs)
-            found.scatter(state, outputs, accelerations)
-        else:
-            compute(state, outputs)
-
-
-def _computed(state: State) -> State:
-    """The state that the engine computes."""
-    return state.workspace.state if isinstance(state.workspace, Sorted) else state
+        if not isinstance(found, Sorted):
+            self._inner._fill(state, outputs, targets, potential_alone)
+            return
+        found.gather(state, outputs)
+        rows = None if targets is None else found.index[targets]
+        self._inner._fill(found.state, outputs, rows, potential_alone)
+        found.scatter(state, outputs, targets, not (potential_alone and self.can.potential == "separate"))
 
 
 def _on_device(state: State, order: np.ndarray) -> Sorted:

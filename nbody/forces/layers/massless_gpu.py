@@ -26,7 +26,8 @@ class DeviceSorted(Sorted):
     def gather(self, state: Any, outputs: Outputs) -> None:
         gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._order, self.state.body)
 
-    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
+    def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:
+        # (The targets are all bodies: of engines on a GPU only the tree computes some, and it sums over all.)
         components = np.int64(4 if Outputs.ENERGY in outputs else 3)
         blocks = -(-state.count // THREADS)
         scatter_rows[blocks, THREADS, state.stream](

@@ -43,9 +43,9 @@ class Sorted(ABC):
         """Copy what an engine reads from the state in the user's order."""
 
     @abstractmethod
-    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
-        """Copy what an engine has computed to the state in the user's order: the potential if ``outputs`` has it, and
-        accelerations if they are new."""
+    def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:
+        """Copy what an engine has computed of the ``targets``, or (None) of all bodies, to the state in the user's order:
+        the potential if ``outputs`` has it, and accelerations if they are new."""
 
 
 class HostSorted(Sorted):
@@ -66,11 +66,8 @@ class HostSorted(Sorted):
             np.take(state.velocity, self._order, axis=0, out=self.state.velocity)
             self.state.jerk = np.zeros_like(state.jerk)
 
-    def scatter(self, state: Any, outputs: Outputs, accelerations: bool) -> None:
-        self.scatter_rows(state, outputs, self._order, slice(None), accelerations)
-
-    def scatter_rows(self, state: Any, outputs: Outputs, to: Any, rows: Any, accelerations: bool = True) -> None:
-        """:meth:`scatter` for some rows."""
+    def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:
+        to, rows = (self._order, slice(None)) if targets is None else (targets, self.index[targets])
         if accelerations:
             state.acceleration[to] = self.state.acceleration[rows]
         if Outputs.JERK in outputs:

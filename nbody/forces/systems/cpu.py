@@ -8,8 +8,8 @@ from numba import njit, prange
 
 from nbody import compute
 from nbody.forces.engine import Engine
+from nbody.forces.options import SystemsOptions
 from nbody.forces.problem import Abilities
-from nbody.forces.systems import SystemsOptions
 from nbody.law import pair_law
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -33,9 +33,6 @@ class CpuSystemsEngine(Engine):
             state.position, state.mass, self.gravity.G, self.gravity.length2, n, state.acceleration, state.potential
         )
         state.progress.report(state.count * n)
-
-    def _compute_potential(self, state: State, outputs: Outputs) -> None:
-        self._compute(state, outputs)
 
 
 @cache

@@ -6,9 +6,8 @@ from typing import Any
 from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.gpu_engine import KernelEngine, Shape
-from nbody.forces.options import GpuOptions
+from nbody.forces.options import GpuOptions, SystemsOptions
 from nbody.forces.problem import Abilities
-from nbody.forces.systems import SystemsOptions
 from nbody.state import State
 from nbody.state.device import DeviceState
 

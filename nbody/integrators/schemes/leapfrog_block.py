@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
 from nbody.registry import imported
@@ -40,6 +40,8 @@ class LeapfrogBlock(FixedStep):
         """``eta``: accuracy of the steps."""
 
         eta: Annotated[Positive, Field(le=10.0)] = 0.025
+
+    _options: Options
 
     facts = SchemeFacts(
         order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
@@ -79,8 +81,8 @@ class LeapfrogBlock(FixedStep):
     def _lengths_of(self, motion: Motion) -> Any:
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
-            kind = imported(LENGTHS[motion.engine.can.device])
-            self._lengths = kind(motion, self.dt, self._options.eta)  # type: ignore[attr-defined]
+            kind = imported(LENGTHS[device_of(motion.engine)])
+            self._lengths = kind(motion, self.dt, self._options.eta)
         return self._lengths
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from nbody import compute
+from nbody.fields.compiled import adding_fields
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.layers.fields_few import adding_fields
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.state.host import HostState
 

@@ -3,10 +3,12 @@ thread, so that the window goes on."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from nbody.figures import tidy_log
 from nbody.viewer.display.text import BACKGROUND, BRIGHT, DIM, blank
 from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import Curve, Series, Source
@@ -18,6 +20,7 @@ REFRESH = 0.5  # seconds between looks for new points
 
 LEFT, RIGHT, TOP, BOTTOM, GAP = 50, 14, 20, 20, 24
 LINE = 1.3  # the width of a curve
+STEEPEST = 1e-6  # the least value on a logarithmic scale, in units of the greatest
 COLOURS = ("#f2b26b", "#96beff", "#d79bf0", "#8fd6c4", "#e8e8ee")
 
 
@@ -54,12 +57,12 @@ def draw_diagram(series: Series, size: tuple[int, int], scale: float) -> Diagram
     canvas = FigureCanvasAgg(figure)
     boxes = _boxes(size, scale)
     stacked = boxes[0][0] == boxes[-1][0]
-    for k, ((left, top, right, bottom), draw) in enumerate(zip(boxes, (_error, _virial, _radii), strict=True)):
+    for k, ((left, top, right, bottom), curves) in enumerate(zip(boxes, _curves(series), strict=True)):
         rectangle = (left / size[0], 1 - bottom / size[1], (right - left) / size[0], (bottom - top) / size[1])
         axes = figure.add_axes(rectangle, facecolor="none")
         axes.set_xlim(*limits)
         _style(axes, scale, stacked, stacked and k < len(boxes) - 1)
-        draw(axes, series, scale)
+        _draw(axes, curves, scale)
     canvas.draw()
     image = blank(*size, scale, (*BACKGROUND[:3], 205))
     image.alpha_composite(Image.fromarray(np.asarray(canvas.buffer_rgba())))
@@ -89,77 +92,54 @@ def _style(axes, scale: float, wide: bool, hide_times: bool) -> None:
         spine.set_linewidth(0.6 * scale)
 
 
-def _begun(axes, title: str, curve: Curve, scale: float, why: str) -> bool:
-    """Write the title. False, and ``why`` is written, if there are no points."""
-    axes.set_title(title, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
-    if np.isfinite(curve.values).any():
-        return True
-    axes.set_yticks([])
-    axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", fontsize=SIZE * scale, color=_hex(DIM))
-    return False
+class _Curves(NamedTuple):
+    """What one diagram shows, or why there is nothing."""
+
+    title: str
+    curve: Curve
+    why: str
+    colours: tuple[str, ...] = COLOURS
+    logarithmic: bool = True
 
 
-def _error(axes, series: Series, scale: float) -> None:
-    time, size = series.energy_error.time, np.abs(series.energy_error.values)
-    if not _begun(axes, "|energy error|", Curve(time, size), scale, "not recorded"):
-        return
-    positive = size[np.isfinite(size) & (size > 0)]
-    drawn = np.where(size > 0, size, np.nan) if len(positive) else size
-    axes.plot(time, drawn, linewidth=LINE * scale, solid_joinstyle="round", color=COLOURS[0])
-    if len(positive):
-        _logarithmic(axes, max(positive.min(), positive.max() * 1e-6), positive.max())
-    else:
-        axes.set_ylim(-1e-16, 1e-15)
+def _curves(series: Series) -> tuple[_Curves, ...]:
+    error, names = series.energy_error, " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
+    return (
+        _Curves("|energy error|", Curve(error.time, np.abs(error.values)), "not recorded"),
+        _Curves("virial ratio  T/|W|", series.virial_ratio, "not recorded", COLOURS[1:], False),
+        _Curves(
+            f"radii {names} %" if names else "Lagrangian radii",
+            series.radii,
+            "not known" if series.complete else "being computed …",
+        ),
+    )
 
 
-def _virial(axes, series: Series, scale: float) -> None:
+def _draw(axes, shown: _Curves, scale: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    time, values = series.virial_ratio.time, series.virial_ratio.values
-    if not _begun(axes, "virial ratio  T/|W|", series.virial_ratio, scale, "not recorded"):
+    axes.set_title(shown.title, fontsize=(SIZE + 1) * scale, color=_hex(BRIGHT), loc="left", pad=3 * scale)
+    values = shown.curve.values
+    if not np.isfinite(values).any():
+        axes.set_yticks([])
+        style = {"ha": "center", "va": "center", "fontsize": SIZE * scale, "color": _hex(DIM)}
+        axes.text(0.5, 0.5, shown.why, transform=axes.transAxes, **style)
         return
-    axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
-    axes.plot(time, values, linewidth=LINE * scale, solid_joinstyle="round", color=COLOURS[1])
-    low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.995))
-    middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high), 1e-12)
-    axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
-    axes.yaxis.set_major_locator(MaxNLocator(3))
-
-
-def _radii(axes, series: Series, scale: float) -> None:
-    names = " ".join(f"{100 * f:.3g}" for f in series.fractions if np.isfinite(f))
-    title = f"radii {names} %" if names else "Lagrangian radii"
-    why = "not known" if series.complete else "being computed …"
-    if not _begun(axes, title, series.radii, scale, why):
-        return
-    values = np.where(series.radii.values > 0, series.radii.values, np.nan)
-    axes.set_prop_cycle(color=COLOURS)
-    axes.plot(series.radii.time, values, linewidth=LINE * scale, solid_joinstyle="round")
-    if np.isfinite(values).any():
-        _logarithmic(axes, float(np.nanmin(values)), float(np.nanmax(values)))
-
-
-def _logarithmic(axes, low: float, high: float) -> None:
-    """A logarithmic scale with two to five labels: powers of ten, or within two of them 1, 2, 5 times such a power."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axes.set_yscale("log")
-    low, high = low / 1.3, high * 1.3
-    axes.set_ylim(low, high)
-    decades = np.log10(high / low)
-    subs = (1.0,) if decades > 2 else (1.0, 2.0, 5.0) if decades > 0.5 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    axes.yaxis.set_major_locator(LogLocator(10.0, subs=subs, numticks=5))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(_label))
-
-
-def _label(value: float, _) -> str:
-    if 1e-3 <= value < 1e4:
-        return f"{value:.3g}"
-    power = int(np.floor(np.log10(value) + 1e-9))
-    factor = value / 10.0**power
-    digits = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{digits}" if abs(factor - 1) < 1e-6 else f"{factor:.2g}·10{digits}"
+    axes.set_prop_cycle(color=shown.colours)
+    positive = values[np.isfinite(values) & (values > 0)]
+    if shown.logarithmic and len(positive):
+        values = np.where(values > 0, values, np.nan)
+        axes.set_yscale("log")
+        axes.set_ylim(max(positive.min(), positive.max() * STEEPEST) / 1.3, positive.max() * 1.3)
+        tidy_log(axes.yaxis)
+    else:
+        low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.995))
+        middle, half = (low + high) / 2, max((high - low) / 2, 0.01 * abs(high)) or 1.0
+        axes.set_ylim(middle - 1.15 * half, middle + 1.15 * half)
+        axes.yaxis.set_major_locator(MaxNLocator(3))
+    if not shown.logarithmic:  # equilibrium
+        axes.axhline(0.5, color=(1, 1, 1, 0.3), linewidth=0.8 * scale, linestyle=(0, (4, 3)))
+    axes.plot(shown.curve.time, values, linewidth=LINE * scale, solid_joinstyle="round")
 
 
 def _hex(colour: tuple[int, ...]) -> str:

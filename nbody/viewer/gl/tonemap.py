@@ -49,10 +49,8 @@ class Glow:
 
 
 def metered(light: np.ndarray) -> float:
-    """The white level of ``light`` (height, width, RGB): the fraction :data:`BRIGHT_FRACTION` of its lit pixels is brighter.
-
-    A pixel is lit if it has at least a thousandth of the brightest pixel's light. If none is lit, the level is 1.
-    """
+    """The white level of ``light`` (height, width, RGB): the fraction :data:`BRIGHT_FRACTION` of the pixels that have at
+    least a thousandth of the brightest one's light is brighter; 1 without light."""
     most = light.max(axis=2)
     lit = most[most > most.max() / 1000]
     return float(np.quantile(lit, 1 - BRIGHT_FRACTION)) if len(lit) else 1.0

@@ -104,12 +104,8 @@ def moments(
 
 def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) -> Film:
     """``film`` with its path resolved, if it can be encoded, and written without a loss of the files ``inputs``, which it is
-    made of; with ``overwrite`` it may replace an older one. (Better known before it is drawn than after.)
-
-    Raises:
-        InputError: an unknown suffix, an odd size, a path that can't be written, a file that is no movie and would be
-            overwritten, or a picture of a sequence that exists.
-        DeviceError: the encoder is not installed; the line names the extra.
+    made of; with ``overwrite`` it may replace an older movie. Raises InputError if not, and DeviceError if the encoder is
+    not installed.
     """
     encoder = FORMATS.load(film.format)
     encoder.check(film)

@@ -40,9 +40,7 @@ def make_movie(
         progress: called with the number of pictures drawn.
         stopped: asked before each picture; if True, the movie ends there.
 
-    Raises:
-        InputError: a frame is damaged.
-        RunFailed: the movie can't be written.
+    Raises InputError if a frame is damaged, RunFailed if the movie can't be written.
     """
 
     def draw() -> Iterator[int]:

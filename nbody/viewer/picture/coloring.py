@@ -88,10 +88,8 @@ class Coloring:
         return Legend(quantity.label, symbol, quantity.scale, low * unit, high * unit, self.map, names, note)
 
     def values(self, frame: ShownFrame) -> tuple[int, Array | None]:
-        """The values of the shown bodies at ``frame``, (shown,) float32, with the number of the frame that they are of.
-
-        While they are being computed these are the values of another frame, or None.
-        """
+        """The values of the shown bodies at ``frame``, (shown,) float32, with the number of the frame that they are of:
+        while they are being computed, those of another frame, or None."""
         key = 0 if self.quantity.constant else frame.number
         self._collect()
         if key in self._known or key in self._coming:

@@ -29,13 +29,13 @@ _LMS_TO_RGB = np.array(
 
 LEVEL = 0.75  # the largest of the three parts of each colour of a map that is not of constant lightness
 
-CATEGORIES = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#b0b0b0")
+OKABE_ITO = ("#e69f00", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#b0b0b0")
 """Colours that colour-blind readers can tell apart (Okabe and Ito 2008), on screen."""
 
 
 def categories(count: int) -> Array:
     """``count`` colours for species; from the ninth on they repeat."""
-    screen = [[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in CATEGORIES]
+    screen = [[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in OKABE_ITO]
     return _levelled(from_screen(np.array([screen[k % len(screen)] for k in range(max(count, 1))])))
 
 

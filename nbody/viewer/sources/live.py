@@ -16,6 +16,7 @@ from nbody.particles import Particles
 from nbody.run.live import LiveRun
 from nbody.scenario.quantities import Units
 from nbody.state import State
+from nbody.state.host import HostState
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
@@ -171,7 +172,7 @@ class Live(Source):
 
     def _frames_of(self, state: State) -> "DeviceFrames | None":
         """What makes frames of a state on a GPU; None for one in host memory."""
-        if self._device is None and hasattr(state, "body"):
+        if self._device is None and not isinstance(state, HostState):
             from nbody.viewer.sources.device_frames import DeviceFrames
 
             rows = np.empty(0, np.int64) if isinstance(self.shown.rows, slice) else self.shown.rows

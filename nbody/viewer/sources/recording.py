@@ -76,12 +76,9 @@ class RecordedSource(Source):
     """The bodies of the trajectory ``run``. While moments follow each other, forward or backward, the next frames are read
     ahead. ``speeds`` is the same in every frame, so that a constant speed has a constant colour.
 
-    Args:
-        notify: gets one line for each damaged frame, across which the motion is then interpolated, and one line if bodies
-            are left out because their positions are not finite. Without it a damaged frame raises InputError.
-
-    Raises:
-        InputError: the trajectory has no frame yet.
+    ``notify`` gets one line for each damaged frame, across which the motion is then interpolated, and one line if bodies are
+    left out because their positions are not finite. Without it a damaged frame raises InputError, as does a trajectory
+    without a frame.
     """
 
     def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:

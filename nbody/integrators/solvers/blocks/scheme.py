@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import RunFailed
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
@@ -67,9 +67,11 @@ class BlockHermite(Integrator):
         shared: StrictBool = False
         pairs: Annotated[NotNegative, Field(le=1e-3)] = 1e-6
 
+    _options: Options
+
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._eta: float = self._options.eta or ETA[self.facts.order]  # type: ignore[attr-defined]
+        self._eta: float = self._options.eta or ETA[self.facts.order]
         self._begin = self._end = 0.0  # of the present stretch
         self._now, self._unit = TICKS, TICKS // UNITS  # the time reached, and the largest step, in ticks
         self._begun = False  # the next block is counted, and the bodies are shown within it
@@ -80,14 +82,14 @@ class BlockHermite(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         # On the CPU ranks divide the forces on large blocks.
-        return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
+        return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
-        kind = imported(BLOCKS[motion.engine.can.device])
-        shared: bool = self._options.shared  # type: ignore[attr-defined]
-        threshold: float = self._options.pairs  # type: ignore[attr-defined]
+        kind = imported(BLOCKS[device_of(motion.engine)])
+        shared: bool = self._options.shared
+        threshold: float = self._options.pairs
         self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
 
     def start(self, motion: Motion) -> None:

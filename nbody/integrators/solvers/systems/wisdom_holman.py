@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.forces.engine import Engine
+from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
@@ -26,6 +26,7 @@ class WisdomHolmanSystems(ManySystems):
     """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
+    _options: WisdomHolman.Options
     facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
@@ -35,7 +36,7 @@ class WisdomHolmanSystems(ManySystems):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
+        if device_of(engine) == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return f"on a GPU a system has at most {most} bodies, not {bodies}; choose engine cpu"
         return super().supports(engine, problem)
@@ -71,11 +72,10 @@ class WisdomHolmanSystems(ManySystems):
     def _backend(self, motion: Motion) -> Any:
         """The maps of all systems, where the state is."""
         if self._maps is None:
-            kind = imported(MAPS[motion.engine.can.device])
+            kind = imported(MAPS[device_of(motion.engine)])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
-            corrector: int = self._options.corrector  # type: ignore[attr-defined]
-            encounter: float = self._options.encounter  # type: ignore[attr-defined]
-            self._maps = kind(motion.state, mass, self._sorted, self.dt, corrector, encounter)
+            chosen = self._options
+            self._maps = kind(motion.state, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter)
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:

@@ -10,10 +10,8 @@ CORNERS = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)  # the corners 
 
 
 def source(name: str, defined: Iterable[str] = ()) -> str:
-    """The text of ``<name>.glsl``, with the words ``defined`` for its ``#ifdef`` lines.
-
-    It must be ASCII, because vispy passes its length in characters instead of bytes.
-    """
+    """The text of ``<name>.glsl``, with the words ``defined`` for its ``#ifdef`` lines. It is ASCII, because vispy passes
+    its length in characters instead of bytes."""
     text = Path(__file__).with_name(f"{name}.glsl").read_text(encoding="ascii")
     return "".join(f"#define {word}\n" for word in defined) + text
 
@@ -42,10 +40,8 @@ class Overlay:
     def draw(
         self, name: str, image: np.ndarray, at: tuple[int, int], size: tuple[int, int], paper: bool = False
     ) -> None:
-        """Draw ``image``, (h, w, RGBA) uint8, with its top left corner at pixel ``at`` of a picture of ``size``.
-
-        On ``paper`` (a light background) dark becomes light and light dark; hues stay.
-        """
+        """Draw ``image``, (h, w, RGBA) uint8, with its top left corner at pixel ``at`` of a picture of ``size``. On
+        ``paper`` (a light background) dark becomes light and light dark; hues stay."""
         before, texture = self._textures.get(name, (None, None))
         if texture is None or texture.shape != image.shape:
             texture = gloo.Texture2D(np.ascontiguousarray(image), interpolation="nearest")
