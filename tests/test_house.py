@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1114,
     "fields": 735,
     "compute": 2514,
-    "forces": 11515,
+    "forces": 11550,
     "exchange": 891,
     "initial": 2645,
     "integrators": 7185,
