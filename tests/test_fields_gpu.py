@@ -15,7 +15,7 @@ from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import Outputs
-from nbody.state.marks import DeviceProgress
+from nbody.state.device_progress import DeviceProgress
 from nbody.trajectory import Trajectory, first_difference
 
 GPU_ENGINES = [name for name in ENGINES if name.startswith("gpu") and name != "gpu-tree"]  # it is in test_tree_gpu.py

@@ -293,7 +293,7 @@ def test_two_gpus_divide_a_tree_with_the_bits_of_one(monkeypatch, precision):
 def test_a_run_with_a_tree_on_two_gpus_has_the_bits_of_one_replayed_or_not_or_resumed(monkeypatch, tmp_path, precision):
     """40 steps in graphs; the same without a graph; and 20 on two GPUs, 20 on one."""
     from nbody.run.resume import resume
-    from nbody.state.marks import DeviceProgress
+    from nbody.state.device_progress import DeviceProgress
 
     bodies, found, path = random_bodies(140001), set(), tmp_path / "run.h5"
     halo = [{"field": "plummer", "mass": 1.0, "b": 0.5}]
@@ -321,7 +321,7 @@ def test_a_run_with_a_tree_on_two_gpus_has_the_bits_of_one_replayed_or_not_or_re
 @pytest.mark.parametrize("launches", [1, 4])
 def test_a_run_on_two_gpus_has_the_bits_of_one_replayed_or_not(monkeypatch, precision, launches):
     """20 steps in graphs, and the same without a graph."""
-    from nbody.state.marks import DeviceProgress
+    from nbody.state.device_progress import DeviceProgress
 
     if launches > 1:
         monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", 4 << 20)

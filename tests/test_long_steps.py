@@ -247,7 +247,7 @@ def test_slabs_of_rows_change_no_bit(monkeypatch):
 
 @pytest.mark.simulated
 def test_a_device_has_one_piece_more_than_it_works_on(monkeypatch):
-    from nbody.state import device, marks
+    from nbody.state import device, device_progress
 
     later = 0.2
 
@@ -260,8 +260,8 @@ def test_a_device_has_one_piece_more_than_it_works_on(monkeypatch):
             Later.last = self.at = max(time.perf_counter(), Later.last) + later
 
     monkeypatch.setattr(waiting, "is_done", lambda event: time.perf_counter() >= event.at)
-    monkeypatch.setattr(marks, "mark", Later)
-    monkeypatch.setattr(marks, "MARK", 100)
+    monkeypatch.setattr(device_progress, "mark", Later)
+    monkeypatch.setattr(device_progress, "EVENT_INTERACTIONS", 100)
     state = device.DeviceState(random_bodies(9), np.dtype("float32"))
     began, seen = time.perf_counter(), []
     for _ in range(20):
@@ -270,13 +270,13 @@ def test_a_device_has_one_piece_more_than_it_works_on(monkeypatch):
     state.progress.watch = seen.append
     for piece in range(1, 5):
         state.progress.report(60)
-        state.progress.report(60)  # now there is enough for a mark
+        state.progress.report(60)  # now there is enough for an event
         done = (time.perf_counter() - began) / later
         assert piece - 2 <= done < piece - 0.5, (
             piece,
             done,
         )  # the piece before the last is done, and no more is waited for
     state.progress.wait()
-    assert 5 <= (time.perf_counter() - began) / later < 5.9  # four pieces, and the mark of this very wait
+    assert 5 <= (time.perf_counter() - began) / later < 5.9  # four pieces, and the event of this very wait
     assert seen == sorted(seen) and set(seen) == {0, 120, 240, 360, 480}
     assert state.progress.requested == state.progress.computed == 480

@@ -3,7 +3,7 @@
 To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
-    ``prepare(say, *, …)``, which checks its options and returns a function ``measure(notify) -> Report``. Its
+    ``prepare(say, *, …)``, which checks its options and returns a :data:`Measure`. Its
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
 ``tables``
@@ -15,10 +15,18 @@ A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` 
 :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from nbody.registry import Entry, Registry
+
+Notify = Callable[[str], None]
+"""What gets a line for the user."""
+
+Measure = Callable[[Notify], Any]
+"""What ``prepare`` returns: it measures, and gives a :class:`~nbody.bench.report.Report`."""
 
 SUITES = Registry(
     "suite",

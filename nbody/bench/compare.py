@@ -1,10 +1,10 @@
 """Compares two reports: the speed-up of each row, and which rows became slower by more than noise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbody.bench import SUITES
+from nbody.bench import SUITES, Notify
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.bench.tables import Sheet, TableColumn, three, whole
@@ -106,7 +106,7 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
     return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
 
 
-def again(old: Report, path: str, say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
+def again(old: Report, path: str, say: Notify) -> tuple[str, dict[str, Any]]:
     """The suite of an older report, and the options that measure the same again; of an earlier version's, which has no
     options, none. Raises InputError if there is nothing to measure."""
     if old.suite:

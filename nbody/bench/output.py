@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from nbody.bench import Notify
 from nbody.bench.report import Report
 from nbody.errors import InputError, RunFailed
 from nbody.whole_file import keep_older_file, whole_file
@@ -27,7 +28,7 @@ def report_path(output: Path, stem: str) -> Path:
     return path
 
 
-def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: Callable[[str], None]) -> Path | None:
+def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: Notify) -> Path | None:
     """Write the report and draw its picture. Older files keep a numbered name; returns that of the older report, if any.
 
     Raises:
@@ -38,7 +39,7 @@ def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: 
     return kept
 
 
-def _replace(path: Path, write: Callable[[Path], object], say: Callable[[str], None]) -> Path | None:
+def _replace(path: Path, write: Callable[[Path], object], say: Notify) -> Path | None:
     try:
         with whole_file(path) as part:
             write(part)

@@ -1,6 +1,6 @@
 """The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from nbody.bench import SUITES, card
+from nbody.bench import SUITES, Measure, Notify, card
 from nbody.bench.row import Row, suite_of
 from nbody.errors import InputError, printable
 from nbody.machine import provenance
@@ -90,7 +90,7 @@ def machine() -> Machine:
     return provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
 
 
-def prepared(suite: str, options: Mapping[str, Any], say: Callable[[str], None]) -> Callable[..., Report]:
+def prepared(suite: str, options: Mapping[str, Any], say: Notify) -> Measure:
     """Check the options of a suite; returns ``measure(notify) -> Report``. Raises the errors of the suite's ``prepare``."""
     measure = SUITES.load(suite)(say, **options)
     return lambda notify: replace(measure(notify), suite=suite, options=dict(options))

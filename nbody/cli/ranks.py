@@ -58,6 +58,6 @@ def together() -> Iterator[None]:
             if not isinstance(error, NBodyError | KeyboardInterrupt):
                 traceback.print_exc()
             line = str(error) or "interrupted"
-            streams.print_message(f"error: {ranks.said(ranks.rank, line)}")
+            streams.print_message(f"error: {ranks.with_rank(ranks.rank, line)}")
             ranks.abort(getattr(error, "exit_code", 130 if isinstance(error, KeyboardInterrupt) else 1))
         raise

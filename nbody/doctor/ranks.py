@@ -16,7 +16,7 @@ from nbody import machine
 from nbody.doctor.finding import Finding, good, last_line, missing
 from nbody.errors import printable
 from nbody.parallel import Team, team
-from nbody.parallel import nccl as library
+from nbody.parallel.nccl import version as nccl_version
 from nbody.parallel.speed import exchange_speed
 from nbody.units import size
 
@@ -71,15 +71,14 @@ def slurm() -> Iterator[Finding]:
     facts = {"slurm": version.stdout.strip(), "mpi_types": types}
     if any(name.startswith(("pmi2", "pmix")) for name in types):
         yield good("slurm", f"{text}; ranks of MPICH and its relatives need pmi2, those of Open MPI pmix", **facts)
-        return
-    yield missing("slurm", f"{text}, so srun can't start ranks", "in a job, start them with mpirun", **facts)
+    else:
+        yield missing("slurm", f"{text}, so srun can't start ranks", "in a job, start them with mpirun", **facts)
 
 
-def _not_launched(args: list[str], env: Any, **more: Any) -> subprocess.CompletedProcess:
+def _not_launched(args: list[str], env: Any, timeout: float = TIMEOUT) -> subprocess.CompletedProcess:
     """Run a process without what it would inherit from a launcher."""
     kept = {name: value for name, value in env.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
-    options = {"timeout": TIMEOUT} | more
-    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", check=False, **options)
+    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", timeout=timeout)
 
 
 def nccl() -> Iterator[Finding]:
@@ -88,12 +87,12 @@ def nccl() -> Iterator[Finding]:
 
     if compute.why_unavailable():
         return
-    found, problem = library.version()
+    found, problem = nccl_version()
     if found:
         yield good("nccl", f"NCCL {found}: ranks exchange from GPU to GPU", nccl=found)
-        return
-    text = f"ranks with a GPU each exchange through host memory ({problem})"
-    yield missing("nccl", text, machine.install_extra("nccl13"), nccl=None, reason=problem)
+    else:
+        text = f"ranks with a GPU each exchange through host memory ({problem})"
+        yield missing("nccl", text, machine.install_extra("nccl13"), nccl=None, reason=problem)
 
 
 def examine_ranks() -> Iterator[Finding]:

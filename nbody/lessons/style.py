@@ -55,9 +55,9 @@ def cells(axes: Axes, colours: np.ndarray, title: str = "") -> None:
         axes.axhline(k, color="white", linewidth=0.5)
 
 
-def box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, **more: Any) -> None:
+def box(axes: Axes, x: float, y: float, width: float, height: float, colour: str, edge: str = "none") -> None:
     """Draw a rectangle from its corner with the least coordinates."""
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, **{"edgecolor": "none"} | more))
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=edge, linewidth=0.6))
 
 
 def bare(axes: Axes, title: str = "") -> None:

@@ -4,7 +4,6 @@ import time
 
 import numba
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
@@ -31,6 +30,28 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 """The numbers of bodies in the measurement of times."""
 
 
+def squares(x: np.ndarray, side: float, child: np.ndarray) -> dict[int, tuple[float, float, float, float]]:
+    """The nodes of a tree of bodies in a plane (N, 2), depth first, with their squares: corner, width and height."""
+    found: dict[int, tuple[float, float, float, float]] = {}
+
+    def visit(node: int, left: float, bottom: float, width: float) -> None:
+        found[node] = left, bottom, width, width
+        half = width / 2
+        for k in np.flatnonzero(child[node] != NONE):
+            visit(int(child[node, k]), left + half * (k & 1), bottom + half * (k >> 1 & 1), half)
+
+    left, bottom = (x.min(0) + x.max(0) - side) / 2
+    visit(len(x), left, bottom, side)
+    return found
+
+
+def acting(target: int, node: int, place: np.ndarray, side: np.ndarray, child: np.ndarray) -> list[int]:
+    """The cells that act on a body as a whole, and bodies, of those in a node: the rule of ``barnes-hut``."""
+    if node < BODIES or side[node] < THETA * np.linalg.norm(place[node] - place[target]):
+        return [node] if node != target else []
+    return [each for k in child[node] if k != NONE for each in acting(target, int(k), place, side, child)]
+
+
 def morton() -> Figure:
     """Bodies joined in the depth-first order of ``barnes-hut``'s tree, that of Morton keys; and the cells and bodies
     that act on one."""
@@ -38,40 +59,22 @@ def morton() -> Figure:
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
     x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
     place, _, side, child, _ = octree(x, np.ones(BODIES))
-    corners: dict[int, np.ndarray] = {}
-    widths: dict[int, float] = {}
-
-    def divide(node: int, corner: np.ndarray, width: float) -> None:
-        corners[node], widths[node] = corner, width
-        for k in np.flatnonzero(child[node] != NONE):
-            divide(int(child[node, k]), corner + width / 2 * np.array([k & 1, k >> 1 & 1]), width / 2)
-
-    def acting(node: int) -> list[int]:
-        if node < BODIES or side[node] < THETA * np.linalg.norm(place[node] - place[target]):
-            return [node]
-        return [each for below in child[node] if below != NONE for each in acting(int(below))]
-
-    divide(BODIES, (x.min(0) + x.max(0) - side[BODIES]) / 2, side[BODIES])
-    order = [node for node in corners if node < BODIES]
+    square = squares(x, side[BODIES], child)
+    order = [node for node in square if node < BODIES]
     target = int(np.argmin(np.linalg.norm(x - (1.0, 0.5), axis=1)))
-    acts = [node for node in acting(BODIES) if node != target]
+    acts = acting(target, BODIES, place, side, child)
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
-
-    def square(panel: Axes, node: int, colour: str, edge: str) -> None:
-        x, y = corners[node]
-        box(panel, x, y, widths[node], widths[node], colour, edgecolor=edge, linewidth=0.6)
-
-    for body in order:
-        square(left, body, "none", GRID)
+    for node in order:
+        box(left, *square[node], "none", edge=GRID)
     left.plot(*x[order].T, color=BLUE, linewidth=0.8)
     for node in [*acts, target]:
         colour = ORANGE if node == target else "#fbe3c4" if node < BODIES else PALE
-        square(right, node, colour, INK)
+        box(right, *square[node], colour, edge=INK)
     for panel in (left, right):
         panel.plot(*x.T, ".", color=INK, markersize=2.5)
         panel.set_aspect("equal")
-        for limits, low in zip((panel.set_xlim, panel.set_ylim), corners[BODIES], strict=True):
+        for limits, low in zip((panel.set_xlim, panel.set_ylim), square[BODIES], strict=False):
             limits(low, low + side[BODIES])
     bare(left, f"{BODIES} bodies in the order of their keys")
     cells = sum(node >= BODIES for node in acts)

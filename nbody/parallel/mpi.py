@@ -127,10 +127,12 @@ class MpiTeam(Team):
             first = int(failed[0])
             shipped = self._gathered(np.where(kinds == FAILED, lengths, 0), data if kind == FAILED else b"")[first]
             error = (
-                own if first == self.rank else type(shipped)(self.said(first, str(shipped)) if first else str(shipped))
+                own
+                if first == self.rank
+                else type(shipped)(self.with_rank(first, str(shipped)) if first else str(shipped))
             )
         elif len(set(kinds)) > 1:  # a rank was interrupted where a library does not tell
-            error = RunFailed(self.said(int(np.argmax(kinds)), "has ended before the others"))
+            error = RunFailed(self.with_rank(int(np.argmax(kinds)), "has ended before the others"))
         if error is not None:
             error.agreed, self._lost = True, False
             raise error
@@ -140,9 +142,9 @@ class MpiTeam(Team):
         """The pickled values of all ranks; None where the length is 0."""
         ends = np.cumsum(lengths)
         received = np.empty(int(ends[-1]), np.uint8)
-        places = [received, lengths, ends - lengths, self._mpi.BYTE]
+        layout = [received, lengths, ends - lengths, self._mpi.BYTE]
         sent = [np.frombuffer(data, np.uint8), self._mpi.BYTE]
-        self._wait(self._comm.Iallgatherv(sent, places), self.timeout * DECISION_FACTOR)
+        self._wait(self._comm.Iallgatherv(sent, layout), self.timeout * DECISION_FACTOR)
         spans = zip(ends - lengths, ends, strict=True)
         return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
 
@@ -151,9 +153,9 @@ class MpiTeam(Team):
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
         assert rows.flags.c_contiguous
         counts = [last - first for first, last in itertools.pairwise(bounds)]
-        places = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
+        layout = [rows, counts, list(bounds[:-1]), self._row_type(rows)]
         self._lost = True
-        self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, places), self.timeout)
+        self._wait(self._comm.Iallgatherv(self._mpi.IN_PLACE, layout), self.timeout)
         self._lost = False
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:

@@ -64,8 +64,8 @@ def add_over_ranks(team: Team, segments: int, values: np.ndarray, bounds: list[i
     """
     starts = team.bounds(segments)
     covers = [cover(starts[p], starts[p + 1]) for p in range(team.size)]
-    room = max(map(len, covers))  # blocks have one shape for each receiver
-    padded = np.zeros((room, *values.shape[1:]), values.dtype)
+    most = max(map(len, covers))  # blocks have one shape for each receiver
+    padded = np.zeros((most, *values.shape[1:]), values.dtype)
     padded[: len(values)] = values
     sent = [np.ascontiguousarray(padded[:, bounds[q] : bounds[q + 1]]) for q in range(team.size)]
     received = team.exchange(sent)

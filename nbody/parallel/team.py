@@ -54,7 +54,7 @@ class Team(ABC):
             return {}
         return {"ranks": self.size, "mpi": self.library, "hosts": {host: self.hosts.count(host) for host in self.hosts}}
 
-    def said(self, rank: int, line: str) -> str:
+    def with_rank(self, rank: int, line: str) -> str:
         """A line with the rank that it is about, if there are several."""
         return line if self.size == 1 else f"rank {rank} ({self.hosts[rank]}): {line}"
 

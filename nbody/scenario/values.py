@@ -143,7 +143,7 @@ Name = Annotated[str, BeforeValidator(short_name)]
 class Group(BaseModel):
     """A frozen group of keys. Unknown keys are errors; with ``extra="allow"`` they are kept for a later check."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that users write here, and where they belong."""

@@ -8,7 +8,7 @@ Arrays have rows of four numbers, so that a body is one 128-bit load in float32:
 
 In 2-D, z = vz = az = 0. The kicks and drifts between two force evaluations, and the packing of a frame, are one launch:
 :mod:`nbody.state.device_moves`. Repeated steps are replayed as CUDA graphs
-(:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.marks`).
+(:mod:`nbody.state.replay`), and long evaluations report their progress (:mod:`nbody.state.device_progress`).
 """
 
 from typing import Any, Protocol
@@ -19,8 +19,8 @@ from nbody.compute import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state.columns import Column, bytes_of
 from nbody.state.device_moves import DeviceMoves
+from nbody.state.device_progress import DeviceProgress, WorkPartition
 from nbody.state.graph_time import DeviceClock
-from nbody.state.marks import DeviceProgress, WorkPartition
 from nbody.state.replay import ReplayedFrames
 from nbody.state.state import State
 

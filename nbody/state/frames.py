@@ -18,8 +18,8 @@ MOST_PER_BLOCK, BLOCK_BYTES, BLOCKS = 16, 16 << 20, 4
 file, one is copied to the host, one is computed, and a spare one avoids waits."""
 
 LARGE_BYTES = 256 << 20
-"""A larger frame has one place on the device: a second one would take a ninth of a run's memory there. (One H200, 524288
-bodies, frames of 13 MB, ``gpu-tree``, every step recorded: 9.8 ms per step with one place, 7.2 with two.)"""
+"""A larger frame has one buffer on the device: a second one would take a ninth of a run's memory there. (One H200, 524288
+bodies, frames of 13 MB, ``gpu-tree``, every step recorded: 9.8 ms per step with one buffer, 7.2 with two.)"""
 
 
 def itemsize(precision: str) -> int:

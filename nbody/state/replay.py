@@ -7,9 +7,9 @@ from nbody.compute import SIMULATED, Graph
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 from nbody.state.device_moves import THREADS, Area, DeviceMoves, Packing, blocks, copy_potential
+from nbody.state.device_progress import DeviceProgress
 from nbody.state.frames import COLUMNS, Frame, StateFrames
 from nbody.state.graph_time import DeviceClock
-from nbody.state.marks import DeviceProgress
 from nbody.state.outputs import Outputs
 from nbody.state.staging import Staging
 
@@ -29,7 +29,7 @@ class Replays:
     """The graphs of one state.
 
     A graph depends on what is current when it begins, so there is one graph for each such beginning. A step with a long
-    evaluation is not recorded: a graph has no marks, and could not be interrupted.
+    evaluation is not recorded: a graph has no events of its own, and could not be interrupted.
     """
 
     def __init__(self, stream: Any, clock: DeviceClock, progress: DeviceProgress) -> None:

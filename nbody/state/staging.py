@@ -1,6 +1,6 @@
 """Frames are copied from the GPU while the next steps are computed.
 
-    body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a slot of a block in pinned memory
+    body, velocity, acceleration ─ pack ─► an area on the device ─ copy ─► a block in pinned memory
 
 The kernel that makes the moves between two force evaluations (:mod:`nbody.state.device_moves`) packs the data of a frame
 into an area, in the layout of a recording. If every step is recorded, the steps and packings of a whole block are one
@@ -64,7 +64,7 @@ class PinnedBlock:
 
     Attributes:
         number: its index in the ring.
-        memory: (K, bytes), a slot for each frame.
+        memory: (K, bytes), of each frame.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PinnedBlock:
     ) -> None:  # fmt: skip
         self.number, self._free, self._names = number, free, columns
         self.memory = cuda.pinned_array((frames, _bytes(count, dtype, len(columns))), np.uint8)
-        self._areas = [_parts(slot, count, dtype) for slot in self.memory]
+        self._areas = [_parts(memory, count, dtype) for memory in self.memory]
         begin = frame_bytes(count, dtype.name)
         end = begin + 8 * blocks(count) * SUMS
         self._block_sums = self.memory[:, begin:end].view(np.float64).reshape(frames, -1, SUMS)
@@ -88,11 +88,11 @@ class PinnedBlock:
         return [StagedFrame(*moment, self, number, slots) for number, moment in enumerate(moments)]
 
     def rows(self, number: int) -> np.ndarray:
-        """Positions and velocities in a place, (2, N, 3)."""
+        """Positions and velocities of a frame, (2, N, 3)."""
         return self._areas[number].rows
 
     def columns(self, number: int) -> dict[str, np.ndarray]:
-        """The columns in a place, by name."""
+        """The columns of a frame, by name."""
         return dict(zip(self._names, self._areas[number].columns, strict=True))
 
     def arrived(self) -> bool:
@@ -117,7 +117,7 @@ class PinnedBlock:
 
 
 class StagedFrame(Frame):
-    """A frame in a place of a :class:`PinnedBlock`."""
+    """A frame of a :class:`PinnedBlock`, by its index."""
 
     def __init__(self, step: int, time: float, block: PinnedBlock, number: int, slots: Slots | None) -> None:
         self._block, self._number = block, number

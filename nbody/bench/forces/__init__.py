@@ -1,11 +1,12 @@
 """The force suite: every engine, precision and N on the same bodies, and the lecture's own run."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Callable[[str], None],
+    say: Notify,
     *,
     cpu: bool = False,
     gpu: bool = False,
@@ -14,7 +15,7 @@ def prepare(
     precision: Sequence[str] = (),
     accuracy: Sequence[float] = (),
     up_to: int | None = None,
-) -> Callable[[Callable[[str], None]], Any]:
+) -> Measure:
     """Measure every force engine that this machine has.
 
     Each result is checked against float64 sums before it is timed. Without

@@ -1,9 +1,9 @@
 """Selects the competitors: engines by the user's options and the machine's devices, and their competitors."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from nbody.bench import card
+from nbody.bench import Notify, card
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
@@ -24,7 +24,7 @@ SMALLEST = 1000
 """The first N of a measurement of scaling."""
 
 
-def backends(cpu: bool, gpu: bool, say: Callable[[str], None]) -> tuple[str, ...]:
+def backends(cpu: bool, gpu: bool, say: Notify) -> tuple[str, ...]:
     """The backends to measure: those requested, or, if none is, those of this machine. Where there is no GPU, ``--cpu
     --gpu`` measures the CPU, and ``say`` gets a line.
 

@@ -1,10 +1,10 @@
 """The force suite: every engine, precision and N on the same bodies; each result is checked before it is timed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from nbody.bench import KINDS
+from nbody.bench import KINDS, Notify
 from nbody.bench.forces import lecture
 from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
@@ -22,8 +22,6 @@ AVX-512, N from 20480 to 262144: float32 55 to 76e9 interactions/s, float64 25 t
 
 LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
-
-Notify = Callable[[str], None]
 
 
 def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:

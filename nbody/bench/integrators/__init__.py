@@ -1,12 +1,11 @@
 """The integrators suite: the error of each scheme against the time that it takes, for the same problems."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from nbody.bench import Measure, Notify
 
 
-def prepare(
-    say: Callable[[str], None], *, particles: Sequence[int] = (), gpu: bool = False
-) -> Callable[[Callable[[str], None]], Any]:
+def prepare(say: Notify, *, particles: Sequence[int] = (), gpu: bool = False) -> Measure:
     """Measure error against time of every integrator.
 
     Three problems, in float64: an orbit of eccentricity 0.9, the outer solar
@@ -29,7 +28,7 @@ def prepare(
     counts = selection.counts(particles, False, suite.COUNTS)
     backends = ("cpu", "gpu") if gpu else ("cpu",)
 
-    def work(notify: Callable[[str], None]) -> report.Report:
+    def work(notify: Notify) -> report.Report:
         small, absent = calls.measure(notify)
         return report.Report(report.machine(), [*suite.measure(counts, backends, notify), *small], absent)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.bench import Notify
 from nbody.bench.integrators.problems import SUN, outer_solar_system
 from nbody.bench.row import Row
 from nbody.initial.few import FigureEight
@@ -50,7 +51,7 @@ def small_systems() -> list[SmallSystem]:
     ]
 
 
-def measure(notify: Callable[[str], None] = lambda _: None) -> tuple[list[Row], list[str]]:
+def measure(notify: Notify = lambda _: None) -> tuple[list[Row], list[str]]:
     """The rows, and a clause for REBOUND if it is not there."""
     notify("small systems, call by call")
     try:

@@ -2,9 +2,10 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from nbody.bench import Notify
 from nbody.bench.integrators.problems import COUNTS, MotionProblem, problems
 from nbody.bench.row import Row
 from nbody.errors import RunFailed
@@ -34,7 +35,7 @@ STEPS = 512
 
 
 def measure(
-    counts: Sequence[int] = COUNTS, backends: Sequence[str] = ("cpu",), notify: Callable[[str], None] = lambda _: None
+    counts: Sequence[int] = COUNTS, backends: Sequence[str] = ("cpu",), notify: Notify = lambda _: None
 ) -> list[Row]:
     """Rows of all problems; on a GPU the cluster alone. ``notify`` gets a line before each scheme."""
     rows = []

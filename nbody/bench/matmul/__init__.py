@@ -1,16 +1,18 @@
 """The ladder's suite: matrix products, rung by rung, beside cuBLAS."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Callable[[str], None],
+    say: Notify,
     *,
     sizes: Sequence[int] = (),
     rungs: Sequence[str] = (),
     precision: Sequence[str] = (),
-) -> Callable[[Callable[[str], None]], Any]:
+) -> Measure:
     """Measure the ladder of matrix products, beside cuBLAS.
 
     Each product is checked before it is timed. With --explain nothing is
@@ -34,7 +36,7 @@ def prepare(
     if library is None:
         say(f"not measured: cuBLAS ({reason})")
 
-    def measure(notify: Callable[[str], None]) -> Any:
+    def measure(notify: Notify) -> Any:
         machine: Any = report.machine() | {"cublas": library and library.version, "no_cublas": reason}  # type: ignore
         absent = [] if library else [f"cuBLAS ({reason})"]
         return report.Report(machine, suite.measure(sizes, precision, rungs, notify), absent)

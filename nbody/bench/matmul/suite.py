@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.bench import card
+from nbody.bench import Notify, card
 from nbody.bench.matmul import cublas
 from nbody.bench.matmul.cublas import CUBLAS
 from nbody.bench.matmul.products import ErrorReport, ProductProblem, check_fits, error_report
@@ -31,8 +31,6 @@ PILOT = 256
 
 CALLS, LARGE = 100, 4096
 """Calls of ``matmul`` between two events, and the n from which on a tenth of them are enough."""
-
-Notify = Callable[[str], None]
 
 
 def measure(

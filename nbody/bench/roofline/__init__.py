@@ -1,16 +1,17 @@
 """The roofline suite: compares the GPU's engines with the bounds of the card."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Callable[[str], None],
+    say: Notify,
     *,
     particles: Sequence[int] = (),
     engines: Sequence[str] = (),
     precision: Sequence[str] = (),
-) -> Callable[[Callable[[str], None]], Any]:
+) -> Measure:
     """Compare the GPU's engines with the bounds of the card.
 
     Each engine is shown with the bounds from the issue slots in its own

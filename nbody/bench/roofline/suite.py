@@ -9,10 +9,11 @@ from functools import cache
 from typing import Any
 
 from nbody import compute
+from nbody.bench import Notify
 from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor
 from nbody.bench.forces.problems import cluster
-from nbody.bench.forces.suite import Notify, checked
+from nbody.bench.forces.suite import checked
 from nbody.bench.roofline import slots
 from nbody.bench.roofline.bounds import bounded
 from nbody.bench.row import Row

@@ -1,21 +1,21 @@
 """The scaling suite: whole runs on one GPU of this machine, on two, and so on."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from nbody.bench import Measure, Notify
 from nbody.errors import InputError
 
 DEFAULT, ENGINE = "1,2,4,8", "gpu-symmetric"
 
 
 def prepare(
-    say: Callable[[str], None],
+    say: Notify,
     *,
     gpus: str = "",
     particles: Sequence[int] = (),
     engines: Sequence[str] = (),
     precision: Sequence[str] = (),
-) -> Callable[[Callable[[str], None]], Any]:
+) -> Measure:
     """Measure whole steps on one GPU of this machine, on two, and so on.
 
     The same bodies, leapfrog, frames of every tenth step; the efficiency is

@@ -1,8 +1,9 @@
 """Whole runs on some GPUs: the same steps of the same bodies, timed by the run's own clock, and their bits compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from nbody.bench import Notify
 from nbody.bench.forces.problems import cluster
 from nbody.bench.row import Row, ratio
 from nbody.run.simulation import Simulation
@@ -20,8 +21,6 @@ SECONDS, FEWEST = 2.0, 20
 PILOT, WARM = 5, 4 * EVERY
 """Steps of the run that compiles the kernels and estimates the speed; and of the one that records the graphs, as a run of
 days does once, if these steps are many."""
-
-Notify = Callable[[str], None]
 
 
 def measure(

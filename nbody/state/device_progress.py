@@ -1,4 +1,4 @@
-"""The progress of the device: marks in its stream of work, and waits for them."""
+"""The progress of the device: CUDA events in its stream of work, and waits for them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,48 +9,48 @@ from nbody.compute import mark, wait_for
 from nbody.parallel.devices import ONE_DEVICE, ForceTransport
 from nbody.state.progress import ForceProgress
 
-MARK = 1 << 34
-"""The fewest interactions between two marks in the stream: 5 ms of work on an H200. A step of few bodies has no marks."""
+EVENT_INTERACTIONS = 1 << 34
+"""The fewest interactions between two events in the stream: 5 ms of work on an H200. A step of few bodies has no events."""
 
 AHEAD = 1
-"""Marks that may be pending when the next is set, so that the device always has work queued."""
+"""Events that may be pending when the next is set, so that the device always has work queued."""
 
 
 Computed = Callable[[int], None]
 
 
-class Marks:
-    """The marks of one stream.
+class StreamEvents:
+    """The events of one stream.
 
-    ``computed`` is called with the interactions between two marks when the device has passed the second; and with 0 from
-    time to time during a wait for a mark. (It is an argument, since an attribute would make a cycle of references with the
+    ``computed`` is called with the interactions between two events when the device has passed the second; and with 0 from
+    time to time during a wait for an event. (It is an argument, since an attribute would make a cycle of references with the
     state. The garbage collector frees a cycle at any moment, which would abort the recording of a graph.)
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._unmarked = 0
+        self._since = 0
         self._pending: deque[tuple[Any, int]] = deque()
 
     def add(self, interactions: int, computed: Computed) -> None:
-        """Note that ``interactions`` more are launched. Waits while the device is more than :data:`AHEAD` marks behind."""
-        self._unmarked += interactions
-        if self._unmarked >= MARK:
-            self._set()
+        """Note that ``interactions`` more are launched. Waits while the device is more than :data:`AHEAD` events behind."""
+        self._since += interactions
+        if self._since >= EVENT_INTERACTIONS:
+            self._mark()
             while len(self._pending) > AHEAD:
                 self._wait_for_oldest(computed)
 
     def wait_for_all(self, soon: bool, computed: Computed) -> None:
         """Return when the device has finished its work; if ``soon``, without handling signals meanwhile."""
-        self._set()
+        self._mark()
         if soon:  # repeated queries are slower: 5526 steps/s instead of 5629 (H200, N = 20480)
             self._pending[-1][0].synchronize()
         while self._pending:
             self._wait_for_oldest(computed)
 
-    def _set(self) -> None:
-        self._pending.append((mark(self._stream), self._unmarked))
-        self._unmarked = 0
+    def _mark(self) -> None:
+        self._pending.append((mark(self._stream), self._since))
+        self._since = 0
 
     def _wait_for_oldest(self, computed: Computed) -> None:
         event, interactions = self._pending.popleft()
@@ -85,21 +85,23 @@ class DeviceProgress(ForceProgress):
 
     def __init__(self, stream: Any, partition: WorkPartition) -> None:
         super().__init__()
-        self._marks, self._partition = Marks(stream), partition
+        self._events, self._partition = StreamEvents(stream), partition
 
     def report(self, interactions: int) -> None:
         # Without a watch and other ranks it does nothing.
-        self._partition.transport.wait()  # with a time limit, which marks do not have
+        self._partition.transport.wait()  # with a time limit, which events do not have
         if self.watch is not None:
             self.requested += interactions
-            self._marks.add(interactions, self._add_computed)
+            self._events.add(interactions, self._add_computed)
 
     def wait(self, soon: bool = False) -> None:
         # It does not wait for frames on their way to the host.
         self._partition.transport.wait()
         # A wait without signals would not see that a helper has failed.
-        self._marks.wait_for_all(soon and not self._partition.transport.helpers, self._add_computed)
+        self._events.wait_for_all(soon and not self._partition.transport.helpers, self._add_computed)
 
     def can_be_recorded(self) -> bool:
-        """True if a graph may contain an evaluation: a graph waits for no ranks, has no marks, and can't be interrupted."""
-        return self._partition.transport.ranks == 1 and (self.watch is None or self._partition.pairs < MARK)
+        """True if a graph may contain an evaluation: a graph waits for no ranks, has no events, and can't be interrupted."""
+        return self._partition.transport.ranks == 1 and (
+            self.watch is None or self._partition.pairs < EVENT_INTERACTIONS
+        )
