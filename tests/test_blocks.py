@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_few_bodies import energy, moving, orbit
+from motions import energy, moving
+from test_few_bodies import orbit
 
 import nbody
 from nbody.errors import RunFailed

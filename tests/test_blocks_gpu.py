@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from conftest import random_bodies
+from motions import checkpoint, energy, restore
+from motions import moving as ready
 from test_pairs import cluster as with_a_pair
 from test_pairs import passing
 
@@ -15,7 +17,6 @@ from nbody.integrators.solvers.blocks import gpu as gpu_blocks
 from nbody.integrators.solvers.blocks import memory
 from nbody.integrators.solvers.blocks.memory import working_bytes
 from nbody.law import Gravity
-from nbody.state import Outputs
 
 SOFTENED = Gravity(softening="plummer", length=1e-3)
 BOTH = ("hermite4_block", "hermite6_block")
@@ -23,12 +24,7 @@ BOTH = ("hermite4_block", "hermite6_block")
 
 def moving(name, particles, engine, precision="float64", gravity=SOFTENED, dt=0.125, **options):
     """A scheme and a motion that is ready for its first step."""
-    kind = INTEGRATORS.load(name)
-    scheme, machine = kind(dt, kind.Options(**options)), ENGINES.load(engine)(gravity, precision)
-    motion = Motion(machine, machine.load(particles))
-    scheme.prepare(motion)
-    scheme.start(motion)
-    return scheme, motion
+    return ready(name, particles, dt, gravity, engine, precision, **options)
 
 
 def bodies_of(motion):
@@ -37,13 +33,6 @@ def bodies_of(motion):
     if "body" in arrays:
         return arrays["body"][:, :3], arrays["velocity"][:, :3]
     return arrays["position"], arrays["velocity"]
-
-
-def energy(motion):
-    """Total energy."""
-    motion.evaluate(Outputs.POTENTIAL)
-    sums = motion.state.frames.snapshot().wait().sums
-    return float(sums[0] + sums[1])
 
 
 def cluster(count):
@@ -93,11 +82,8 @@ def test_a_restored_run_goes_on_with_the_same_bits():
     whole.advance(at_once, 5, 0.05)
     scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
     scheme.advance(motion, 3, 0.05)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
-    scheme, motion = moving("hermite6_block", cluster(4), "gpu-tiled")
-    motion.state.restore(saved)
-    scheme.restore(own)
-    motion.state.clock.set(moment)
+    saved = checkpoint(scheme, motion)
+    scheme, motion = restore(*moving("hermite6_block", cluster(4), "gpu-tiled"), saved)
     scheme.advance(motion, 2, 0.05)
     for a, b in zip(bodies_of(motion), bodies_of(at_once), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -113,11 +99,8 @@ def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
         scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
         scheme.advance(motion, 2, 0.005)
         first = bodies_of(motion)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
-        scheme, motion = moving(name, close, engine, gravity=Gravity(), eta=4.0)
-        motion.state.restore(saved)
-        scheme.restore(own)
-        motion.state.clock.set(moment)
+        saved = checkpoint(scheme, motion)
+        scheme, motion = restore(*moving(name, close, engine, gravity=Gravity(), eta=4.0), saved)
         scheme.advance(motion, 2, 0.005)
         facts.append((*scheme.arrays()["pairs"], scheme._single, motion.state.clock.time))
         ends.append((*first, *bodies_of(motion)))
@@ -161,12 +144,10 @@ def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
         scheme.prepare(motion)
         scheme.start(motion)
         scheme.advance(motion, 1 if gravity is SOFTENED else 2, 0.005)
-        firsts.append((motion.state.arrays(), scheme.arrays(), motion.state.clock.moment))
-        motion.state.restore(firsts[0][0])
-        scheme.restore(firsts[0][1])
-        motion.state.clock.set(firsts[0][2])
+        firsts.append(checkpoint(scheme, motion))
+        restore(scheme, motion, firsts[0])
         scheme.advance(motion, 1, 0.005)
-        seconds.append((motion.state.arrays(), scheme.arrays(), motion.state.clock.moment))
+        seconds.append(checkpoint(scheme, motion))
         for worker in scheme._blocks._workers._all:
             exchanged = sum(array.nbytes for array in worker.gathered)
             assert bool(exchanged) == (size > 1) and exchanged <= memory.bytes_to_exchange(bodies.count, precision)

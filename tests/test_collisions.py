@@ -89,7 +89,7 @@ def test_a_moving_frame_changes_no_contact():
 def test_a_grazing_contact_is_distinguished_from_a_near_miss(distance):
     x, v = np.array([[-50, distance, 0], [0, 0, 0.0]]), np.array([[100.0, 0, 0], [0, 0, 0]])
     rows = x.T, v.T, (x + v).T, v.T
-    touch = bool(any_contact_of_few()(*rows, 1.0, np.array([0.5, 0.5])))
+    touch = bool(any_contact_of_few(*rows, 1.0, np.array([0.5, 0.5])))
     assert touch == (len(contacts(straight(x, v, 1.0), np.array([0.5, 0.5]))[1]) == 1) == (distance < 1)
 
 
@@ -98,7 +98,7 @@ def test_the_search_for_contacts_ends_where_positions_are_no_longer_numbers(far)
     x, v = np.array([[far, 0, 0], [0, 0, 0.0]]), np.zeros((2, 3))
     rows, radius = (x.T, v.T, x.T, v.T), np.array([0.5, 0.5])
     with np.errstate(all="ignore"):
-        assert not any_contact_of_few()(*rows, 1.0, radius) and not len(contacts(straight(x, v, 1.0), radius)[1])
+        assert not any_contact_of_few(*rows, 1.0, radius) and not len(contacts(straight(x, v, 1.0), radius)[1])
 
 
 def test_a_contact_on_a_kepler_orbit_is_where_the_orbit_first_is_at_the_sum_of_the_radii():

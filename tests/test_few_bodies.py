@@ -4,46 +4,27 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from motions import checkpoint, energy, moving, prepared, restore
 
 from nbody.bench.integrators.problems import SUN, outer_solar_system
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
-from nbody.forces.reference import ReferenceEngine
 from nbody.initial.solar import SolarSystem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.adaptive import NEXT
-from nbody.integrators.integrator import Motion, unsupported
+from nbody.integrators.integrator import unsupported
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.radau import NODES
 from nbody.integrators.solvers.wisdom_holman import corrector_kicks
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.state import Outputs
 
 
 def orbit(eccentricity):
     """Two bodies of mass ½ at pericentre, semi-major axis 1, period 2π, in a plane."""
     d, v = 1 - eccentricity, np.sqrt((1 + eccentricity) / (1 - eccentricity))
     return Particles([0.5, 0.5], [[d / 2, 0], [-d / 2, 0]], [[0, v / 2], [0, -v / 2]])
-
-
-def moving(name, particles, dt=None, gravity=None, **options):
-    """A scheme and a motion that is ready for its first step."""
-    kind = INTEGRATORS.load(name)
-    scheme = kind(dt, kind.Options(**options))
-    engine = ReferenceEngine(gravity or Gravity(dimensions=particles.dimensions), "float64")
-    motion = Motion(engine, engine.load(particles))
-    scheme.prepare(motion)
-    scheme.start(motion)
-    return scheme, motion
-
-
-def energy(motion):
-    """Total energy."""
-    state = motion.state
-    motion.evaluate(Outputs.POTENTIAL)
-    return float((state.mass * ((state.velocity**2).sum(axis=1) + state.potential)).sum() / 2)
 
 
 # --- ias15 ----------------------------------------------------------------------------------------------------------
@@ -321,11 +302,7 @@ def test_the_bits_of_encounters_do_not_depend_on_where_a_run_is_cut_or_resumed()
     scheme, motion = moving("hybrid", meeting(), 0.05)
     for steps in (150, 17, 1, 1, 31):  # the encounter is around step 160
         scheme.advance(motion, steps)
-        saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
-        scheme, motion = moving("hybrid", meeting(), 0.05)
-        motion.state.restore(saved)
-        scheme.restore(own)
-        motion.state.clock.set(moment)
+        scheme, motion = restore(*prepared("hybrid", meeting(), 0.05), checkpoint(scheme, motion))
     scheme.advance(motion, 200)
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)
     np.testing.assert_array_equal(motion.state.velocity, at_once.state.velocity)

@@ -255,7 +255,7 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
         ({"generator": "ring", "particles": 5, "inner": 3}, "outer: must be greater than inner"),
         (
             {"generator": "planetesimals", "particles": 5, "bodies": [{"m": 1, "a": 1}, {"m": 1}]},
-            "initial: bodies.1.a: is missing; a body on an orbit",
+            "initial.bodies.1.a: is missing; a body on an orbit",
         ),
     ],
 )

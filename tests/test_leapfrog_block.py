@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from motions import energy
 
 import nbody
 from nbody.cli.progress import summary_text
@@ -13,7 +14,6 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
-from nbody.state import Outputs
 
 LENGTH = 0.02
 GRAVITY = Gravity(softening="plummer", length=LENGTH)
@@ -47,11 +47,6 @@ def test_if_all_bodies_choose_dt_it_is_leapfrog_bit_for_bit(precision):
     assert scheme.report(block).pairs_per_step == BODIES.count**2
     assert block.state.position.tobytes() == plain.state.position.tobytes()
     assert block.state.velocity.tobytes() == plain.state.velocity.tobytes()
-
-
-def energy(motion):
-    motion.evaluate(Outputs.ENERGY)
-    return motion.state.frames.snapshot().sums[:2].sum()
 
 
 def test_it_needs_fewer_forces_than_leapfrog_at_the_same_error():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_few_bodies import energy, moving
+from motions import checkpoint, energy, moving, prepared, restore
 
 from nbody.initial.plummer import PlummerSphere
 from nbody.integrators.solvers.blocks.bodies import PARKED
@@ -99,12 +99,9 @@ def test_a_run_with_pairs_may_be_cut_anywhere(steps):
     whole.advance(at_once, 10**7, 0.4)
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
     scheme.advance(motion, steps, 0.4)
-    saved, own, moment = motion.state.arrays(), scheme.arrays(), motion.state.clock.moment
-    assert 0 < moment[1] < 0.4
-    scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
-    motion.state.restore(saved)
-    scheme.restore(own)
-    motion.state.clock.set(moment)
+    assert 0 < motion.state.clock.time < 0.4
+    other = prepared("hermite6_block", passing(), dt=0.125, gravity=NEWTON)
+    scheme, motion = restore(*other, checkpoint(scheme, motion))
     scheme.advance(motion, 10**7, 0.4)
     assert motion.state.clock.step == at_once.state.clock.step and scheme._single == whole._single
     np.testing.assert_array_equal(motion.state.position, at_once.state.position)

@@ -266,7 +266,7 @@ def test_a_formula_is_evaluated_and_nothing_else():
 @pytest.mark.parametrize(
     ("generator", "own", "says"),
     [
-        ("sphere", {"profile": "1/(r*(1+r)**2)"}, "initial: profile: the mass of this density is infinite"),
+        ("sphere", {"profile": "1/(r*(1+r)**2)"}, "initial.profile: the mass of this density is infinite"),
         ("sphere", {"profile": "(2+sin(5*r))*exp(-r)"}, "the density must fall outwards, and does not at r ="),
         ("sphere", {"profile": "r*exp(-r)"}, "no isotropic sphere has this density"),
         ("sphere", {"profile": "hernquist", "taper": 5e-324}, "initial.taper: must be at least 0.000001, got 5e-324"),

@@ -17,7 +17,7 @@ def typed_once(function_type: Any) -> Iterator[None]:
     find, known = function_type.get_call_type, dict[tuple, Any]()
 
     def find_once(called: Any, context: Any, types: tuple, named: dict[str, Any]) -> Any:
-        key = called, types, tuple(named.items())
+        key = called, tuple(types), tuple(named.items())  # a list, from the loops of threads
         if key not in known:
             known[key] = find(called, context, types, named)
         return known[key]

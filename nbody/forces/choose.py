@@ -13,7 +13,7 @@ which it has the accuracy, which is also its fastest: at 1e-6 direct sums need f
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbody import machine
 from nbody.compute import cache
@@ -175,10 +175,8 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
         fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])} if len(kinds) > 1 else kinds
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if fitting and each not in fitting}
         kinds = fitting or kinds
-        contending = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range] or list(
-            kinds
-        )
-        found |= {each: able[each] for each in contending}
+        in_range = [each for each, kind in kinds.items() if able[each].particles in kind.can.auto_range]
+        found |= {each: able[each] for each in in_range or kinds}
     return found
 
 
@@ -203,9 +201,8 @@ def _fastest(
     chosen = known if isinstance(known, str) else ""
     if chosen not in candidates:
         if not measure:
-            return [each for each in kinds if each not in trees][
-                -1
-            ], f"{device} is not measured yet: the first run does that"
+            unmeasured = [each for each in kinds if each not in trees][-1]
+            return unmeasured, f"{device} is not measured yet: the first run does that"
         at = f" at {accuracy:g}" if accuracy is not None else f" in {problem.precision}"
         notify(f"measuring once which engine is the fastest for about {bucket(problem.particles)} particles{at}")
         times = {each: seconds(kinds[each], asked) for each, asked in candidates.items()}
@@ -254,21 +251,20 @@ def _device(kinds: dict[str, type[Engine]]) -> str:
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:
-    """The line about an engine that does not support what is asked: why, and what does."""
-    here = {each: reason for each, reason in reasons.items() if name not in STAND_FOR or not _missing_here(each)}
-    on_gpus = name in STAND_FOR and problem.gpus > 1
-    told = {each: reason for each, reason in reasons.items() if on_gpus and _on_gpu(each)} or here or reasons
-    first, reason = next(iter(told.items()))
-    alone = problem.gpus > 1 and any(
-        not _asked_of(ENGINES.load(each), problem._replace(gpus=1), [problem.precision], refuses)[1] for each in here
-    )
-    kind = ENGINES.load(first)
-    others = [each for each in PRECISIONS if first in here and not _asked_of(kind, problem, [each], refuses)[1]]
-    kinds = {each: ENGINES.load(each) for each in ORDINARY if not _missing_here(each)}
-    able = [each for each, kind in kinds.items() if not _asked_of(kind, problem, [problem.precision], refuses)[1]]
-    remedies = [f"--precision {' or '.join(others)}"] if others else []
-    remedies += [f"--engine {' or '.join(able)}"] if able else []
+    """The line about engines that do not support what is asked: why one of them does not, and what would be supported."""
+
+    def supported(engine: str, **changed: Any) -> bool:
+        kind, asked = ENGINES.load(engine), problem._replace(**changed)
+        return not (kind.supports(asked) or refuses(kind, asked))
+
+    here = [each for each in reasons if name not in STAND_FOR or not _missing_here(each)]
+    on_gpus = [each for each in reasons if name in STAND_FOR and problem.gpus > 1 and _on_gpu(each)]
+    first = (on_gpus or here or list(reasons))[0]
+    precisions = [each for each in PRECISIONS if first in here and supported(first, precision=each)]
+    engines = [each for each in ORDINARY if not _missing_here(each) and supported(each)]
+    alone = problem.gpus > 1 and any(supported(each, gpus=1) for each in here)
+    remedies = [f"--precision {' or '.join(precisions)}"] * bool(precisions)
+    remedies += [f"--engine {' or '.join(engines)}"] * bool(engines)
     verb = "use 'nbody run' with" if alone else "choose"  # 'nbody resume' has --gpus alone
     ways = ["leave gpus out"] * alone + [f"{verb} {', or '.join(remedies)}"] * bool(remedies)
-    remedy = f"; {', or '.join(ways)}" if ways else ""
-    return reason.partition("; choose")[0] + remedy
+    return _because([reasons[first].partition("; choose")[0], ", or ".join(ways)])

@@ -30,7 +30,8 @@ class Generator(Group):
 
     @abstractmethod
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
-        """Make ``count`` bodies in ``gravity.dimensions`` dimensions; all random numbers come from ``rng``.
+        """Make ``count`` bodies in ``gravity.dimensions`` dimensions; all random numbers come from ``rng``. Raises
+        KeyProblem: a wrong parameter.
 
         The bits are the same on every machine if only +, −, ×, ÷ and square roots are used on random numbers (see
         :mod:`nbody.initial.sampling`). A generator that needs other functions says so."""

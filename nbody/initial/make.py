@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.given import KeyProblem
 from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
@@ -89,6 +90,8 @@ class BodyPart:
         with arithmetic(self.scenario.source, tuple(self.at.split("."))):
             try:
                 particles = self.generator.generate(count, gravity, rng)
+            except KeyProblem as error:
+                raise InputError(self.where(".".join(error.keys)) + str(error)) from None
             except InputError as error:
                 raise InputError(f"{self.scenario.where(self.at)}{error}") from None
             if not all(np.isfinite(each).all() for each in (particles.mass, particles.position, particles.velocity)):

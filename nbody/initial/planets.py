@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import did_you_mean
 from nbody.initial.generator import FixedGenerator, Generator, centred
 from nbody.initial.orbit import of_eccentric_anomaly, on_orbit, true_anomaly
 from nbody.law import Gravity
@@ -118,7 +118,7 @@ Bodies = Annotated[
 
 def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int = 0) -> tuple[Array, Array, Array]:
     """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin; in errors it has the number
-    ``first``. Raises InputError: an orbit without a size, a focus that is not listed before, or an inclination in two
+    ``first``. Raises KeyProblem: an orbit without a size, a focus that is not listed before, or an inclination in two
     dimensions."""
     mass = np.array([body.m for body in bodies])
     position, velocity = np.zeros((2, len(bodies), 3))
@@ -127,12 +127,14 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int 
         at = f"bodies.{first + k}"
         if k == 0:
             if given := [key for key in ("a", "P", "q") if getattr(body, key) is not None]:
-                raise InputError(f"{at}.{given[0]}: the first body is the centre and has no orbit; remove '{given[0]}'")
+                raise KeyProblem(
+                    f"{at}.{given[0]}", f"the first body is the centre and has no orbit; remove '{given[0]}'"
+                )
             continue
         if body.a is None and body.P is None and body.q is None:
-            raise InputError(f"{at}.a: is missing; a body on an orbit needs 'a', 'P' or 'q'")
+            raise KeyProblem(f"{at}.a", "is missing; a body on an orbit needs 'a', 'P' or 'q'")
         if dimensions == 2 and math.sin(math.radians(body.inc)) != 0:
-            raise InputError(f"{at}.inc: a run in 2 dimensions has no inclinations; remove it")
+            raise KeyProblem(f"{at}.inc", "a run in 2 dimensions has no inclinations; remove it")
         if body.around is None:
             inner = mass[:k].sum()
             focus, moving = ((mass[:k, None] * each[:k]).sum(axis=0) / (inner or 1) for each in (position, velocity))
@@ -144,9 +146,9 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int 
             hint = (
                 did_you_mean(body.around, known) or f"; the bodies before it are {', '.join(known) or 'without names'}"
             )
-            raise InputError(f"{at}.around: there is no body '{body.around}' before this one{hint}")
+            raise KeyProblem(f"{at}.around", f"there is no body '{body.around}' before this one{hint}")
         if inner + body.m == 0:
-            raise InputError(f"{at}.m: an orbit needs a mass; give the body at the focus one")
+            raise KeyProblem(f"{at}.m", "an orbit needs a mass; give the body at the focus one")
         x, v = body.relative(G * (inner + body.m))
         position[k], velocity[k] = focus + x, moving + v
     return mass, position, velocity
@@ -172,11 +174,11 @@ class Planets(FixedGenerator):
         n = gravity.dimensions
         mass, position, velocity = placed_bodies(self.bodies, gravity.G, n)
         if not mass.any():
-            raise InputError("bodies.0.m: every mass is zero; the first body needs one")
+            raise KeyProblem("bodies.0.m", "every mass is zero; the first body needs one")
         given = [body.name for body in self.bodies if body.name]
         for name in given:
             if given.count(name) > 1:
-                raise InputError(f"bodies: two bodies with one name, {name!a}; give each its own name")
+                raise KeyProblem("bodies", f"two bodies with one name, {name!a}; give each its own name")
         names = [*given, ""] if len(given) < len(self.bodies) else given
         species = np.array([names.index(body.name or "") for body in self.bodies])
         return centred(

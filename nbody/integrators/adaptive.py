@@ -1,7 +1,6 @@
 """Schemes that choose the length of each step, one for all bodies; and the error of a step that is too short."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from nbody.errors import RunFailed
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
 from nbody.state import Outputs
+from nbody.state.host import HostState
 
 BEGIN, LENGTH, END, NEXT = range(4)
 """Indices of a clock, (4,): when the last step begins, how long it is, when it ends, and the length of the next one. The
@@ -32,7 +32,7 @@ class AdaptiveStep(Integrator):
         state, last = motion.state, self._clock
         if not last[LENGTH] or not (state.clock.moment.within or until < state.clock.time):
             return 0
-        for now, before in zip(*self._changed(state), strict=True):
+        for now, before in zip(*self._changed(motion.host), strict=True):
             now[...] = before
         last[NEXT], last[LENGTH], state.clock.current = last[LENGTH], 0.0, self.facts.leaves
         state.clock.count(-1, last[BEGIN])
@@ -42,7 +42,7 @@ class AdaptiveStep(Integrator):
         """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
         motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
 
-    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def _changed(self, state: HostState) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """The arrays that a step changes, and those with their values at the beginning of the last one."""
         raise NotImplementedError
 

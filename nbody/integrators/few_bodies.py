@@ -1,7 +1,8 @@
 """What schemes ask of a few bodies, and the forms of their arrays."""
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from nbody.forces.direct.cpu_few import inlines_sums
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
+from nbody.state.host import HostState
 
 
 def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
@@ -29,6 +31,16 @@ def per_c2(motion: Motion) -> float:
     return fields.velocity_field.strength()
 
 
+@contextmanager
+def map_coordinates(state: HostState) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The columns ``map_position`` and ``map_velocity`` as (3, N) arrays, which replace them after a ``with`` block."""
+    columns = state.values("map_position", "map_velocity", copy=False)
+    X, V = (np.ascontiguousarray(rows.T) for rows in columns)
+    yield X, V
+    for rows, found in zip(columns, (X, V), strict=True):
+        rows[...] = found.T
+
+
 def components(rows: np.ndarray) -> np.ndarray:
     """(N, D) rows as (3, N) components; in 2-D the third one is zero."""
     found = np.zeros((3, len(rows)))
@@ -39,7 +51,7 @@ def components(rows: np.ndarray) -> np.ndarray:
 def require_star(motion: Motion) -> None:
     """Raise an InputError unless body 0 is the heaviest: the need of maps, which move planets about a star. A star whose
     planets have all merged with it moves straight."""
-    state: Any = motion.state
+    state = motion.host
     if state.mass[0] <= state.mass[1:].max(initial=0.0):
         raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest")
 

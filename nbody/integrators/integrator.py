@@ -16,6 +16,7 @@ from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Column, Frame, Outputs, State
+from nbody.state.host import HostState
 
 
 class Motion(NamedTuple):
@@ -23,6 +24,12 @@ class Motion(NamedTuple):
 
     engine: Engine
     state: State
+
+    @property
+    def host(self) -> HostState:
+        """The state, for schemes that work in host memory."""
+        assert isinstance(self.state, HostState)
+        return self.state
 
     def evaluate(self, outputs: Outputs = Outputs.ACCELERATION) -> None:
         """Compute ``outputs`` for the present positions, unless they are current."""

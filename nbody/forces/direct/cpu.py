@@ -95,12 +95,13 @@ class CpuEngine(Engine):
             self._run_pairs(two, True, 2)
 
     def _compute(self, state: State, outputs: Outputs) -> None:
+        assert isinstance(state, HostState)
         if Outputs.JERK not in outputs:
             self._run(state, potential=False)
         elif self._is_few(state):
             self._run_few(state, Outputs.JERK)
         else:
-            self._compute_targets(state, Outputs.JERK, np.arange(state.count))
+            self._run_rows(state, Outputs.JERK, np.arange(state.count))
         if Outputs.ENERGY in outputs:
             self._compute_potential(state, outputs)
 
@@ -109,18 +110,23 @@ class CpuEngine(Engine):
 
     def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
         assert isinstance(state, HostState)
+        self._run_rows(state, outputs, targets)
+        if Outputs.ENERGY in outputs:
+            mark_coincident(state, self.gravity, self._scaled(state)[1], NEAREST[self.precision], targets)
+
+    def _run_rows(self, state: HostState, outputs: Outputs, targets: np.ndarray, accelerations: bool = True) -> None:
+        """The ``outputs`` for some bodies, row by row; perhaps without accelerations."""
         _, units = self._scaled(state)
         speed = exponent(state.velocity) if Outputs.JERK in outputs else 0
-        sums = self._row_sums(state, outputs, targets, speed)
-        d = state.dimensions
-        state.acceleration[targets] = sums[:, :d] * self._dtype.type(units.acceleration)
+        sums, d, real = self._row_sums(state, outputs, targets, speed), state.dimensions, self._dtype.type
+        if accelerations:
+            state.acceleration[targets] = sums[:, :d] * real(units.acceleration)
         if Outputs.JERK in outputs:
             factor = units.acceleration * units.position * 2.0**speed
             [jerk] = state.values("jerk", copy=False)
-            jerk[targets] = sums[:, 3 : 3 + d] * self._dtype.type(factor)
+            jerk[targets] = sums[:, 3 : 3 + d] * real(factor)
         if Outputs.ENERGY in outputs:
-            state.potential[targets] = sums[:, 6] * self._dtype.type(units.potential)
-            mark_coincident(state, self.gravity, units, NEAREST[self.precision], targets)
+            state.potential[targets] = sums[:, 6] * real(units.potential)
 
     def _row_sums(self, state: HostState, outputs: Outputs, targets: np.ndarray, speed: int = 0) -> np.ndarray:
         """The sums (T, 7) over the bodies that act for each target, in the kernel's units; that of velocity is 2^speed."""
@@ -158,7 +164,8 @@ class CpuEngine(Engine):
         if first:
             self._run_pairs(state, potential, first)
         if first < state.count:
-            self._run_rows(state, potential, np.arange(first, state.count))
+            outputs = Outputs.POTENTIAL if potential else Outputs.ACCELERATION
+            self._run_rows(state, outputs, np.arange(first, state.count), not potential)
         if potential:
             mark_coincident(state, self.gravity, self._scaled(state)[1], NEAREST[self.precision])
 
@@ -177,15 +184,6 @@ class CpuEngine(Engine):
         else:
             kernels.accelerations(state.position, state.mass, *law, state.acceleration)
         state.progress.report(self._work_per_evaluation(state))
-
-    def _run_rows(self, state: HostState, potential: bool, targets: np.ndarray) -> None:
-        """The accelerations of some bodies, or the potential, row by row."""
-        sums = self._row_sums(state, Outputs.POTENTIAL if potential else Outputs.ACCELERATION, targets)
-        _, units = self._scaled(state)
-        if potential:
-            state.potential[targets] = sums[:, 6] * self._dtype.type(units.potential)
-        else:
-            state.acceleration[targets] = sums[:, : state.dimensions] * self._dtype.type(units.acceleration)
 
     def _run_pairs(self, state: HostState, potential: bool, count: int) -> None:
         """Each pair of the first ``count`` bodies once."""

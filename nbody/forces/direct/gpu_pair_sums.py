@@ -157,7 +157,7 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
     ``masses`` determines the factor that the sums still lack. Those of the potential (component 3) are weighted by the
     other body's mass only; they are the potential of each body or the energy's.
 
-    It is ``kernel(body, rows, columns, starts, nodes, acceleration, G, units, run, first, *sum)`` with the numbers of a
+    It is ``kernel(body, rows, columns, starts, nodes, acceleration, G, units, run, first, node)`` with the numbers of a
     :class:`Sum`, a grid of ⌈N/LANES⌉ blocks of (LANES, SLICES) threads; see :class:`PairPart` and
     :class:`~nbody.forces.direct.gpu_triangle.PairLaunch`. The root of the tree sets acceleration (N, 4), other nodes go to
     the stack.
@@ -172,15 +172,14 @@ def sum_kernel(tiling: PairTiling, masses: str, real: type, outputs: Outputs, sh
     stride = 1 if shared else SLICES
 
     @compute.kernel("gpu")
-    def add(
-        body, rows, columns, starts, nodes, acceleration, G, units, run, first, segment, segments, slot, mergers, root
-    ):
+    def add(body, rows, columns, starts, nodes, acceleration, G, units, run, first, node):
         of_slice = cuda.shared.array((4, SLICES, LANES), np.float64)
         tiles = cuda.shared.array((2, SEGMENTS), np.int32)
         runs = cuda.shared.array((2, SEGMENTS), np.int32)
         waiting = cuda.local.array((LEVELS, 4), np.float64)
         total = cuda.local.array(4, np.float64)
         lane, piece = np.int32(cuda.threadIdx.x), np.int32(cuda.threadIdx.y)
+        segment, segments, slot, mergers, root = node
         i, n = cuda.blockIdx.x * LANES + lane, body.shape[0]
         tile = cuda.blockIdx.x * LANES // tile_size  # that of all bodies of the block, as is the chunk
         column, row = i - first * tile_size, i - tile * tile_size

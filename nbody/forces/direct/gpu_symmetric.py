@@ -202,7 +202,7 @@ class SymmetricEngine(KernelEngine):
             if few:
                 yield from self._rows_without_mass(kernel, worker, state, G)
 
-        transport.compute(state, first, pieces)
+        transport.compute(state.progress.report, first, pieces)
         if plan.rest is not None:
             self._finish(kernel, plan, first, state, G)
         if few:
@@ -239,8 +239,8 @@ class SymmetricEngine(KernelEngine):
                     body, rows, columns, worker.length2, first, run, np.int64(work.runs), *work.run_units
                 )
             for each in sums:
-                numbers = map(np.int64, each)
-                add(body, rows, columns, part.starts, part.nodes, acceleration, G, units, run, first, *numbers)
+                node = tuple(map(np.int64, each))
+                add(body, rows, columns, part.starts, part.nodes, acceleration, G, units, run, first, node)
             yield work.count**2 * launch.units // work.units
         worker.send_results()
 

@@ -103,7 +103,7 @@ class Collisions:
         """True if two bodies touch in a step."""
         if len(self.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
             rows = (np.asarray(each, np.float64).T for each in span[:4])
-            return bool(any_contact_of_few()(*rows, span.end - span.begin, self.radii, self._attraction(span)))
+            return bool(any_contact_of_few(*rows, span.end - span.begin, self.radii, self._attraction(span)))
         return len(self._found(span)[1]) > 0
 
     def _attraction(self, span: Span) -> Array | None:
@@ -164,13 +164,13 @@ class Collisions:
                 continue
             k, gone = (j, i) if mass[j] > mass[i] else (i, j)
             event = self._contact(control, (s, k, gone, inner), span, step)
-            share = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
+            fraction = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
             if (end := self._on_orbit(control, k, gone, s, 1.0, span)) is not None:
-                _separate(x, end[0], k, gone, share)
-                _separate(v, end[1], k, gone, share)
+                _separate(x, end[0], k, gone, fraction)
+                _separate(v, end[1], k, gone, fraction)
             before = self._energy(x, v, mass, alive, [k, gone], span.end)
             for rows in (x, v, control):
-                rows[k] += share * (rows[gone] - rows[k])
+                rows[k] += fraction * (rows[gone] - rows[k])
             mass[k], radius[k] = mass[k] + mass[gone], np.cbrt(radius[k] ** 3 + radius[gone] ** 3)
             alive[gone], mass[gone] = False, 0.0
             event["kind"], event["energy_change"] = b"merger", self._energy(x, v, mass, alive, [k], span.end) - before
@@ -179,7 +179,7 @@ class Collisions:
             self.into[self.into == self.slots[gone]] = self.slots[k]
             self.mass[self.slots[k]], self.radius[self.slots[k]] = mass[k], radius[k]
             generation[k] += 1
-            later_contacts()(control, radius, k, s, self._attraction(span), later)
+            later_contacts(control, radius, k, s, self._attraction(span), later)
             for other in np.flatnonzero((later <= 1.0) & alive):
                 a, b = sorted((k, int(other)))
                 touch = float(later[other]), a, b, WHOLE
@@ -201,14 +201,14 @@ class Collisions:
         first, second = self.slots[i], self.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
         m1, m2 = self.mass[first], self.mass[second]
-        share = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
+        fraction = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
         event["kind"], event["speed"] = b"contact", np.linalg.norm(velocity)
         for number, slot in (("1", first), ("2", second)):
             event[f"id_{number}"], event[f"mass_{number}"] = self._bodies.id[slot], self.mass[slot]
             event[f"radius_{number}"] = self.radius[slot]
-        event["x"], event["y"], event["z"] = x1 + share * (x2 - x1)
-        event["vx"], event["vy"], event["vz"] = v1 + share * (v2 - v1)
+        event["x"], event["y"], event["z"] = x1 + fraction * (x2 - x1)
+        event["vx"], event["vy"], event["vz"] = v1 + fraction * (v2 - v1)
         return event
 
     def _on_orbit(
@@ -227,14 +227,14 @@ class Collisions:
         rows = np.flatnonzero(alive)
         chosen = np.searchsorted(rows, some)
         softening2 = None if self._softening2 is None else self._softening2[self.slots]
-        m, places = mass[some], x[some]
+        m, positions = mass[some], x[some]
         _, potential = direct_sum(
             x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows]
         )
-        _, inner = direct_sum(places, m, self._gravity, None, None if softening2 is None else softening2[some])
+        _, inner = direct_sum(positions, m, self._gravity, None, None if softening2 is None else softening2[some])
         energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
         if self._fields is not None:
-            energy += float(m @ self._fields.at(places, time)[1])
+            energy += float(m @ self._fields.at(positions, time)[1])
         return energy
 
     # --- Checkpoints and frames ---
@@ -261,11 +261,11 @@ class Collisions:
         return {"bodies": float(len(self.slots)), "collision_energy": self.energy}
 
 
-def _separate(rows: Array, relative: Array, k: int, j: int, share: float) -> None:
+def _separate(rows: Array, relative: Array, k: int, j: int, fraction: float) -> None:
     """Put bodies k and j of (N, D) rows at ``relative`` of each other, about the same centre of mass: a scheme that is not
     accurate so close to body 0 does not change the energy that a merger removes."""
-    centre, apart = rows[k] + share * (rows[j] - rows[k]), relative[: rows.shape[1]]
-    rows[k], rows[j] = centre - share * apart, centre + (1 - share) * apart
+    centre, apart = rows[k] + fraction * (rows[j] - rows[k]), relative[: rows.shape[1]]
+    rows[k], rows[j] = centre - fraction * apart, centre + (1 - fraction) * apart
 
 
 def _touches(pairs: Array, times: Array, inner: int = WHOLE) -> Array:

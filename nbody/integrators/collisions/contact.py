@@ -8,9 +8,6 @@ Where a scheme moves bodies on Kepler orbits about body 0, contacts with body 0 
 cubic misses a pericentre that is passed in a step.
 """
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numba import njit
 
@@ -130,54 +127,45 @@ def any_contact(x0, v0, x1, v1, h, radius, attraction=None):
     return False
 
 
-@cache
-def any_contact_of_few() -> Callable:
+@compute.kernel("cpu")
+def any_contact_of_few(x0, v0, x1, v1, h, radius, attraction=None):
     """:func:`any_contact`, compiled on its own: for few bodies 50 times as fast as :func:`contacts`."""
-
-    def touch(x0, v0, x1, v1, h, radius, attraction=None):
-        return any_contact(x0, v0, x1, v1, h, radius, attraction)
-
-    return compute.kernel("cpu")(touch)
+    return any_contact(x0, v0, x1, v1, h, radius, attraction)
 
 
-@cache
-def pair_search() -> Callable:
-    """The compiled function ``search(paths, radius, order, low, high, attraction)``; see its text below."""
+@compute.kernel("cpu")
+def pair_search(paths, radius, order, low, high, attraction):
+    """All pairs that touch in a step: bodies (K, 2), the smaller number first, and times (K,) in the step.
 
-    def search(paths, radius, order, low, high, attraction):
-        """All pairs that touch in a step: bodies (K, 2), the smaller number first, and times (K,) in the step.
+    Bodies are visited in the order of ``low`` along one axis; only those whose boxes overlap are compared.
 
-        Bodies are visited in the order of ``low`` along one axis; only those whose boxes overlap are compared.
-
-        Args:
-            paths: (N, 4, 3), see :func:`paths`.
-            radius: (N,).
-            order: the bodies sorted by ``low[:, 0]``.
-            low, high: (N, 3) the box of each body's path, its radius included.
-            attraction: see :func:`contacts`.
-        """
-        pairs, times, count = np.empty((16, 2), np.int64), np.empty(16), 0
-        relative, part = np.empty((4, 3)), np.empty((4, 3))
-        for first in range(order.size):
-            i = order[first]
-            for second in range(first + 1, order.size):
-                j = order[second]
-                if low[j, 0] > high[i, 0]:
-                    break
-                if low[j, 1] > high[i, 1] or low[i, 1] > high[j, 1] or low[j, 2] > high[i, 2] or low[i, 2] > high[j, 2]:
-                    continue
-                both = radius[i] + radius[j]
-                time = contact_of(paths, i, j, both, 0.0, attraction, relative, part) if both > 0.0 else NEVER
-                if time <= 1.0:
-                    if count == times.size:
-                        more_pairs, more_times = np.empty((2 * count, 2), np.int64), np.empty(2 * count)
-                        more_pairs[:count], more_times[:count] = pairs, times
-                        pairs, times = more_pairs, more_times
-                    pairs[count, 0], pairs[count, 1], times[count] = min(i, j), max(i, j), time
-                    count += 1
-        return pairs[:count], times[:count]
-
-    return compute.kernel("cpu")(search)
+    Args:
+        paths: (N, 4, 3), see :func:`paths`.
+        radius: (N,).
+        order: the bodies sorted by ``low[:, 0]``.
+        low, high: (N, 3) the box of each body's path, its radius included.
+        attraction: see :func:`contacts`.
+    """
+    pairs, times, count = np.empty((16, 2), np.int64), np.empty(16), 0
+    relative, part = np.empty((4, 3)), np.empty((4, 3))
+    for first in range(order.size):
+        i = order[first]
+        for second in range(first + 1, order.size):
+            j = order[second]
+            if low[j, 0] > high[i, 0]:
+                break
+            if low[j, 1] > high[i, 1] or low[i, 1] > high[j, 1] or low[j, 2] > high[i, 2] or low[i, 2] > high[j, 2]:
+                continue
+            both = radius[i] + radius[j]
+            time = contact_of(paths, i, j, both, 0.0, attraction, relative, part) if both > 0.0 else NEVER
+            if time <= 1.0:
+                if count == times.size:
+                    more_pairs, more_times = np.empty((2 * count, 2), np.int64), np.empty(2 * count)
+                    more_pairs[:count], more_times[:count] = pairs, times
+                    pairs, times = more_pairs, more_times
+                pairs[count, 0], pairs[count, 1], times[count] = min(i, j), max(i, j), time
+                count += 1
+    return pairs[:count], times[:count]
 
 
 def contacts(
@@ -199,25 +187,20 @@ def contacts(
         low[0], high[0] = -np.inf, np.inf  # orbits about body 0 are not within the boxes of cubics
     low, high = (np.ascontiguousarray(rows[:, axes]) for rows in (low, high))
     order = np.argsort(low[:, 0], kind="stable")
-    pairs, times = pair_search()(paths, radius, order, low, high, attraction)
+    pairs, times = pair_search(paths, radius, order, low, high, attraction)
     sorting = np.lexsort((pairs[:, 1], pairs[:, 0], times))
     return pairs[sorting], times[sorting]
 
 
-@cache
-def later_contacts() -> Callable:
-    """The compiled function ``later(paths, radius, i, begin, attraction, times)``, which fills ``times`` (N,) with the
-    moments from ``begin`` on at which body i touches each other one."""
-
-    def later(paths, radius, i, begin, attraction, times):
-        relative, part = np.empty((4, 3)), np.empty((4, 3))
-        for j in range(radius.size):
-            both = radius[i] + radius[j]
-            times[j] = NEVER
-            if j != i and both > 0.0:
-                times[j] = contact_of(paths, i, j, both, begin, attraction, relative, part)
-
-    return compute.kernel("cpu")(later)
+@compute.kernel("cpu")
+def later_contacts(paths, radius, i, begin, attraction, times):
+    """Fill ``times`` (N,) with the moments from ``begin`` on at which body i touches each other one."""
+    relative, part = np.empty((4, 3)), np.empty((4, 3))
+    for j in range(radius.size):
+        both = radius[i] + radius[j]
+        times[j] = NEVER
+        if j != i and both > 0.0:
+            times[j] = contact_of(paths, i, j, both, begin, attraction, relative, part)
 
 
 def moment(path: np.ndarray, s: float, h: float) -> tuple[np.ndarray, np.ndarray]:

@@ -15,8 +15,6 @@ Lengths of time are in units of the step: velocities are way per step, and μ = 
 """
 
 import math
-from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 from numba import njit
@@ -69,16 +67,13 @@ def orbit_contact(relative, radius, begin, mu):
     return 1.0 if size2(relative, 3) <= radius * radius else NEVER  # other forces have brought it here
 
 
-@cache
-def _drift() -> Callable:
-    def drift(x, v, mu, time):
-        kepler_step(0, x, v, mu, time)
-
-    return compute.kernel("cpu")(drift)
+@compute.kernel("cpu")
+def _drift(x, v, mu, time):
+    kepler_step(0, x, v, mu, time)
 
 
 def orbit_moment(relative: np.ndarray, mu: float, s: float) -> tuple[np.ndarray, np.ndarray]:
     """Position and velocity, (3,) each, at the moment s on the orbit of a relative path; see :func:`orbit_contact`."""
     x, v = relative[0].reshape(3, 1).copy(), 3.0 * (relative[1] - relative[0]).reshape(3, 1)
-    _drift()(x, v, mu, s)
+    _drift(x, v, mu, s)
     return x[:, 0], v[:, 0]

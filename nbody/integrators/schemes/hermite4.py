@@ -28,6 +28,7 @@ from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
+from nbody.state.host import HostState
 
 REMEDY = "the largest step (integrator.dt), or a softening"
 
@@ -65,28 +66,33 @@ class Hermite4(AdaptiveStep):
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations and jerks.
-        state: Any = motion.state
+        state = motion.host
         motion.evaluate(Outputs.JERK)
-        state.step_acceleration[...], state.step_jerk[...] = state.acceleration, state.jerk
+        state.column("step_acceleration")[...], state.column("step_jerk")[...] = (
+            state.acceleration,
+            state.column("jerk"),
+        )
         if self._eta is not None:
             extent = _norm(state.position - state.position.mean(axis=0)).max()
             size = _norm(state.acceleration)
             with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
-                times = np.fmin(size / _norm(state.jerk), np.sqrt(extent / size))
+                times = np.fmin(size / _norm(state.column("jerk")), np.sqrt(extent / size))
             times[size == 0] = np.nan  # no force acts on them yet
             self._clock[NEXT] = min(self.dt, 0.1 * self._eta * float(np.nanmin(times, initial=math.inf)))
 
-    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        return (state.position, state.velocity, state.step_acceleration, state.step_jerk), tuple(self._before)
+    def _changed(self, state: HostState) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        return (state.position, state.velocity, state.column("step_acceleration"), state.column("step_jerk")), tuple(
+            self._before
+        )
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state: Any = motion.state
+        state = motion.host
         engine, clock, few, failed = motion.engine, motion.state.clock, in_one_call(motion), False
 
         def evaluate(x: Any, v: Any, law: tuple, h: float) -> tuple[np.ndarray, np.ndarray]:
             clock.drift(h)
             motion.evaluate(Outputs.JERK)
-            return state.acceleration.T, state.jerk.T
+            return state.acceleration.T, state.column("jerk").T
 
         law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
         kernel = (
@@ -102,7 +108,8 @@ class Hermite4(AdaptiveStep):
             steps -= made
             self._count(motion, made, time)
             if made and few:
-                state.acceleration[...], state.jerk[...] = state.step_acceleration, state.step_jerk
+                state.acceleration[...] = state.column("step_acceleration")
+                state.column("jerk")[...] = state.column("step_jerk")
                 state.progress.report(made * engine.work(state, Outputs.JERK))
             state.invalidate()
         if failed:

@@ -30,6 +30,7 @@ from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
+from nbody.state.host import HostState
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -44,6 +45,8 @@ class LeapfrogAdaptive(AdaptiveStep):
         """``eta``: the step as a fraction of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair."""
 
         eta: Positive = 0.05
+
+    _options: Options
 
     facts = SchemeFacts(
         order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
@@ -63,14 +66,14 @@ class LeapfrogAdaptive(AdaptiveStep):
 
     def start(self, motion: Motion) -> None:
         motion.evaluate()
-        state: Any = motion.state
+        state = motion.host
         law = motion.engine.gravity
         if scale := 1 / shortest_time(motion):
             scale = rate_of_all(state.position, state.velocity, (state.mass, law.G, law.length2, ()), scale)
-        self._clock[:], self._rates[0] = 0.0, (scale / self._options.eta, scale)  # type: ignore[attr-defined]
+        self._clock[:], self._rates[0] = 0.0, (scale / self._options.eta, scale)
 
-    def _changed(self, state: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        last = state.last_position, state.last_velocity, state.last_acceleration
+    def _changed(self, state: HostState) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        last = state.column("last_position"), state.column("last_velocity"), state.column("last_acceleration")
         return (state.position, state.velocity, state.acceleration), last
 
     def _return(self, motion: Motion, until: float) -> int:
@@ -79,7 +82,7 @@ class LeapfrogAdaptive(AdaptiveStep):
         return returned
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state: Any = motion.state
+        state = motion.host
         clock = state.clock
         engine, few, failed = motion.engine, in_one_call(motion), False
         motion.evaluate()
@@ -96,7 +99,7 @@ class LeapfrogAdaptive(AdaptiveStep):
         while steps and clock.time < until and not failed:
             made, time, h, failed = kernel(
                 *self._changed(state), self._clock, self._rates, clock.time, law,
-                (steps if few else 1, float(until), float(self.dt), self._options.eta),  # type: ignore[attr-defined]
+                (steps if few else 1, float(until), float(self.dt), self._options.eta),
             )  # fmt: skip
             steps -= made
             self._count(motion, made, time)
@@ -235,10 +238,10 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
 
     @compiled
     def rate(x, v, law, scale):
-        m, G, length2, (_, place, speed) = law
+        m, G, length2, (_, position, speed) = law
         for i in range(m.size):
             for d in range(dimensions):
-                place[d, i], speed[d, i] = x[i, d], v[i, d]
-        return rate_alone(place, speed, m, G, length2, scale)
+                position[d, i], speed[d, i] = x[i, d], v[i, d]
+        return rate_alone(position, speed, m, G, length2, scale)
 
     return compute.kernel("cpu")(steps_by(evaluate, rate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]

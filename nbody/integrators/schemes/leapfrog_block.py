@@ -41,6 +41,8 @@ class LeapfrogBlock(FixedStep):
 
         eta: Annotated[Positive, Field(le=10.0)] = 0.025
 
+    _options: Options
+
     facts = SchemeFacts(
         order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
         memory=working_bytes,
@@ -80,7 +82,7 @@ class LeapfrogBlock(FixedStep):
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
             kind = imported(LENGTHS[device_of(motion.engine)])
-            self._lengths = kind(motion, self.dt, self._options.eta)  # type: ignore[attr-defined]
+            self._lengths = kind(motion, self.dt, self._options.eta)
         return self._lengths
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

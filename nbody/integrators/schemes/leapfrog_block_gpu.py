@@ -13,7 +13,7 @@ from nbody.integrators.schemes.leapfrog_block_steps import END, TICKS, body_step
 THREADS = 64 if compute.SIMULATED else 256
 
 BLOCK, COUNT = range(2)
-"""Places in ``found``, int32."""
+"""Indices of ``found``, int32."""
 
 
 _begin, _end = body_steps(

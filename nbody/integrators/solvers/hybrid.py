@@ -16,7 +16,6 @@ back.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
-from nbody.integrators.few_bodies import components, require_star
+from nbody.integrators.few_bodies import components, map_coordinates, require_star
 from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover
@@ -56,6 +55,8 @@ class Hybrid(Integrator):
         hill: Positive = 4.0
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
+    _options: Options
+
     facts = SchemeFacts(
         order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
         columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
@@ -68,17 +69,17 @@ class Hybrid(Integrator):
 
     def start(self, motion: Motion) -> None:
         require_star(motion)
-        state: Any = motion.state
+        state = motion.host
         x, v = components(state.position), components(state.velocity)
-        hill: float = self._options.hill  # type: ignore[attr-defined]
-        state.critical[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, hill)
+        hill: float = self._options.hill
+        state.column("critical")[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, hill)
         self._call(motion, _begin, x, v)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        state: Any = motion.state
+        state = motion.host
         x, v = np.zeros((2, 3, state.count))
-        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        eta = (5040 * self._options.epsilon) ** (1 / 7)
         radius = np.zeros(state.count) if self._watcher is None else self._watcher.radii
         done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, steps, radius)
         self._encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
@@ -100,11 +101,10 @@ class Hybrid(Integrator):
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
-        state: Any = motion.state
-        Q, V = (np.ascontiguousarray(rows.T) for rows in (state.map_position, state.map_velocity))
-        found = kernel()(x, v, Q, V, motion.engine.gravity.G * state.mass, self.dt, state.critical, *more)
-        state.map_position[...], state.map_velocity[...] = Q.T, V.T
-        return found
+        state = motion.host
+        mass = motion.engine.gravity.G * state.mass
+        with map_coordinates(state) as (Q, V):
+            return kernel(x, v, Q, V, mass, self.dt, state.column("critical"), *more)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The length of the first step of the next encounter."""
@@ -263,52 +263,46 @@ def encounter(x, v, m, h, near, guess, eta, radius):
     return good, times[:count], ends[:count]
 
 
-@cache
-def _begin() -> Callable:
-    def begin(x, v, Q, V, m, h, critical):
-        """The map's coordinates Q, V from positions x and velocities v, (3, N) each; m: G times the masses."""
-        for c in range(3):
-            total, place, flow = 0.0, 0.0, 0.0
-            for i in range(m.size):
-                total, place, flow = total + m[i], place + m[i] * x[c, i], flow + m[i] * v[c, i]
-            for i in range(1, m.size):
-                Q[c, i], V[c, i] = x[c, i] - x[c, 0], v[c, i] - flow / total
-            Q[c, 0], V[c, 0] = place / total, flow / total
-        kick(Q, V, m, 0.5 * h, critical, np.empty((3, m.size)))
-
-    return compute.kernel("cpu")(begin)
-
-
-@cache
-def _advance() -> Callable:
-    def advance(x, v, Q, V, m, h, critical, guess, eta, steps, radius):
-        """Make ``steps`` steps of Q, V; x, v become the positions and velocities at their end.
-
-        Returns the number of steps; of the last one, False if an encounter could not be computed, and what :func:`move`
-        returns of the encounter."""
-        a, done, good, total = np.empty((3, m.size)), 0, True, 0.0
-        no_encounter = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
-        met = no_encounter
+@compute.kernel("cpu")
+def _begin(x, v, Q, V, m, h, critical):
+    """The map's coordinates Q, V from positions x and velocities v, (3, N) each; m: G times the masses."""
+    for c in range(3):
+        total, weighted, flow = 0.0, 0.0, 0.0
         for i in range(m.size):
-            total += m[i]
-        while done < steps and good:
-            jump(Q, V, m, 0.5 * h)
-            for c in range(3):
-                Q[c, 0] += h * V[c, 0]
-            good, met = move(Q, V, m, h, critical, guess, eta, radius, no_encounter)
-            jump(Q, V, m, 0.5 * h)
-            kick(Q, V, m, h, critical, a)
-            done += 1
-        end_V = V.copy()
-        kick(Q, end_V, m, -0.5 * h, critical, a)
-        for c in range(3):
-            star, flow = Q[c, 0], 0.0
-            for i in range(1, m.size):
-                star -= m[i] / total * Q[c, i]
-                flow -= m[i] / m[0] * end_V[c, i]
-            x[c, 0], v[c, 0] = star, end_V[c, 0] + flow
-            for i in range(1, m.size):
-                x[c, i], v[c, i] = star + Q[c, i], end_V[c, 0] + end_V[c, i]
-        return done, good, met
+            total, weighted, flow = total + m[i], weighted + m[i] * x[c, i], flow + m[i] * v[c, i]
+        for i in range(1, m.size):
+            Q[c, i], V[c, i] = x[c, i] - x[c, 0], v[c, i] - flow / total
+        Q[c, 0], V[c, 0] = weighted / total, flow / total
+    kick(Q, V, m, 0.5 * h, critical, np.empty((3, m.size)))
 
-    return compute.kernel("cpu")(advance)
+
+@compute.kernel("cpu")
+def _advance(x, v, Q, V, m, h, critical, guess, eta, steps, radius):
+    """Make ``steps`` steps of Q, V; x, v become the positions and velocities at their end.
+
+    Returns the number of steps; of the last one, False if an encounter could not be computed, and what :func:`move`
+    returns of the encounter."""
+    a, done, good, total = np.empty((3, m.size)), 0, True, 0.0
+    no_encounter = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
+    met = no_encounter
+    for i in range(m.size):
+        total += m[i]
+    while done < steps and good:
+        jump(Q, V, m, 0.5 * h)
+        for c in range(3):
+            Q[c, 0] += h * V[c, 0]
+        good, met = move(Q, V, m, h, critical, guess, eta, radius, no_encounter)
+        jump(Q, V, m, 0.5 * h)
+        kick(Q, V, m, h, critical, a)
+        done += 1
+    end_V = V.copy()
+    kick(Q, end_V, m, -0.5 * h, critical, a)
+    for c in range(3):
+        star, flow = Q[c, 0], 0.0
+        for i in range(1, m.size):
+            star -= m[i] / total * Q[c, i]
+            flow -= m[i] / m[0] * end_V[c, i]
+        x[c, 0], v[c, 0] = star, end_V[c, 0] + flow
+        for i in range(1, m.size):
+            x[c, i], v[c, i] = star + Q[c, i], end_V[c, 0] + end_V[c, i]
+    return done, good, met

@@ -14,7 +14,7 @@ rounding.
 """
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,7 @@ from nbody.integrators.few_bodies import components, per_c2, shortest_time
 from nbody.integrators.integrator import FLOAT64_ON_CPU, Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
+from nbody.state.host import HostState
 
 if TYPE_CHECKING:
     from nbody.integrators.solvers.watched_steps import WatchedSteps
@@ -37,6 +38,8 @@ class IAS15(AdaptiveStep):
         """``epsilon``: the relative size of the last term of the polynomial; a step has h/τ = (5040 ε)^(1/7)."""
 
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
+
+    _options: Options
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
@@ -66,31 +69,23 @@ class IAS15(AdaptiveStep):
         from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
-        state: Any = motion.state
+        state = motion.host
         gravity, n, clock = motion.engine.gravity, state.count, self._clock
         if clock[LENGTH] == UNKNOWN:
             self._begin[:2] = components(state.position), components(state.velocity)
             clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
         x, v = np.empty((2, 3, n))
-        b, e = (
-            np.ascontiguousarray(rows.reshape(-1, 3, 7).transpose(2, 1, 0)).reshape(7, 3 * n)
-            for rows in (state.polynomial, state.prediction)
-        )
-        lost_x, lost_v = (np.ascontiguousarray(rows.T) for rows in (state.lost_position, state.lost_velocity))
-        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        sums = sums_of(state, 1)
+        eta = (5040 * self._options.epsilon) ** (1 / 7)
         strength = per_c2(motion)
         kernels = steps_for if self._watched is None else self._watched.steps_for
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
             x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
-            RadauStep(self._begin, clock, b, e, lost_x, lost_v), StepLimits(float(until), math.inf, steps, self.dt, eta),
+            RadauStep(self._begin, clock, *(rows[0] for rows in sums)),
+            StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
         self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
-        state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
-        state.polynomial[...], state.prediction[...] = (
-            rows.reshape(7, 3, n).transpose(2, 1, 0).reshape(n, 21) for rows in (b, e)
-        )
-        state.lost_position[...], state.lost_velocity[...] = lost_x.T, lost_v.T
-        state.invalidate()
+        show(state, x[None], v[None], sums)
         if not good:
             raise too_short(motion, clock[NEXT], "a softening")
 
@@ -115,3 +110,27 @@ class IAS15(AdaptiveStep):
             self._begin = arrays["begin"].copy()
         else:  # nbody 0.2: the bodies are at the end of a step
             self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]
+
+
+def sums_of(state: HostState, systems: int) -> list[np.ndarray]:
+    """The columns of a state as the arrays ``b, e, lost_x, lost_v`` of a :class:`.RadauStep`, with a first axis for the
+    systems."""
+    n = state.count // systems
+    found = [
+        np.ascontiguousarray(rows.reshape(systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(systems, 7, 3 * n)
+        for rows in state.values("polynomial", "prediction", copy=False)
+    ]
+    for rows in state.values("lost_position", "lost_velocity", copy=False):
+        found.append(np.ascontiguousarray(rows.reshape(systems, n, 3).transpose(0, 2, 1)))
+    return found
+
+
+def show(state: HostState, x: np.ndarray, v: np.ndarray, sums: list[np.ndarray]) -> None:
+    """Let the state be the bodies at positions and velocities, (S, 3, n) each, with the sums of :func:`sums_of`."""
+    systems, D = len(x), state.dimensions
+    state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :D] for rows in (x, v))
+    for name, rows in zip(("polynomial", "prediction"), sums, strict=False):
+        state.column(name)[...] = rows.reshape(systems, 7, 3, -1).transpose(0, 3, 2, 1).reshape(-1, 21)
+    for name, rows in zip(("lost_position", "lost_velocity"), sums[2:], strict=True):
+        state.column(name)[...] = rows.transpose(0, 2, 1).reshape(-1, 3)
+    state.invalidate()

@@ -37,7 +37,7 @@ CONVERGED = 1e-16
 """The change of b₆ relative to the largest acceleration at which the iteration ends."""
 
 SAFETY = 0.25
-"""A step is repeated if the next one would be shorter than this share of it; steps grow at most by the reciprocal."""
+"""A step is repeated if the next one would be shorter than this fraction of it; steps grow at most by the reciprocal."""
 
 LONGEST_GUESS = 20.0
 """Growth of the step beyond which the last polynomial is no guess for the next one."""

@@ -24,7 +24,7 @@ from numba import njit
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
-from nbody.integrators.few_bodies import components, per_c2, require_star
+from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.scenario.values import Group, NotNegative
@@ -44,6 +44,8 @@ class WisdomHolman(Integrator):
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
         encounter: NotNegative = 1.0
 
+    _options: Options
+
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
         precisions=FLOAT64_ON_CPU, velocity_fields=True, columns=(Column("map_position", 3), Column("map_velocity", 3)),
@@ -60,7 +62,7 @@ class WisdomHolman(Integrator):
     def start(self, motion: Motion) -> None:
         # The planets are sorted by their distance from the star.
         require_star(motion)
-        state: Any = motion.state
+        state = motion.host
         x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)
         self._order = np.argsort(distance, kind="stable")
@@ -68,7 +70,7 @@ class WisdomHolman(Integrator):
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        state: Any = motion.state
+        state = motion.host
         x, v = (np.zeros((3, state.count)) for _ in range(2))
         done, i, j = self._call(motion, _advance, x, v, steps)
         state.clock.count_steps(done, self.dt)
@@ -79,20 +81,16 @@ class WisdomHolman(Integrator):
             i, j = sorted((int(order[i]), int(order[j])))
             raise RunFailed(
                 f"step {state.clock.step}: particles {i} and {j} (counted from 0) are closer than "
-                f"{self._options.encounter:g} Hill radii, where the map fails (a planet's "  # type: ignore[attr-defined]
+                f"{self._options.encounter:g} Hill radii, where the map fails (a planet's "
                 "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
-        state: Any = motion.state
-        X, V = (np.ascontiguousarray(rows.T) for rows in (state.map_position, state.map_velocity))
-        corrector = corrector_kicks(self._options.corrector)  # type: ignore[attr-defined]
-        hill = self._options.encounter  # type: ignore[attr-defined]
-        mass = motion.engine.gravity.G * state.mass[self._order]
-        found = kernel()(x, v, X, V, mass, self.dt, corrector, hill, per_c2(motion), *more)
-        state.map_position[...], state.map_velocity[...] = X.T, V.T
-        return found
+        corrector, hill = corrector_kicks(self._options.corrector), self._options.encounter
+        mass = motion.engine.gravity.G * motion.host.mass[self._order]
+        with map_coordinates(motion.host) as (X, V):
+            return kernel(x, v, X, V, mass, self.dt, corrector, hill, per_c2(motion), *more)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
@@ -300,32 +298,26 @@ def present(X, V, m, h, kicks, x, v, per_c2=0.0):
     from_jacobi(end_V, m, inner, v)
 
 
-@cache
-def _begin() -> Callable:
-    def begin_one(x, v, X, V, m, h, kicks, hill, per_c2):
-        begin(x, v, X, V, m, h, kicks, per_c2)
-
-    return compute.kernel("cpu")(begin_one)
+@compute.kernel("cpu")
+def _begin(x, v, X, V, m, h, kicks, hill, per_c2):
+    begin(x, v, X, V, m, h, kicks, per_c2)
 
 
-@cache
-def _advance() -> Callable:
-    def advance(x, v, X, V, m, h, kicks, hill, per_c2, steps):
-        """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
+@compute.kernel("cpu")
+def _advance(x, v, X, V, m, h, kicks, hill, per_c2, steps):
+    """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
-        Returns the number of steps, and two planets that were too close in the last one, or (0, 0)."""
-        inner, near = constants(m, hill)
-        distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
-        done, first, second = 0, 0, 0
-        for i in range(1, m.size):
-            distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
-        while done < steps:
-            first, second = kick(X, V, m, inner, h, distance, near, at, a, per_c2)
-            drift(X, V, inner, h, distance, per_c2)
-            done += 1
-            if first:
-                break
-        present(X, V, m, h, kicks, x, v, per_c2)
-        return done, first, second
-
-    return compute.kernel("cpu")(advance)
+    Returns the number of steps, and two planets that were too close in the last one, or (0, 0)."""
+    inner, near = constants(m, hill)
+    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
+    done, first, second = 0, 0, 0
+    for i in range(1, m.size):
+        distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
+    while done < steps:
+        first, second = kick(X, V, m, inner, h, distance, near, at, a, per_c2)
+        drift(X, V, inner, h, distance, per_c2)
+        done += 1
+        if first:
+            break
+    present(X, V, m, h, kicks, x, v, per_c2)
+    return done, first, second

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -28,12 +27,15 @@ class HostBlocks(BlockLoop):
     """The loop over blocks of one state in host memory."""
 
     def __init__(self, motion: Motion, order: int, eta: float, shared: bool = False, threshold: float = 0.0) -> None:
-        state: Any = motion.state
+        state = motion.host
         super().__init__(motion, order, eta, shared, threshold, state.mass)
         count, self._team = state.count, team_of(motion.engine)
         self._memory = BlockArrays(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9)))
-        rows, (last, step) = state.derivatives.reshape(3 * DERIVATIVES, count), state.ticks.reshape(2, count)
-        self._columns = BlockBodies(rows, last, step, state.wanted_step, np.zeros(count), np.zeros(count))
+        rows, (last, step) = (
+            state.column("derivatives").reshape(3 * DERIVATIVES, count),
+            state.column("ticks").reshape(2, count),
+        )
+        self._columns = BlockBodies(rows, last, step, state.column("wanted_step"), np.zeros(count), np.zeros(count))
         self.restored()
 
     def host(self, name: str) -> np.ndarray:

@@ -144,52 +144,31 @@ def perturbation(i, p, m):
 
 @cache
 def start_for(law_name: str) -> Callable:
-    """The compiled function ``start(first, last, p, m, length2, G, sums)``, which fills ``sums`` (N, 9) with acceleration,
-    jerk and snap of the bodies ``first`` to ``last`` (not included); p (9, N): see :func:`predicting`."""
+    """The kernel ``start(first, last, p, m, length2, G, sums)``, which fills ``sums`` (N, 9) with acceleration, jerk and
+    snap of the bodies ``first`` to ``last`` (not included); p (9, N): see :func:`predicting`."""
     sum_forces = sums_of(law_name, 6)
 
+    @compute.kernel("cpu", parallel=True)
     def start(first, last, p, m, length2, G, sums):
         for i in prange(first, last):
             sum_forces(i, p, m, length2, sums[i])
             for k in range(9):
                 sums[i, k] *= G
 
-    return compute.kernel("cpu", parallel=True)(start)
+    return start  # type: ignore[no-any-return]
 
 
-@cache
-def forces_for(law_name: str) -> Callable:
-    """The compiled function ``forces(p, m, i, length2, G, sums)``, which fills ``sums`` (9,) with the acceleration, jerk and
-    snap of body i; p (9, N): see :func:`predicting`."""
-    sum_forces = sums_of(law_name, 6)
-
-    def forces(p, m, i, length2, G, sums):
-        sum_forces(i, p, m, length2, sums)
-        sums *= G
-
-    return compute.kernel("cpu")(forces)
+@compute.kernel("cpu")
+def kepler_motion(x, v, mu, h):
+    """Move n separations x and velocities v, (3, n), by the times h on Kepler orbits of strength mu."""
+    for k in range(mu.size):
+        kepler_step(k, x, v, mu[k], h[k])
 
 
-@cache
-def kepler_motion() -> Callable:
-    """The compiled function ``move(x, v, mu, h)``: moves n separations x and velocities v, (3, n), by the times h on Kepler
-    orbits of strength mu."""
-
-    def move(x, v, mu, h):
-        for k in range(mu.size):
-            kepler_step(k, x, v, mu[k], h[k])
-
-    return compute.kernel("cpu")(move)
-
-
-@cache
-def perturbation_now() -> Callable:
+@compute.kernel("cpu")
+def perturbation_now(i, p, m):
     """:func:`perturbation` as a kernel."""
-
-    def strongest(i, p, m):
-        return perturbation(i, p, m)
-
-    return compute.kernel("cpu")(strongest)
+    return perturbation(i, p, m)
 
 
 class BlockArrays(NamedTuple):
@@ -224,7 +203,7 @@ class BlockScale(NamedTuple):
 
 @cache
 def blocks_for(law_name: str, order: int) -> Callable:
-    """The compiled function ``advance``; see its text below."""
+    """The kernel ``advance``."""
     sum_forces, predict_all, correct = sums_of(law_name, order), predicting(order), correcting(order)
 
     @njit(error_model="numpy")
@@ -269,6 +248,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
                 failed = i
         return failed, exceeded
 
+    @compute.kernel("cpu", parallel=True)
     def advance(b, parked, now, end, steps, scale, memory, waiting):
         """Make up to ``steps`` blocks, or all until the time ``end``, or until the perturbation of a pair is too strong, or
         until other ranks' sums are needed.
@@ -314,7 +294,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             blocks, single = blocks + 1, single + number
         return blocks, now, single, failed, exceeded, 0
 
-    return compute.kernel("cpu", parallel=True)(advance)
+    return advance  # type: ignore[no-any-return]
 
 
 @cache
@@ -322,7 +302,4 @@ def prediction_for(order: int) -> Callable:
     """The function of :func:`predicting` as a kernel."""
     predict_all = predicting(order)
 
-    def prediction(rows, p, last, now, tick):
-        predict_all(rows, p, last, now, tick)
-
-    return compute.kernel("cpu")(prediction)
+    return compute.kernel("cpu")(lambda rows, p, last, now, tick: predict_all(rows, p, last, now, tick))  # type: ignore[no-any-return]

@@ -34,7 +34,7 @@ from nbody.integrators.solvers.blocks.gpu_workers import (
     BlockKernels,
     Workers,
     blocks_for,
-    room_for,
+    empty_bodies,
 )
 from nbody.integrators.solvers.blocks.loop import BlockLoop
 from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
@@ -192,7 +192,7 @@ class DeviceBlocks(BlockLoop):
         state, now = self._state, self._now
         self._joined()
         state.stream.synchronize()
-        copies = self._copies = self._copies or room_for(state.count)
+        copies = self._copies = self._copies or empty_bodies(state.count)
         for copy, column in zip(copies, self._columns, strict=True):
             copy.copy_to_device(column, state.stream)
         state.stream.synchronize()

@@ -120,7 +120,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         groups, tiles = (number + group_size - 1) // group_size, (count + tile_size - 1) // tile_size
         here, first_chunk, all_chunks = partition.own * chunks, partition.first * chunks, partition.parts * chunks
         length2, first_of_warp = real(scale[layout.LENGTH2]), np.int32(warp * per_warp)
-        mine = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
+        j_local = np.int32(first_of_warp + min(lane, np.int32(per_warp - 1)))
         work = cuda.blockIdx.x
         while work < groups * here:
             group, chunk = work // here, work % here
@@ -128,17 +128,17 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
                 listed_i[b] = begin(p, listed, number, group * group_size + 32 * b + lane, own, sums, b)
             q = tiles * (first_chunk + chunk) // all_chunks
             end = tiles * (first_chunk + chunk + 1) // all_chunks
-            fetch(p, q * tile_size + mine, count, held)
+            fetch(p, q * tile_size + j_local, count, held)
             while q < end:
                 base = q * tile_size
                 if lane < per_warp:
                     for r in range(rows):
                         for k in range(4):
-                            tile[mine * rows + r, k] = held[r, k]
+                            tile[j_local * rows + r, k] = held[r, k]
                 compute.sync_warp()
                 q += 1
                 if q < end:  # the next body arrives during the sums over this tile
-                    fetch(p, q * tile_size + mine, count, held)
+                    fetch(p, q * tile_size + j_local, count, held)
                 for b in range(bodies):
                     itself[b] = np.int32(listed_i[b] - base)
                 beyond = np.int32(min(count - base, tile_size))
@@ -219,11 +219,11 @@ def totals(parts: int) -> Totals:
         if partition.own == parts:
             of_parts(sums, n, partition, chunks, lane, found)
         else:
-            place = i * partition.nodes * NODE + lane % 9
+            index = i * partition.nodes * NODE + lane % 9
             for p in range(parts):
                 if partition.kept >> p & 1:
-                    found[p] = sums[place]
-                    place += NODE
+                    found[p] = sums[index]
+                    index += NODE
                 else:
                     found[p] = 0.0
             merge(found, 0, parts)  # zeros beside sums that are complete
@@ -249,13 +249,13 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
             n = min(first + warp, number - 1)
             of_parts(partial, n, partition, chunks, lane, found)
             if lane < NODE and first + warp < number:
-                place = listed[n] * partition.nodes * NODE + lane
+                index = listed[n] * partition.nodes * NODE + lane
                 for p in range(parts):
                     if partition.kept >> p & 1:
                         if partition.first <= p < partition.first + partition.own:
                             for there in gathered:
-                                there[place] = found[p]
-                        place += NODE
+                                there[index] = found[p]
+                        index += NODE
             first += cuda.gridDim.x * layout.WARPS
 
     return gather

@@ -162,7 +162,7 @@ class Workers:
         for device, partition in zip(devices[1:], partitions[1:], strict=True):
             helper = compute.Helper(device)
             with helper.current(), compute.out_of_memory(f"the copies of {count} particles", needed):
-                copies = room_for(count)
+                copies = empty_bodies(count)
                 self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper))
             self._helpers.append(helper)
         self._graph: Graph | None = None
@@ -256,7 +256,7 @@ class Workers:
             helper.join(self.first.stream)
 
 
-def room_for(count: int) -> BlockBodies:
-    """Room for bodies on the current device, with the layout of a state's columns."""
+def empty_bodies(count: int) -> BlockBodies:
+    """Uninitialized bodies on the current device, with the layout of a state's columns."""
     rows, ticks = cuda.device_array((18, count), np.float64), cuda.device_array((2, count), np.int64)
     return BlockBodies(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))

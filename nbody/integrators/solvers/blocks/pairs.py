@@ -20,18 +20,18 @@ of the parked body's last step, and row 15 is the number of the first body.
 """
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies
 from nbody.integrators.solvers.blocks.cpu_kernels import (
-    forces_for,
     in_ticks,
     kepler_motion,
     perturbation_now,
     prediction_for,
+    start_for,
 )
 from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, first_steps
 from nbody.law import LAWS, Gravity
@@ -77,7 +77,7 @@ class Orbits(NamedTuple):
         """Separations and velocities at a time in ticks."""
         x, v = self.x.copy(), self.v.copy()
         if len(self.first):
-            kepler_motion()(x, v, self.mu, (now - self.since) * tick)
+            kepler_motion(x, v, self.mu, (now - self.since) * tick)
         return x, v
 
     def resolve(self, position: np.ndarray, velocity: np.ndarray, now: float, tick: float) -> None:
@@ -207,7 +207,7 @@ class Pairs:
         away = 8.0 * np.abs(p[:3, b.step < PARKED]).max()
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
         limit = self._limit(apocentre, total)
-        strongest, quickest = perturbation_now()(i, moved, masses)
+        strongest, quickest = perturbation_now(i, moved, masses)
         if not (strongest < JOIN * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
             return False
         p[:], b.mass[:] = moved, masses
@@ -230,12 +230,12 @@ class Pairs:
 
     def _begin(self, b: BlockBodies, p: np.ndarray, which: list[int], now: int, tick: float, largest: int) -> None:
         """Evaluate the derivatives of some bodies at the time ``now``, and give them first steps."""
-        forces: Any = forces_for(self._gravity.softening)
-        sums = np.empty(9)
+        evaluate, G, length2 = start_for(self._gravity.softening), self._gravity.G, self._gravity.length2
+        sums = np.empty((len(b.mass), 9))
         for _ in range(2):  # the second one knows the accelerations
             for i in which:
-                forces(p, b.mass, i, self._gravity.length2, self._gravity.G, sums)
-                b.rows[6:15, i] = sums
+                evaluate(i, i + 1, p, b.mass, length2, G, sums)
+                b.rows[6:15, i] = sums[i]
             p[6:9, which] = b.rows[6:9, which]
         b.rows[15:, which] = 0.0
         b.wanted[which] = first_steps(self._order, self._eta, b.rows[:, which])

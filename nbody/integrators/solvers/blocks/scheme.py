@@ -67,9 +67,11 @@ class BlockHermite(Integrator):
         shared: StrictBool = False
         pairs: Annotated[NotNegative, Field(le=1e-3)] = 1e-6
 
+    _options: Options
+
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._eta: float = self._options.eta or ETA[self.facts.order]  # type: ignore[attr-defined]
+        self._eta: float = self._options.eta or ETA[self.facts.order]
         self._begin = self._end = 0.0  # of the present stretch
         self._now, self._unit = TICKS, TICKS // UNITS  # the time reached, and the largest step, in ticks
         self._begun = False  # the next block is counted, and the bodies are shown within it
@@ -86,8 +88,8 @@ class BlockHermite(Integrator):
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
         kind = imported(BLOCKS[device_of(motion.engine)])
-        shared: bool = self._options.shared  # type: ignore[attr-defined]
-        threshold: float = self._options.pairs  # type: ignore[attr-defined]
+        shared: bool = self._options.shared
+        threshold: float = self._options.pairs
         self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
 
     def start(self, motion: Motion) -> None:

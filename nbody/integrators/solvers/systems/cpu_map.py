@@ -1,8 +1,6 @@
 """Wisdom and Holman's maps of the systems of an ensemble, divided among the cores."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,6 +18,7 @@ from nbody.integrators.solvers.wisdom_holman import (
     kick,
     present,
 )
+from nbody.state.host import HostState
 
 
 class SystemMaps(NamedTuple):
@@ -44,7 +43,7 @@ class HostMaps:
     """
 
     def __init__(
-        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
+        self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
     ) -> None:
         self._state, self._mass, self._order = state, mass, order
         self._start = mass, dt, corrector
@@ -57,17 +56,21 @@ class HostMaps:
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; the arrays are the ``ends`` of :func:`maps`."""
         state, (count, n) = self._state, self._mass.shape
-        X, V = (by_components(rows.reshape(count, n, 3)) for rows in (state.map_position, state.map_velocity))
+        X, V = (
+            by_components(rows.reshape(count, n, 3))
+            for rows in state.values("map_position", "map_velocity", copy=False)
+        )
         x, v = np.empty_like(X), np.empty_like(V)
-        divided(maps(), count, SystemMaps(x, v, X, V, self._mass), self._constants, steps, (made, status, closest))
+        divided(maps, count, SystemMaps(x, v, X, V, self._mass), self._constants, steps, (made, status, closest))
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
             np.put_along_axis(rows, self._order[:, :, None], found.transpose(0, 2, 1)[:, :, : rows.shape[2]], axis=1)
 
     def _keep(self, X: np.ndarray, V: np.ndarray) -> None:
-        state = self._state
-        state.map_position[...], state.map_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in (X, V))
+        columns = self._state.values("map_position", "map_velocity", copy=False)
+        for rows, found in zip(columns, (X, V), strict=True):
+            rows[...] = found.transpose(0, 2, 1).reshape(-1, 3)
 
 
 def coordinates(
@@ -77,7 +80,7 @@ def coordinates(
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
     kicks = corrector_kicks(corrector)
-    divided(maps(), len(mass), SystemMaps(x, v, X, V, mass), (dt, kicks, 0.0), -1, (none, none, np.zeros(len(mass))))
+    divided(maps, len(mass), SystemMaps(x, v, X, V, mass), (dt, kicks, 0.0), -1, (none, none, np.zeros(len(mass))))
     return X, V
 
 
@@ -112,30 +115,25 @@ def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
     return status, made, closest
 
 
-@cache
-def maps() -> Callable:
-    """The compiled function that moves all systems, see its text below."""
+@compute.kernel("cpu")
+def maps(first, last, bodies, constants, steps, ends):
+    """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
 
-    def move(first, last, bodies, constants, steps, ends):
-        """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
-
-        Args:
-            bodies: :class:`SystemMaps`.
-            constants: the time step, the corrector's kicks, and how close planets may come, in Hill radii.
-            ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
-        """
-        x, v, X, V, m = bodies
-        h, kicks, hill = constants
-        made, status, closest = ends
-        for s in range(first, last):
-            if steps < 0:
-                begin(x[s], v[s], X[s], V[s], m[s], h, kicks)
-            else:
-                more = steps if status[s] == DONE else 0
-                ended, made[s], closest[s] = advance_one(
-                    x[s], v[s], X[s], V[s], m[s], h, kicks, hill, more, made[s], closest[s]
-                )
-                if more:
-                    status[s] = ended
-
-    return compute.kernel("cpu")(move)
+    Args:
+        bodies: :class:`SystemMaps`.
+        constants: the time step, the corrector's kicks, and how close planets may come, in Hill radii.
+        ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
+    """
+    x, v, X, V, m = bodies
+    h, kicks, hill = constants
+    made, status, closest = ends
+    for s in range(first, last):
+        if steps < 0:
+            begin(x[s], v[s], X[s], V[s], m[s], h, kicks)
+        else:
+            more = steps if status[s] == DONE else 0
+            ended, made[s], closest[s] = advance_one(
+                x[s], v[s], X[s], V[s], m[s], h, kicks, hill, more, made[s], closest[s]
+            )
+            if more:
+                status[s] = ended

@@ -33,7 +33,7 @@ SMALL, CONVERGED = 0.5, 3e-8
 (:func:`nbody.integrators.solvers.kepler.kepler_functions`): as large as the accuracy allows, for speed."""
 
 FAR = 1e30
-"""The place of lanes without a planet: far from all planets."""
+"""The position of lanes without a planet: far from all planets."""
 
 
 class MapKernels(NamedTuple):
@@ -72,12 +72,21 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
     kepler_step = kepler_functions(exact, roots, inverse, SMALL, CONVERGED).step
 
     @exact
-    def meet():
+    def sync():
         """Wait for the lanes of the warp. (The simulator has only the barrier of a block.)"""
         if SIMULATED:
             cuda.syncthreads()
         else:
             cuda.syncwarp()
+
+    @exact
+    def move_centre(X, V, end_X, end_V, moves, here, count):
+        """Move the centre of mass of a system, move by move: the bits are those of any division into launches."""
+        for c in range(3):
+            middle, v = X[here, c], V[here, c]
+            for q in range(count):
+                middle += moves[q % moves.shape[0], 1] * v
+            end_X[here, c], end_V[here, c] = middle, v
 
     @compute.kernel("gpu", **bound)
     def move(X, V, end_X, end_V, mass, moves, repeat, record, critical, status, made, closest):
@@ -106,7 +115,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
             x, y, z = X[here, 0], X[here, 1], X[here, 2]
             vx, vy, vz = V[here, 0], V[here, 1], V[here, 2]
         inner = before + own
-        share, per_before = own / inner, 1.0 / before
+        fraction, per_before = own / inner, 1.0 / before
         of_star = star if k > 0 else 0.0  # all of its force on planet 1 is Kepler motion
         of_inner = inner if k > 0 else 0.0
         limit = critical * star
@@ -117,14 +126,14 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         r2 = x * x + y * y + z * z
         distance = r2 * compute.rsqrt(r2)
         least, count = FAR * FAR, 0
-        meet()
+        sync()
         for _ in range(repeat):
             for q in range(moves.shape[0]):
                 h = moves[q, 0]
                 wx, wy, wz = vx, vy, vz
                 if h != 0.0:
-                    one[0, row], one[1, row], one[2, row] = share * x, share * y, share * z
-                    meet()
+                    one[0, row], one[1, row], one[2, row] = fraction * x, fraction * y, fraction * z
+                    sync()
                     cx, cy, cz, px, py, pz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                     for j in range(lanes - 1, -1, -1):
                         cx -= one[0, base + j]
@@ -135,7 +144,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     if not planet:
                         px = FAR * (k + 1)
                     two[0, row], two[1, row], two[2, row], two[3, row] = px, py, pz, distance
-                    meet()
+                    sync()
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
                     nearest = r2
@@ -161,7 +170,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     three[0, row], three[1, row], three[2, row] = own * ax, own * ay, own * az
                     if met and planet and alive and record == 1:
                         flag[g] = ENCOUNTER
-                    meet()
+                    sync()
                     cx, cy, cz = 0.0, 0.0, 0.0
                     for j in range(lanes - 1, -1, -1):
                         if j >= k:
@@ -180,7 +189,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         x, y, z, vx, vy, vz, distance = nx, ny, nz, wx, wy, wz, r
                     else:  # it stays where it was, and so does its system from now on
                         flag[g] = NOT_FINITE
-                meet()
+                sync()
                 if alive and flag[g] != NOT_FINITE:
                     count += 1
                 if flag[g] != DONE:
@@ -189,14 +198,9 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
             end_X[here, 0], end_X[here, 1], end_X[here, 2] = x, y, z
             end_V[here, 0], end_V[here, 1], end_V[here, 2] = vx, vy, vz
         one[0, row] = least if planet else FAR * FAR
-        meet()
+        sync()
         if k == 0 and inside:
-            here = s * bodies
-            for c in range(3):
-                middle, v = X[here, c], V[here, c]
-                for q in range(count):  # move by move: the bits are those of any division into launches
-                    middle += moves[q % moves.shape[0], 1] * v
-                end_X[here, c], end_V[here, c] = middle, v
+            move_centre(X, V, end_X, end_V, moves, s * bodies, count)
             if record == 1 and count + flag[g] > 0:
                 for j in range(lanes):
                     least = min(least, one[0, base + j])

@@ -6,7 +6,6 @@ from the polynomial of its last step.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.few_bodies import shortest_times
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.ias15 import IAS15
+from nbody.integrators.solvers.ias15 import IAS15, show, sums_of
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.scenario.values import Group
@@ -25,6 +24,7 @@ class IAS15Systems(ManySystems):
     """Many systems by :class:`~nbody.integrators.solvers.ias15.IAS15`, whose bits each system gets."""
 
     Options = IAS15.Options  # type: ignore[assignment]
+    _options: IAS15.Options
     facts = facts_of_systems(IAS15.facts)
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
@@ -67,34 +67,24 @@ class IAS15Systems(ManySystems):
         from nbody.integrators.solvers.radau import RadauStep, StepLimits
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
-        state: Any = motion.state
-        gravity, n = motion.engine.gravity, state.count // self._systems
+        state = motion.host
+        gravity = motion.engine.gravity
         x, v = (by_components(rows) for rows in self._bodies(motion))
-        b, e = (
-            np.ascontiguousarray(rows.reshape(self._systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(-1, 7, 3 * n)
-            for rows in (state.polynomial, state.prediction)
-        )
-        lost = [by_components(rows.reshape(-1, n, 3)) for rows in (state.lost_position, state.lost_velocity)]
+        sums = sums_of(state, self._systems)
         if self._last[0, LENGTH] == UNKNOWN:
             self._begin[:, 0], self._begin[:, 1] = x, v
             self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
-        eta = (5040 * self._options.epsilon) ** (1 / 7)  # type: ignore[attr-defined]
+        eta = (5040 * self._options.epsilon) ** (1 / 7)
         divided(
             steps_of_all(gravity.softening), self._systems, x, v,
             Attraction(self._masses(motion), gravity.G, gravity.length2, np.zeros(1)),
-            RadauStep(self._begin, self._last, b, e, *lost), StepLimits(float(until), math.inf, steps, self.dt, eta),
+            RadauStep(self._begin, self._last, *sums), StepLimits(float(until), math.inf, steps, self.dt, eta),
             (self._steps, self._status, self._closest),
         )  # fmt: skip
         self._clock[:] = np.minimum(self._last[:, END], until)
-        d = state.dimensions
-        state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :d] for rows in (x, v))
-        state.polynomial[...], state.prediction[...] = (
-            rows.reshape(self._systems, 7, 3, n).transpose(0, 3, 2, 1).reshape(-1, 21) for rows in (b, e)
-        )
-        state.lost_position[...], state.lost_velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3) for rows in lost)
         time = min(self._clock[self._status == DONE], default=until)
         state.clock.count(int(self._steps.max()) - state.clock.step, time)
-        state.invalidate()
+        show(state, x, v, sums)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system, and the arrays of :class:`~nbody.integrators.solvers.ias15.IAS15`."""

@@ -54,7 +54,7 @@ def ended(x, v, good, near):
 
 @cache
 def steps_of_all(law_name: str) -> Callable:
-    """The compiled function ``advance``, which makes steps of all systems under a law; see its text below."""
+    """The kernel ``advance``, which makes steps of all systems under a law."""
     make_steps = njit(error_model="numpy")(stepper_for(law_name))
 
     @njit(error_model="numpy")
@@ -75,6 +75,7 @@ def steps_of_all(law_name: str) -> Callable:
         make_steps(x, v, law, step, StepLimits(until, last, 0, longest, eta))
         return status, made, closest
 
+    @compute.kernel("cpu")
     def advance(first, last, x, v, law, step, limits, ends):
         """Make up to ``limits.steps`` steps of each of the systems ``first`` … ``last`` - 1, until one passes the time
         ``limits.until``.
@@ -91,4 +92,4 @@ def steps_of_all(law_name: str) -> Callable:
                     made[s], closest[s],
                 )  # fmt: skip
 
-    return compute.kernel("cpu")(advance)
+    return advance  # type: ignore[no-any-return]

@@ -26,6 +26,7 @@ class WisdomHolmanSystems(ManySystems):
     """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
     Options = WisdomHolman.Options  # type: ignore[assignment]
+    _options: WisdomHolman.Options
     facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
@@ -73,9 +74,8 @@ class WisdomHolmanSystems(ManySystems):
         if self._maps is None:
             kind = imported(MAPS[device_of(motion.engine)])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
-            corrector: int = self._options.corrector  # type: ignore[attr-defined]
-            encounter: float = self._options.encounter  # type: ignore[attr-defined]
-            self._maps = kind(motion.state, mass, self._sorted, self.dt, corrector, encounter)
+            chosen = self._options
+            self._maps = kind(motion.state, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter)
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
