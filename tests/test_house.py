@@ -151,7 +151,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 855,
     "bench": 3932,
-    "cli": 2657,
+    "cli": 2658,
     "diagnostics": 1114,
     "fields": 735,
     "compute": 2514,
@@ -168,7 +168,7 @@ LINES = {
     "state": 1509,
     "trajectory": 3245,
     "verify": 277,
-    "viewer": 5988,
+    "viewer": 5982,
     "child": 15,
     "doctor": 434,
     "errors": 73,
