@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1114,
     "fields": 735,
     "compute": 2514,
-    "forces": 11550,
+    "forces": 11537,
     "exchange": 891,
     "initial": 2641,
     "integrators": 7185,
