@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1123,
     "fields": 735,
     "compute": 2514,
-    "forces": 11550,
+    "forces": 11537,
     "exchange": 885,
     "initial": 2649,
     "integrators": 7185,
