@@ -138,14 +138,14 @@ def test_an_error_of_nccl_says_how_to_go_on_without(bindings):
 
 def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
     monkeypatch.setattr(compute, "why_unavailable", lambda: "")
-    [found] = doctor._nccl()
+    [found] = doctor.ranks.nccl()
     assert found.state == doctor.GOOD and "NCCL 2.28.9" in found.text
     monkeypatch.setenv(nccl.SWITCH, "0")
-    [found] = doctor._nccl()
+    [found] = doctor.ranks.nccl()
     assert found.state == doctor.MISSING and "through host memory (NBODY_NCCL=0)" in found.text
     assert "[nccl13]" in found.remedy
     monkeypatch.setattr(compute, "why_unavailable", lambda: "no driver")
-    assert not list(doctor._nccl())
+    assert not list(doctor.ranks.nccl())
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ class ForceTransport:
     number = 0
     helpers: Sequence[Any] = ()
 
-    def compute(self, state: Any, first: Worker, pieces: Callable[[Worker], Iterator[int]]) -> None:
+    def compute(self, report: Callable[[int], None], first: Worker, pieces: Callable[[Worker], Iterator[int]]) -> None:
         """Launch the work of all devices of this process, a piece of each in turn. ``pieces(worker)`` launches a piece
-        before each number of interactions that it yields; ``first`` is the device of the state."""
+        before each number of interactions that it yields, which ``report`` gets; ``first`` is the device of the state."""
         workers = [first, *self._begin(first)]
         running = [(worker, pieces(worker)) for worker in workers]
         while running:
@@ -64,7 +64,7 @@ class ForceTransport:
                 else:
                     interactions += launched
             if interactions:
-                state.progress.report(interactions)
+                report(interactions)
         self._end(first.stream)
 
     def complete(self, array: Any, bounds: Sequence[int], stream: Any) -> None:

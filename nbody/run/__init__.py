@@ -12,7 +12,7 @@ In the order of a run:
  :mod:`.recording`  the observer of frames: checkpoints, observables; its :mod:`.recorder` is the thread that measures
                     and writes, its :mod:`.output` the file
  :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look
- :mod:`.simulation` ``Simulation``, what a Python program holds of all this
+ :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`
 ================== =================================================================================================
 
 Beside them: :mod:`.guards` (doubts before a run, numbers that are not finite), :mod:`.progress` and :mod:`.watch` (speed,

@@ -159,7 +159,7 @@ class Recorder:
             raise error
 
     def _work(self) -> None:
-        while (job := self._next()) is not None:
+        while (job := self._ahead.pop() if self._ahead else self._jobs.get()) is not None:
             self._do(job)
         try:
             if self._sink is not None:
@@ -191,9 +191,6 @@ class Recorder:
         if sound and not self._failed and self._sink is not None:
             self._sink.checkpoint(state, meta)
             self.has_checkpoint = True
-
-    def _next(self) -> Job | None:
-        return self._ahead.pop() if self._ahead else self._jobs.get()
 
     def _store(self, frames: list[Frame]) -> None:
         """Store the first frame together with those that have arrived after it, which are appended to the list."""

@@ -75,6 +75,7 @@ class Simulation:
         stepper: what moves the bodies.
         recording: what goes to the file.
         resumed: True if an earlier process has begun the run.
+        summary: that of the last run; None before its end.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
@@ -120,7 +121,7 @@ class Simulation:
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
         self._running = False
-        self._summary: Summary | None = None
+        self.summary: Summary | None = None
 
     def _be(self, setup: Setup) -> None:
         """Take over what the run is."""
@@ -206,11 +207,6 @@ class Simulation:
         from nbody.trajectory.events import event_table, no_events
 
         return event_table(no_events() if self._log is None else self._log.rows).shown()
-
-    @property
-    def summary(self) -> Summary | None:
-        """The summary of the last run; None before its end."""
-        return self._summary
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -309,8 +305,8 @@ class Simulation:
         for event in events:
             if progress is not None:
                 progress(event.progress)
-        assert self._summary is not None
-        return self._summary
+        assert self.summary is not None
+        return self.summary
 
     def progress_events(
         self,
@@ -347,14 +343,20 @@ class Simulation:
                         left = True
                         loop.stop.request()
         except KeyboardInterrupt:
-            self._report_interrupt()
+            if self.output is not None:
+                how = (
+                    f"; continue with: nbody resume {self.output}"
+                    if self.recording.can_go_on
+                    else ", before the first checkpoint"
+                )
+                self.notify(f"interrupted at step {self.steps_made}{how}")
             raise
         finally:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
-        self._summary = found = self.team.broadcast(loop.status.summary(interrupted))
+        self.summary = found = self.team.broadcast(loop.status.summary(interrupted))
         if not interrupted and (line := self.integrator.report(self.stepper.motion).message):
             self.notify(line)
         if loop.clock.is_steady and not (loop.stop.requested or self.integrator.facts.own_forces) and self.team.first:
@@ -382,13 +384,6 @@ class Simulation:
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
-
-    def _report_interrupt(self) -> None:
-        """Report the interrupt and, if there is a checkpoint, how to continue."""
-        if self.recording.can_go_on:
-            self.notify(f"interrupted at step {self.steps_made}; continue with: nbody resume {self.output}")
-        elif self.output is not None:
-            self.notify(f"interrupted at step {self.steps_made}, before the first checkpoint")
 
 
 def simulate(

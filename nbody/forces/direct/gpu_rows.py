@@ -44,7 +44,7 @@ class RowEngine(KernelEngine):
     def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         transport = state.partition.transport
         first = Worker(transport.number, state.stream, state.body, state.acceleration, length2)
-        transport.compute(state, first, lambda worker: self._rows(kernel, worker, state, G))
+        transport.compute(state.progress.report, first, lambda worker: self._rows(kernel, worker, state, G))
         transport.complete(state.acceleration, self._row_bounds(state), state.stream)
 
     def _row_bounds(self, state: DeviceState, first: int = 0) -> list[int]:

@@ -202,7 +202,7 @@ class SymmetricEngine(KernelEngine):
             if few:
                 yield from self._rows_without_mass(kernel, worker, state, G)
 
-        transport.compute(state, first, pieces)
+        transport.compute(state.progress.report, first, pieces)
         if plan.rest is not None:
             self._finish(kernel, plan, first, state, G)
         if few:

@@ -137,7 +137,7 @@ class TreePartition:
                 worker.send_results()
             yield 0
 
-        transport.compute(state, first, pieces)
+        transport.compute(state.progress.report, first, pieces)
         transport.complete(self._results, self._bounds, stream)
         self._copy(unpack, stream, self._results, own.cells.index, acceleration, 1 if transport.helpers else 0)
 
