@@ -158,7 +158,7 @@ LINES = {
     "forces": 11537,
     "exchange": 885,
     "initial": 2649,
-    "integrators": 7185,
+    "integrators": 7190,
     "law": 369,
     "lessons": 1080,
     "linalg": 2936,
