@@ -383,6 +383,7 @@ def test_invalid_live_options_are_refused(tmp_path, refused, monkeypatch):
         (("view", "plummer", "--fps", "30"), "--fps: is for recordings"),
         (("view", "plummer", "--size", "big"), "--size big: is not a size"),
         (("view", recorded, "--particles", "3"), "--particles: belongs to a scenario"),
+        (("view", recorded, "-o", "a.h5"), "--output: belongs to a scenario"),
         (("run", "plummer", "--view", "-o", tmp_path / "a.h5"), "--view: there is no screen to open a window on"),
     ):
         assert words in refused(*arguments), arguments

@@ -208,7 +208,7 @@ def test_the_time_to_stop_comes_from_the_present_step_without_what_was_compiled(
     motion = SimpleNamespace(state=state, work=lambda outputs: 1000, engine=SimpleNamespace(work=lambda *a: 0))
     stop = SimpleNamespace(heard=False, requested=False, now=False, silent=False)
     scheme = SimpleNamespace(work=lambda *a: 1000, facts=SimpleNamespace(leaves=None))
-    stepper = SimpleNamespace(scheme=scheme, motion=motion, state=state)
+    stepper = SimpleNamespace(integrator=scheme, motion=motion, state=state)
     seen = watch.Watch(stepper, stop, lambda *a: None, said.append)
 
     def reports(*moments):

@@ -354,7 +354,7 @@ def test_help_fits_into_the_window_at_every_width(width):
 
 def test_panels_do_not_cover_each_other():
     layout = Layout((10, 10, 610, 410), 5)
-    layout.take((10, 10, 280, 160))
+    layout.taken.append((10, 10, 280, 160))
     assert layout.place((250, 100)) == (10, 165)
     assert layout.place_wide((200, 300), 90) == (410, 10, 610, 310)
     assert layout.place_wide((400, 300), 90) == (10, 315, 610, 410)

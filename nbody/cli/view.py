@@ -70,9 +70,9 @@ def view(
     overwrite: Overwrite = False,
     playing: Playing = Playing(),
     viewpoint: Viewpoint = Viewpoint(),
-    output: Annotated[Path, typer.Option("--output", "-o", help="The recording of a scenario, made by a key.")] = Path(
-        "output/run.h5"
-    ),
+    output: Annotated[
+        Path | None, text_option("The recording of a scenario, made by a key [output/run.h5].", "--output", "-o")
+    ] = None,
     *,
     replaced: Replaced,
     look: Look = Look(),
@@ -109,8 +109,9 @@ def view(
             raise InputError(
                 f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
             )
-        return view_scenario(replaced.load(locate(run, print_message)), output, overwrite, shown)
-    replaced.refuse(run)
+        settings = replaced.load(locate(run, print_message))
+        return view_scenario(settings, output or Path("output/run.h5"), overwrite, shown)
+    Replaced(replaced | ({"output": output} if output else {})).refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
 

@@ -84,7 +84,10 @@ def choose(
         if name in AUTOMATIC and not kind.can.auto_range:
             continue
         asked, reason = _asked_of(kind, problem, precisions or (problem.precision,), refuses)
-        if reason := reason or (_slow(kind, problem) if name in AUTOMATIC else ""):
+        few = is_tree(kind) and problem.accuracy is not None and problem.particles < kind.can.auto_range.start
+        if not reason and name in AUTOMATIC and few:
+            reason = f"direct sums are faster below {kind.can.auto_range.start} particles"
+        if reason:
             reasons[each] = reason
         else:
             able[each] = asked
@@ -161,11 +164,6 @@ def _missing_here(name: str) -> str:
     return f"no GPU: {reason}" if reason else ""
 
 
-def _slow(kind: type[Engine], problem: Problem) -> str:
-    few = is_tree(kind) and problem.accuracy is not None and problem.particles not in kind.can.auto_range
-    return f"direct sums are faster below {kind.can.auto_range.start} particles" if few else ""
-
-
 def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, Problem]:
     """Of direct sums and of trees: those on the GPU if there are any, that fit the memory, and that may be the fastest."""
     found: dict[str, Problem] = {}
@@ -184,9 +182,12 @@ def _fastest(
     candidates: dict[str, Problem], reasons: dict[str, str], problem: Problem, notify: Notify, measure: bool
 ) -> tuple[str, str]:
     """The fastest of the candidates, from the cache or timed now, and why."""
+    from nbody import compute
+
     kinds = {each: ENGINES.load(each) for each in candidates}
     trees = [each for each in kinds if each in TREES]
-    device, accuracy = _device(kinds), problem.accuracy
+    on_gpu, accuracy = any(device_of(kind) == "gpu" for kind in kinds.values()), problem.accuracy
+    device = compute.facts().name if on_gpu else machine.cpu_name()
     for_bodies = f"for {problem.particles} particles on {device}"
     if accuracy is not None:
         for_bodies = f"at a median force error of {accuracy:g} {for_bodies}"
@@ -242,12 +243,6 @@ def _why_named(name: str) -> str:
 
 def _because(reasons: Sequence[str]) -> str:
     return "; ".join(reason for reason in reasons if reason)
-
-
-def _device(kinds: dict[str, type[Engine]]) -> str:
-    from nbody import compute
-
-    return compute.facts().name if any(device_of(kind) == "gpu" for kind in kinds.values()) else machine.cpu_name()
 
 
 def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refusal) -> str:

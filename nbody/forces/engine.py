@@ -89,13 +89,6 @@ def typical_error(precision: str, count: int) -> float:
     return ROUNDOFF[precision] * float(np.sqrt(count)) / 8
 
 
-def add_softening(state: State, gravity: Gravity, particles: Particles) -> None:
-    """Give the state the column ``softening2``, the ε² of each body, if species have lengths. Raises InputError if they do
-    not fit the species of the bodies."""
-    if gravity.per_species:
-        state.add(SOFTENING2, values=gravity.squares(particles.species, particles.species_names))
-
-
 class Engine(ABC):
     """Gravity of all particles on all particles, for a state made by :meth:`load`.
 
@@ -184,7 +177,13 @@ class Engine(ABC):
 
     def work(self, state: State, outputs: Outputs = Outputs.ACCELERATION, current: Outputs = Outputs.NOTHING) -> int:
         """Interactions that :meth:`evaluate` computes for all bodies if ``current`` belongs to the positions already."""
-        return evaluations(self.can, outputs, current) * self._work_per_evaluation(state)
+        outputs = _offered(self.can, outputs)
+        if not missing(outputs, current):
+            return 0
+        separate = (
+            self.can.potential == "separate" and Outputs.ENERGY in outputs and Outputs.ACCELERATION not in current
+        )
+        return (1 + separate) * self._work_per_evaluation(state)
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that the engine may make for some particles; for direct sums that which rounding explains:
@@ -202,9 +201,10 @@ class Engine(ABC):
         else is done must leave the results of the state as they are."""
 
     def _empty_state(self, particles: Particles) -> State:
-        """A state of the particles without buffers."""
+        """A state of the particles without buffers. Raises InputError if species have lengths that do not fit theirs."""
         state = self.state_type(particles, self._dtype)
-        add_softening(state, self.gravity, particles)
+        if self.gravity.per_species:
+            state.add(SOFTENING2, values=self.gravity.squares(particles.species, particles.species_names))
         return state
 
     def _prepare(self, state: State, particles: Particles) -> None:  # noqa: B027  (many engines have no buffers)
@@ -295,14 +295,6 @@ def is_tree(engine: Engine | type[Engine]) -> bool:
 def amount(engine: Engine | type[Engine], count: int) -> int:
     """What the time of an evaluation is proportional to: all pairs of bodies, or the bodies for a tree."""
     return count**engine.can.growth
-
-
-def evaluations(can: Abilities, outputs: Outputs, current: Outputs) -> int:
-    """How many times an engine goes through its sums for ``outputs`` if ``current`` belongs to the positions already."""
-    outputs = _offered(can, outputs)
-    if not missing(outputs, current):
-        return 0
-    return 2 if can.potential == "separate" and Outputs.ENERGY in outputs and Outputs.ACCELERATION not in current else 1
 
 
 def _offered(can: Abilities, outputs: Outputs) -> Outputs:

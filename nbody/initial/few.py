@@ -11,13 +11,11 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.values import Length, Mass, MassOrZero, NotNegative, a_list
 
-Array = np.ndarray
-
 Eccentricity = Annotated[NotNegative, Field(lt=1)]
 """Of an ellipse."""
 
 
-def in_dimensions(mass: Array, x: Array, v: Array, dimensions: int) -> Particles:
+def in_dimensions(mass: np.ndarray, x: np.ndarray, v: np.ndarray, dimensions: int) -> Particles:
     """Bodies given in a plane, in a run of 2 or 3 dimensions, around their centre of mass."""
     shape = (len(mass), dimensions)
     position, velocity = np.zeros(shape), np.zeros(shape)

@@ -15,8 +15,6 @@ from nbody.particles import Particles
 from nbody.scenario.bodies import Placed, Rotation
 from nbody.scenario.values import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
 
-Array = np.ndarray
-
 Pair = Annotated[tuple[Finite, Finite], BeforeValidator(a_list("a list of two angles, one per galaxy"))]
 
 
@@ -78,7 +76,7 @@ class GalaxyCollision(Generator):
             made.append(galaxy)
         return made[0], made[1]
 
-    def orbit(self, G: float) -> tuple[Array, Array]:
+    def orbit(self, G: float) -> tuple[np.ndarray, np.ndarray]:
         """Position and velocity (3,) of the second galaxy relative to the first at the start, before the pericentre."""
         total = sum(galaxy.total_mass for galaxy in self._galaxies())
         e, p = self.eccentricity, self.pericentre * (1 + self.eccentricity)

@@ -10,8 +10,6 @@ import numpy as np
 from nbody.trajectory.events import event_line
 from nbody.trajectory.frames import RecordedFrames
 
-Array = np.ndarray
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -89,7 +89,7 @@ def full_table(report: Report) -> str:
         TableColumn("problem", lambda line: f"{_system(line[0])}, {line[0].backend.upper()}", left=True),
         TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
         *(
-            TableColumn(heading, lambda line, k=k: line[k], _in_short, left=True)  # type: ignore[misc]
+            TableColumn(heading, lambda line, k=k: next(iter(line[k:]), None), _in_short, left=True)  # type: ignore[misc]
             for k, heading in enumerate(("coarse", "middle", "fine"))
         ),
     ]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.errors import counted
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.elementwise import Elementwise
 from nbody.linalg.rung import LECTURE_SIZE, ProductLaunch, ProductShape, Rung
@@ -80,9 +81,9 @@ def _model_lines(rung: Rung) -> list[str]:
     shape = rung.example_shape
     reads = rung.reads(shape)
     what = f"n = {shape.m}" if shape.n == shape.m else str(shape)
-    shared = f" and {_count(reads.from_shared, 'read')} from shared memory" if reads.from_shared else ""
+    shared = f" and {reads.from_shared:g} reads from shared memory" if reads.from_shared else ""
     return textwrap.wrap(
-        f"For {what}, one result takes {_count(reads.from_global, 'read')} from global memory{shared}: "
+        f"For {what}, one result takes {reads.from_global:g} reads from global memory{shared}: "
         f"{reads.cycles:.0f} cycles in the simple model (1000 and 10 each).",
         100,
     )
@@ -132,10 +133,6 @@ def _kernel_line(
         f"{fits.fraction:.0%} of its threads, limited by {fits.limit}" if fits.fraction < 1 else "all of its threads"
     )
     return (
-        f"{_count(launch.threads, 'thread')} per block, {_count(used.registers, 'register')} per thread, "
-        f"{shared} bytes of shared memory; {_count(fits.blocks, 'block')} per multiprocessor, {limit}"
+        f"{counted(launch.threads, 'thread')} per block, {counted(used.registers, 'register')} per thread, "
+        f"{shared} bytes of shared memory; {counted(fits.blocks, 'block')} per multiprocessor, {limit}"
     )
-
-
-def _count(number: float, what: str) -> str:
-    return f"{number:g} {what}" if number == 1 else f"{number:g} {what}s"

@@ -224,12 +224,12 @@ class HostTree:
         result: Result,
     ) -> None:  # fmt: skip
         """Compute the field of the targets of ``tasks``."""
-        descend, group = descend_for(variant), self.settings.group
+        descend, group = descend_for(variant._replace(potential=False)), self.settings.group
         rules = rules_for(self.gravity, self.units, self.settings.theta, error, sources.fields.records[0])
-        walk = Walk(sources, targets, same, rules, group, FEW, result)
+        walk = Walk(sources, targets, variant.potential, same, rules, group, FEW, result)
         while True:
             workers = max(1, min(self._workers, len(tasks)))
-            memory = WalkMemory.allocate(variant, workers, group, self._capacity)
+            memory = WalkMemory.allocate(variant._replace(potential=True), workers, group, self._capacity)
             descend(walk, memory, tasks, np.zeros(1, np.int64))
             if not memory.counts[:, 4].any():
                 break

@@ -1,7 +1,6 @@
 """What the window writes over the picture, besides the caption: state and keys, time line, diagrams, chosen body."""
 
 from collections.abc import Callable
-from itertools import product
 from time import perf_counter
 
 from nbody.viewer.display.body import body_panel, facts, ring
@@ -28,19 +27,14 @@ class Layout:
         self.area, self.gap = area, gap
         self.taken: list[Box] = []
 
-    def take(self, box: Box) -> None:
-        """Mark a box as taken."""
-        self.taken.append(box)
-
     def place(self, size: Size) -> tuple[int, int] | None:
-        """The top left corner of a new panel, as far left as possible, then as high as possible; None without room."""
-        left, top, right, _ = self.area
-        width, height = size
-        lefts = {left, *(box[2] + self.gap for box in self.taken), right - width}
-        tops = {top, *(box[3] + self.gap for box in self.taken)}
-        for x, y in product(sorted(lefts), sorted(tops)):
-            if self.free(box := (x, y, x + width, y + height)):
-                self.take(box)
+        """The top left corner of a new panel, below the others or else beside them; None without room."""
+        left, top, *_ = self.area
+        below = max([top, *(box[3] + self.gap for box in self.taken)])
+        beside = max([left, *(box[2] + self.gap for box in self.taken)])
+        for x, y in ((left, below), (beside, top)):
+            if self.free(box := (x, y, x + size[0], y + size[1])):
+                self.taken.append(box)
                 return x, y
         return None
 
@@ -51,7 +45,7 @@ class Layout:
         below = max([top, *(box[3] + self.gap for box in self.taken)])
         for box in (right - size[0], top, right, top + height), (left, below, right, min(below + height, bottom)):
             if box[3] - box[1] >= least_height and self.free(box):
-                self.take(box)
+                self.taken.append(box)
                 return box
         return None
 
@@ -119,7 +113,7 @@ class Panels:
         for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
             layout = Layout(area, margin // 2)
             if captioned:
-                layout.take((margin, margin, *self._caption))
+                layout.taken.append((margin, margin, *self._caption))
             corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
             box = layout.place_wide(largest, round(LEAST_HEIGHT * scale)) if with_diagrams and shown else None
             if corner and (box or not shown):

@@ -54,6 +54,7 @@ class Walk(NamedTuple):
     """What all workers of a walk share.
 
     Attributes:
+        potential: compute the potential instead of accelerations.
         same: whether the targets are the sources.
         group: the most bodies of a terminal target.
         few: leaves with at most this number of bodies take part in P2P rather than in M2P.
@@ -61,6 +62,7 @@ class Walk(NamedTuple):
 
     sources: TreeView
     targets: TreeView
+    potential: bool
     same: bool
     rules: Rules
     group: int

@@ -57,8 +57,9 @@ class Sums(NamedTuple):
 
 
 @cache
-def sums_for(variant: Variant) -> Sums:
-    """:class:`Sums`."""
+def sums_for(variant: Variant, potential: bool) -> Sums:
+    """:class:`Sums` of accelerations, or of the potential."""
+    variant = variant._replace(potential=potential)
     return Sums(*(make(variant) for make in (
         _stage_cells, _pairs, _own_pairs, _multipoles, _far, _shift, _local_field,
     )))  # fmt: skip

@@ -37,7 +37,8 @@ def next_number(typing_context, counter):
 
 @cache
 def descend_for(variant: Variant) -> Callable:
-    """The compiled function ``descend(walk, memory, tasks, counter)``: all workers take tasks until none is left."""
+    """The compiled function ``descend(walk, memory, tasks, counter)``: all workers take tasks until none is left. It is one
+    for accelerations and the potential: their walk is the same, and takes longer to compile than their sums."""
     work = _work(variant)
 
     @kernel(fastmath=FAST)
@@ -102,9 +103,10 @@ def _work(variant: Variant) -> Callable:
 def _visit(variant: Variant) -> Callable:
     """``visit(w, cell, begin, end, depth, walk, memory)``: one target, its lists and its expansion; its field if it is
     terminal. Returns the end of the sources that are handed down, TERMINAL or TOO_LONG."""
-    zero, sums = variant.real(0), sums_for(variant)
-    decide, finish, stage_cells, far_cells = decide_for(variant), _finish(variant), sums.stage_cells, sums.far
-    shift = sums.shift
+    zero, forces, potentials = variant.real(0), sums_for(variant, False), sums_for(variant, True)
+    shift, stage_cells, far_cells = forces.shift, forces.stage_cells, forces.far
+    shift_of_potential, stage_all, far_of_potential = potentials.shift, potentials.stage_cells, potentials.far
+    decide, finish = decide_for(variant), _finish(variant)
 
     @inner(calls=True, fastmath=FAST)
     def visit(w, cell, begin, end, depth, walk, memory):
@@ -120,18 +122,34 @@ def _visit(variant: Variant) -> Callable:
                 local[k] = zero
         else:
             above = boxes[cells.parent[cell]]
-            shift(above[0] - box[0], above[1] - box[1], above[2] - box[2], memory.local[w, depth - 1], local)
+            x, y, z = above[0] - box[0], above[1] - box[1], above[2] - box[2]
+            if walk.potential:
+                shift_of_potential(x, y, z, memory.local[w, depth - 1], local)
+            else:
+                shift(x, y, z, memory.local[w, depth - 1], local)
         ids = memory.lists[w, 0]
         for start in range(0, far, STAGED_CELLS):
-            blocks = stage_cells(ids[start:], min(STAGED_CELLS, far - start), moments, rows)
-            far_cells(box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
+            some = min(STAGED_CELLS, far - start)
+            if walk.potential:
+                blocks = stage_all(ids[start:], some, moments, rows)
+                far_of_potential(box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
+            else:
+                blocks = stage_cells(ids[start:], some, moments, rows)
+                far_cells(box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
         memory.counts[w, 0] += far
         if terminal:
             memory.counts[w, 1] += multipole * count
             most, expanded = memory.targets.shape[2], depth > 0 or far > 0
             for start in range(0, count, most):
-                some = first + start, min(most, count - start)
-                finish(w, some, (local, expanded), box, (near, multipole), walk, memory)
+                finish(
+                    w,
+                    (first + start, min(most, count - start)),
+                    (local, expanded),
+                    box,
+                    (near, multipole),
+                    walk,
+                    memory,
+                )
             return TERMINAL
         undecided, handed = memory.undecided[w, end : end + down], memory.lists[w, 3]
         for k in range(down):
@@ -145,9 +163,10 @@ def _finish(variant: Variant) -> Callable:
     """``finish(w, some, expansion, box, lengths, walk, memory)``: the field at ``some`` bodies (the first, and their number)
     of a terminal target, from its lists of leaves and of cells, of these ``lengths``, and from its local expansion, if any.
     """
-    zero, potential, sums_of = variant.real(0), variant.potential, sums_for(variant)
-    near_bodies, stage_cells = _near_bodies(variant), sums_of.stage_cells
-    local_field, multipoles = sums_of.local_field, sums_of.multipoles
+    zero, forces, potentials = variant.real(0), sums_for(variant, False), sums_for(variant, True)
+    near_bodies, local_field, local_potential = _near_bodies(variant), forces.local_field, potentials.local_field
+    stage_cells, multipoles = forces.stage_cells, forces.multipoles
+    stage_all, multipole_potential = potentials.stage_cells, potentials.multipoles
 
     @inner(calls=True, fastmath=FAST)
     def finish(w, some, expansion, box, lengths, walk, memory):
@@ -160,17 +179,24 @@ def _finish(variant: Variant) -> Callable:
                 sums[k, i] = zero
             for i in range(count, blocks * LANES):
                 place[k, i] = place[k, 0]
-        if expanded:
+        if expanded and walk.potential:
+            local_potential(box[0], box[1], box[2], local, blocks, place, sums)
+        elif expanded:
             local_field(box[0], box[1], box[2], local, blocks, place, sums)
-        ids = memory.lists[w, 1]
+        ids, moments = memory.lists[w, 1], walk.sources.fields.moments
         for start in range(0, multipole, STAGED_CELLS):
-            staged = stage_cells(ids[start:], min(STAGED_CELLS, multipole - start), walk.sources.fields.moments, rows)
-            multipoles(count, place, staged, rows, walk.rules.length2, sums)
+            number = min(STAGED_CELLS, multipole - start)
+            if walk.potential:
+                staged = stage_all(ids[start:], number, moments, rows)
+                multipole_potential(count, place, staged, rows, walk.rules.length2, sums)
+            else:
+                staged = stage_cells(ids[start:], number, moments, rows)
+                multipoles(count, place, staged, rows, walk.rules.length2, sums)
         near_bodies(w, near, begin, count, walk, memory)
         for i in range(count):
             if len(result.active) == 0 or result.active[begin + i + 1] > result.active[begin + i]:
                 body = result.order[begin + i]
-                if potential:
+                if walk.potential:
                     result.field[body, 3] = sums[3, i]
                 else:
                     for k in range(3):
@@ -181,7 +207,15 @@ def _finish(variant: Variant) -> Callable:
 
 def _near_bodies(variant: Variant) -> Callable:
     """``near_bodies(w, number, first, count, walk, memory)``: P2P of a list of leaves."""
-    potential, pairs, own_pairs = variant.potential, sums_for(variant).pairs, sums_for(variant).own_pairs
+    forces, potentials = sums_for(variant, False).pairs, sums_for(variant, True).pairs
+    own_potentials = sums_for(variant, True).own_pairs
+
+    @inner(calls=True, fastmath=FAST)
+    def pairs(potential, count, targets, blocks, staged, length2, sums):
+        if potential:
+            potentials(count, targets, blocks, staged, length2, sums)
+        else:
+            forces(count, targets, blocks, staged, length2, sums)
 
     @inner(calls=True, fastmath=FAST)
     def near_bodies(w, number, first, count, walk, memory):
@@ -191,17 +225,17 @@ def _near_bodies(variant: Variant) -> Callable:
             leaf = ids[k]
             start, left = np.int64(sources.cells.first[leaf]), np.int64(sources.cells.count[leaf])
             memory.counts[w, 2] += left * count
-            if potential and walk.same and start < first + count and start + left > first:
-                own_pairs(first, count, targets, start, left, sources.bodies, length2, sums)
+            if walk.potential and walk.same and start < first + count and start + left > first:
+                own_potentials(first, count, targets, start, left, sources.bodies, length2, sums)
                 continue
             while left > 0:
                 taken, filled = stage_bodies(start, left, sources.bodies, staged, filled)
                 start += taken
                 left -= taken
                 if filled == STAGED_BODIES:
-                    pairs(count, targets, filled // LANES, staged, length2, sums)
+                    pairs(walk.potential, count, targets, filled // LANES, staged, length2, sums)
                     filled = 0
         if filled:
-            pairs(count, targets, pad_bodies(staged, filled), staged, length2, sums)
+            pairs(walk.potential, count, targets, pad_bodies(staged, filled), staged, length2, sums)
 
     return near_bodies
