@@ -7,13 +7,12 @@ import pytest
 
 from nbody import Scenario
 from nbody.cli import main
-from nbody.cli.lists import REGISTRIES
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
-from nbody.registry import imported
+from nbody.registry import REGISTRIES, imported
 from nbody.run.plan import plan
 from nbody.scenario.packaged import names, path_of
 
@@ -47,7 +46,7 @@ def test_a_list_of_values_may_stand_before_the_argument(words, monkeypatch):
         seen.extend(given)
         raise InputError("enough")
 
-    monkeypatch.setattr("nbody.cli.commands.Replaced.load", load)
+    monkeypatch.setattr("nbody.cli.groups.Replaced.load", load)
     assert main(["run", *words]) == 2
     assert seen == [{**seen[0], "set": [word for word in words if "=" in word]}, path_of("plummer")]
 
