@@ -158,7 +158,7 @@ LINES = {
     "forces": 11546,
     "exchange": 885,
     "initial": 2649,
-    "integrators": 7191,
+    "integrators": 7183,
     "law": 369,
     "lessons": 1080,
     "linalg": 2936,
