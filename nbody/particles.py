@@ -24,7 +24,7 @@ def _array(name: str, values: Any, dtype: type) -> Array:
             raise ValueError
         with np.errstate(invalid="ignore"):  # no int64 is a NaN
             found: Array = np.ascontiguousarray(given, dtype)
-        if dtype is np.int64 and given.dtype.kind == "f" and (found != given).any():
+        if dtype is np.int64 and given.dtype.kind in "fu" and (found != given).any():
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         kind = "whole" if dtype is np.int64 else "real"

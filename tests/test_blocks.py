@@ -157,6 +157,14 @@ def test_with_shared_steps_every_block_has_all_bodies_and_momentum_is_exact(name
     assert momenta[0] < 1e-14 < 1e-10 < momenta[1]
 
 
+@pytest.mark.parametrize("name", BOTH)
+def test_a_body_on_which_the_forces_cancel_at_first_begins_with_the_step_of_the_others(name):
+    """The middle one of the figure eight: the time scale of its acceleration is zero then."""
+    run = nbody.Simulation(nbody.figure_eight(), integrator=name, engine="cpu", precision="float64")
+    run.integrate(1.0)
+    assert abs(run.energies.error) < 1e-6
+
+
 def test_a_body_without_a_force_keeps_the_largest_step():
     lonely = Particles([1.0, 0.0], [[0.0, 0], [5, 5]], [[1.0, 0], [0, 2]])
     scheme, motion = moving("hermite4_block", lonely, dt=0.25, gravity=replace(FLAT, G=0.0))

@@ -17,6 +17,7 @@ from nbody.diagnostics import (
     virial_ratio,
 )
 from nbody.diagnostics.observables import measured
+from nbody.errors import InputError
 from nbody.initial.plummer import SCALE_LENGTH, PlummerSphere
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -91,6 +92,19 @@ def test_bodies_that_leave_do_not_move_the_radii_of_the_others(plummer):
     assert observed["half_mass_radius"] == observed["lagrangian_radii"][1]
     unknown = Particles(bodies.mass, np.where(away[:, None], np.nan, bodies.position), bodies.velocity)
     assert np.isnan(local_density(unknown)).all()
+
+
+@pytest.mark.parametrize(
+    "call,line",
+    [
+        (lambda p: local_density(p, 1), "neighbours: must be at least 2, got 1"),
+        (lambda p: lagrangian_radii(p, (0.5, 1.5)), "fractions: must be numbers from 0 to 1"),
+        (lambda p: radial_profile(p, bins=0), "bins: must be at least 1, got 0"),
+    ],
+)
+def test_arguments_without_a_meaning_are_refused(plummer, call, line):
+    with pytest.raises(InputError, match=line):
+        call(plummer)
 
 
 def test_few_bodies_have_no_density_but_a_centre():

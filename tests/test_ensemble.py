@@ -232,6 +232,7 @@ def test_random_values_have_their_distributions():
         ({"ensemble": {"systems": 7, "vary": {"initial.seed": "1..3"}}}, "3 combinations"),
         ({"ensemble": {"systems": 4, "vary": {"bodies.1.a": [1, 2]}}}, "as in 'initial.bodies.1.a"),
         ({"ensemble": {"systems": 4, "vary": {"initial.particles": [1, 2]}}}, "'particles' can't vary"),
+        ({"ensemble": {"vary": {"initial.bodies[1].e": [0, 0.1], "initial.bodies.1.e": [0.2]}}}, "is the same value"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": 3}}}, "must be a range"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"gauss": [1, 2]}}}}, "unknown distribution 'gauss'"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2]}}}}, "takes 2 numbers"),

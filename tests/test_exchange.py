@@ -15,8 +15,10 @@ from nbody.errors import InputError
 from nbody.exchange import FORMATS, format_of, nemo, suffixes
 from nbody.exchange import read as read_bodies
 from nbody.exchange.export import export, facts_of
+from nbody.initial import bodies as own_bodies
 from nbody.initial import make_particles
 from nbody.registry import Entry
+from nbody.trajectory.output_path import SUFFIXES
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 4, "G": 2.0}
@@ -57,6 +59,18 @@ def test_what_is_exported_is_read_as_initial_conditions(run, tmp_path, suffix):
     if name in ("csv", "npz", "gadget"):
         kinds = [[p.species_names[k] for k in p.species[np.argsort(p.id)]] for p in (found, run[-1])]
         assert kinds[0] == kinds[1]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_recording_of_any_name_begins_a_run(run, tmp_path, suffix):
+    path = tmp_path / f"run{suffix}"
+    path.write_bytes(Path(run.path).read_bytes())
+    np.testing.assert_array_equal(own_bodies.read_bodies(path, 3).position, run.position[-1])
+
+
+def test_an_export_of_no_frame_is_refused(run, tmp_path):
+    with pytest.raises(InputError, match="no frame is chosen"):
+        export(run, tmp_path / "bodies.nemo", [])
 
 
 def test_every_frame_is_a_numbered_file_or_a_moment_of_one_file(run, tmp_path):

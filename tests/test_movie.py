@@ -246,6 +246,8 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
         ("views: [{at: 0, radius: -1}]", "greater than 0"),
         ("views: [{at: 0, zoom: 1}]", "zoom"),
         ("views: [3]", "must have keys"),
+        ("", "is empty; write lines such as 'key: value'"),
+        ("# " + "x" * 10**6, "larger than 1 MB"),
     ],
 )
 def test_invalid_camera_paths_are_refused(tmp_path, text, words):

@@ -148,6 +148,15 @@ def test_a_worker_compiles_several_parallel_kernels_one_after_the_other(tmp_path
     assert len([*(cache.folder() / "kernels").iterdir()]) == 3
 
 
+def test_a_run_compiles_what_its_steps_and_frames_need_before_its_first_step(monkeypatch):
+    compiled = []
+    monkeypatch.setattr("nbody.forces.engine._REHEARSED", set())
+    monkeypatch.setattr("nbody.forces.engine.compile_together", compiled.append)
+    for count, times in ((300, 1), (310, 1), (1200, 2)):  # kernels for about as many bodies are the same
+        nbody.Simulation(nbody.plummer(count, seed=1), dt=0.01, steps=2, softening=0.1, engine="cpu").run()
+        assert len(compiled) == times
+
+
 @pytest.mark.slow
 def test_forces_have_the_same_bits_whichever_process_compiles(workers, tmp_path, monkeypatch):
     from nbody.forces.direct.cpu import CpuEngine

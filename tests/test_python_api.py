@@ -412,7 +412,8 @@ def test_what_is_no_name_of_a_file_is_refused(path):
     "values",
     [
         {"mass": "a"}, {"mass": [1, "a"]}, {"mass": [1j, 1]}, {"position": [[0, 0, 0], [1]]}, {"id": ["a", "b"]},
-        {"id": [0.5, 1]}, {"species": [float("nan"), 0]}, {"time": "a"}, {"time": float("nan")}, {"step": 1.5}, {"step": -1},
+        {"id": [0.5, 1]}, {"id": np.array([2**63, 1], np.uint64)},
+        {"species": [float("nan"), 0]}, {"time": "a"}, {"time": float("nan")}, {"step": 1.5}, {"step": -1},
         {"step": 10**400},
     ],
 )  # fmt: skip

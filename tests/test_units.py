@@ -19,6 +19,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, Units
 from nbody.scenario.quantities import SHOWN_TIMES, shown_time
 from nbody.trajectory import Trajectory
+from nbody.units import duration, rate, size
 
 TEXT = """\
 name: cluster
@@ -77,7 +78,14 @@ def test_the_resolved_scenario_is_read_back_the_same():
     assert written.gravity.G == 4.301e-3  # a written G that fits the units is used to its last digit
 
 
+def test_numbers_are_rounded_to_three_digits_before_they_get_a_prefix():
+    assert [rate(999999), rate(-5e9), duration(0.9996), size(999999), size(999)] == [
+        "1.00 M", "-5.00 G", "1.00 s", "1.00 MB", "999 bytes",
+    ]  # fmt: skip
+
+
 def test_options_of_the_command_line_take_units():
+    assert scenario().override(softening="plummer:2e-3 kpc").gravity.length == pytest.approx(2.0, rel=1e-15)
     changed = scenario().override(["gravity.length=2e-3 kpc"], dt=quantity("1 Myr"), end=quantity("20 Myr"))
     assert changed.gravity.length == pytest.approx(2.0, rel=1e-15)
     assert changed.integrator.end == pytest.approx(20 * changed.integrator.dt, rel=1e-15)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbody.diagnostics.structure import centre_of_mass, centre_velocity
+from nbody.errors import InputError
 from nbody.particles import Particles
 
 INNERMOST = 3
@@ -67,6 +68,8 @@ def radial_profile(
     Returns:
         no bin if fewer than seven bodies are at different distances.
     """
+    if bins is not None and bins < 1:
+        raise InputError(f"bins: must be at least 1, got {bins}")
     n = particles.count
     x, v = np.zeros((2, n, 3))
     x[:, : particles.dimensions] = particles.position - (centre_of_mass(particles) if centre is None else centre)

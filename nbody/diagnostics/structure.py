@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nbody.errors import InputError
+from nbody.given import shown
 from nbody.particles import Particles
 
 Array = np.ndarray
@@ -67,6 +69,8 @@ def local_density(particles: Particles, neighbours: int = NEIGHBOURS) -> Array:
     """
     from scipy.spatial import cKDTree  # 0.1 s
 
+    if neighbours < 2:
+        raise InputError(f"neighbours: must be at least 2, got {neighbours}")
     k = min(neighbours, particles.count - 1)
     if k < 2 or not np.isfinite(particles.position).all():
         return np.full(particles.count, np.nan)
@@ -135,6 +139,8 @@ def lagrangian_radii(
         centre: (D,); by default the :func:`density_centre`, which bodies that leave do not move.
         radius: the distance of every body from the centre (N,), if it has been computed.
     """
+    if not all(0 <= each <= 1 for each in fractions):
+        raise InputError(f"fractions: must be numbers from 0 to 1, got {shown(str(list(fractions)))}")
     if radius is None:
         radius = distances(particles, density_centre(particles) if centre is None else centre)
     # Only the bodies of one shell per fraction are sorted; a shell is a range of the leading bits of the radius. For 10⁶

@@ -9,7 +9,7 @@ from nbody.exchange.format import RunConstants
 from nbody.law import LAWS
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
-from nbody.trajectory.opening import OpenFile, one_line
+from nbody.trajectory.opening import is_recording, one_line
 from nbody.whole_file import FileKind, as_input_error, checked_path, new_file
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
@@ -40,6 +40,8 @@ def export(
     form = format_of(path, name)
     if not len(run):
         raise InputError(f"{run.path}: has no frame yet; export it when the run has begun")
+    if frames is not None and not len(frames):
+        raise InputError(f"{run.path}: no frame is chosen; give the number of one, from 0 to {len(run) - 1}")
     numbers = [len(run) - 1] if frames is None else [_index(run, frame) for frame in frames]
     facts = facts_of(run)
     if form.many or len(numbers) == 1:
@@ -82,16 +84,8 @@ def _index(run: Trajectory, frame: int) -> int:
 def _check(path: Path, run: Trajectory) -> None:
     """Make the folder of an export. Raises InputError for a recording, a scenario, or a path that can't be written."""
     target = checked_path(path, EXPORT, [run.path])
-    for what, found in (("scenario", target.suffix.lower() in SCENARIOS), ("recording", _is_recording(target))):
+    for what, found in (("scenario", target.suffix.lower() in SCENARIOS), ("recording", is_recording(target))):
         if found:
             raise InputError(f"{path}: is the name of a {what}; {EXPORT.remedy}")
     with as_input_error(path, EXPORT):
         target.parent.mkdir(exist_ok=True)
-
-
-def _is_recording(path: Path) -> bool:
-    try:
-        OpenFile(path).close()
-    except InputError:
-        return False
-    return True

@@ -13,14 +13,14 @@ from nbody.exchange import readable
 from nbody.exchange.format import frame_number
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
+from nbody.trajectory.opening import is_recording
+from nbody.trajectory.output_path import SUFFIXES
 from nbody.whole_file import Notify
 
 
 def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
     """Raise an InputError, starting with ``where``, unless ``path`` is a recording or a file of a format, and readable."""
-    if path.suffix.lower() == ".h5":
-        open_regular(path, where).close()
-    else:
+    if not _is_recording(path, where):
         readable(path, frame, where)
 
 
@@ -39,12 +39,20 @@ def read_bodies(
         InputError: one line, beginning with ``where``, that names the file and the mistake in it.
     """
     start = f"{where}{printable(path)}: "
-    if path.suffix.lower() == ".h5":
-        open_regular(path, where).close()
+    if _is_recording(path, where):
         particles = _read_frame(path, frame, where)
     else:
         particles = replace(read_format(path, frame, where, notify), time=0.0, step=0)
     return _in_dimensions(particles.check(start), dimensions, start)
+
+
+def _is_recording(path: Path, where: str) -> bool:
+    """True for the suffixes of recordings; ``.hdf5`` may be GADGET's too. Raises InputError if the file can't be read."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        return False
+    open_regular(path, where).close()
+    return suffix != ".hdf5" or is_recording(path)
 
 
 def _read_frame(path: Path, frame: int | None, where: str) -> Particles:

@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 from nbody.diagnostics.energy import Energies
 from nbody.forces.engine import compile_kernels, devices_of, is_tree
 from nbody.integrators.integrator import SchemeReport
-from nbody.run.force_error import rehearse
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
 from nbody.run.progress import Progress, Summary, WallClock
@@ -166,7 +165,11 @@ class Loop:
         """Compile the kernels of the engine, for steps and frames, before the first step."""
         setup, state = self._setup, self._stepper.state
         if not setup.integrator.facts.own_forces:
-            measured = [partial(rehearse, setup.engine, state.dimensions)] if setup.measures_forces else []
+            measured = []
+            if setup.measures_forces:
+                from nbody.run.force_error import rehearse
+
+                measured = [partial(rehearse, setup.engine, state.dimensions)]
             compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *measured)
 
     def _steps(self) -> Iterator[ProgressEvent]:

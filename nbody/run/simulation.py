@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbody.diagnostics.energy import Energies
-from nbody.diagnostics.orbits import Elements, orbits
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
 from nbody.forces.engine import device_of, devices_of
@@ -31,6 +30,7 @@ from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
 
 if TYPE_CHECKING:
+    from nbody.diagnostics.orbits import Elements
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
     from nbody.trajectory.tables import Table
@@ -197,8 +197,10 @@ class Simulation:
         self._require_ready()
         return self.stepper.at(time_given("at: ", time, self.scenario))
 
-    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> "Elements":
         """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
+        from nbody.diagnostics.orbits import orbits
+
         return orbits(self.particles, self.scenario.gravity.G, about, bodies)
 
     @property

@@ -50,9 +50,12 @@ class Ensemble(Group):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
+        seen = dict[Keys, str]()
         for path, values in (self.vary or {}).items():
             try:
-                keys_of(path)
+                other = seen.setdefault(keys_of(path), path)
+                if other != path:
+                    raise ValueError(f"'{other}' is the same value; remove one of them")
                 _check(values)
             except ValueError as error:
                 raise KeyProblem(f"vary.{path}", str(error)) from None

@@ -12,6 +12,7 @@ from nbody.given import shown
 from nbody.law import LAWS
 from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
+from nbody.scenario.quantities import is_quantity
 from nbody.scenario.source import Keys, ScenarioText
 from nbody.scenario.yaml_reader import read_assignment
 
@@ -136,9 +137,9 @@ def softening_keys(value: object, option: str = "softening") -> dict[str, object
         name, length = "plummer", name
     if isinstance(length, str):
         number = _number(length)
-        if number is None:
+        if number is None and not is_quantity(length):
             raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
-        length = number
+        length = length if number is None else number
     return {"softening": name} if length is None else {"softening": name, "length": length}
 
 

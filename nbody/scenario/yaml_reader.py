@@ -105,15 +105,15 @@ class _NodeReader:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self.error(event, (), "a second document begins here; a file holds one scenario")
+                    raise self.error(event, (), "a second document begins here; write one only")
             elif isinstance(event, yaml.NodeEvent):
                 found = self.node(event, events, ())
                 values = found if isinstance(found, dict) else None
                 if found is not None and values is None:
                     kind = "a list" if isinstance(found, list) else "a single value"
-                    raise self.error(event, (), f"this is {kind}; a scenario is 'key: value' lines, as in --help")
+                    raise self.error(event, (), f"this is {kind}; write lines such as 'key: value'")
         if not values:
-            raise InputError(f"{self.name}: is empty; a scenario needs at least initial and integrator")
+            raise InputError(f"{self.name}: is empty; write lines such as 'key: value'")
         return values
 
     def node(self, event: Any, events: Iterator[yaml.Event], keys: Keys) -> object:

@@ -39,6 +39,8 @@ class StateClock:
             :meth:`nbody.forces.engine.Engine.evaluate`.
     """
 
+    drifts: list[float]
+
     def __init__(self, time: float) -> None:
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
         self.set(Moment(0, float(time), float(time)))
@@ -61,7 +63,7 @@ class StateClock:
     def set(self, moment: Moment) -> None:
         """Go to a moment."""
         self.moment, self.now = moment, moment.time
-        self.made, self.drifts = 0, list[float]()
+        self.made, self.drifts = 0, []
 
     def count(self, steps: int, time: float, within: bool = False) -> None:
         """Count ``steps`` more steps (-1: one less), after which the bodies are at ``time``; ``within`` the last of them,
@@ -70,8 +72,9 @@ class StateClock:
 
     def count_steps(self, steps: int, dt: float) -> None:
         """Count ``steps`` steps of the length ``dt``, which are complete."""
-        self.dt = dt
-        self.count(steps, self.time_at(self.moment.step + steps))
+        step, _, origin, _ = self.moment
+        self.dt, step = dt, step + steps
+        self.set(Moment(step, origin + step * dt, origin))
 
     def begin_steps(self, dt: float) -> None:
         """Declare that the next steps have the length ``dt``."""

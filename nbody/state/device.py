@@ -30,10 +30,15 @@ class DeviceArray(Protocol):
 
     shape: tuple[int, ...]
     dtype: np.dtype
+    size: int
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: Any) -> "DeviceArray": ...
+
+    def view(self, dtype: Any) -> "DeviceArray": ...
+
+    def reshape(self, *shape: Any) -> "DeviceArray": ...
 
     def copy_to_host(self, array: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
         """A copy in host memory, or into ``array``."""

@@ -205,6 +205,15 @@ class OpenFile:
         self.close()
 
 
+def is_recording(path: str | os.PathLike) -> bool:
+    """True if a file can be opened as a recording, whatever its name."""
+    try:
+        OpenFile(path).close()
+    except InputError:
+        return False
+    return True
+
+
 def _open(path: str | os.PathLike, writable: bool) -> int:
     """Open a regular file that begins with HDF5's signature."""
     access = os.O_RDWR | os.O_NOFOLLOW if writable else os.O_RDONLY

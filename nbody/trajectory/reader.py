@@ -31,7 +31,7 @@ class Trajectory(RecordedFrames):
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
         if isinstance(frame, int | np.integer):
-            return self.particles(int(frame))
+            return self.particles(frame if isinstance(frame, int) else int(frame))  # true is refused there
         return [self.particles(int(k)) for k in np.arange(len(self))[frame]]
 
     def __iter__(self) -> Iterator[Particles]:

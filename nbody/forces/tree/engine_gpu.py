@@ -16,7 +16,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.engine import ForceError, Memory
+from nbody.forces.engine import ForceError, Memory, Targets
 from nbody.forces.gpu_engine import GpuEngine
 from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
@@ -41,7 +41,7 @@ from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.values import Group
 from nbody.state import Outputs, State
-from nbody.state.device import DeviceState
+from nbody.state.device import DeviceArray, DeviceState
 
 LOWEST_ORDER = 3
 """The acceptance test of quadrupoles needs the third moments."""
@@ -163,7 +163,7 @@ class TreeEngine(GpuEngine):
         assert isinstance(state, DeviceState)
         self._evaluate(state, outputs, keep=True)
 
-    def _compute_targets(self, state: State, outputs: Outputs, targets: Any) -> None:
+    def _compute_targets(self, state: State, outputs: Outputs, targets: Targets) -> None:
         # ``targets`` may be an array on the device.
         assert isinstance(state, DeviceState)
         rows = cuda.to_device(targets.astype(np.int32)) if isinstance(targets, np.ndarray) else targets
@@ -184,10 +184,10 @@ class TreeEngine(GpuEngine):
         """Enqueue the tree, and the forces on all bodies or on some rows, which are an array on the device."""
         tree: DeviceTree = state.workspace
 
-        def build(tree: DeviceTree, body: Any) -> None:
+        def build(tree: DeviceTree, body: DeviceArray) -> None:
             tree.build(body, self.gravity.G, self._settings.group)
 
-        def walk(tree: DeviceTree, acceleration: Any) -> None:
+        def walk(tree: DeviceTree, acceleration: DeviceArray) -> None:
             self._walk(tree, tree.cells, acceleration, outputs, keep)
 
         if rows is not None:
@@ -201,7 +201,13 @@ class TreeEngine(GpuEngine):
             walk(tree, state.acceleration)
 
     def _walk(
-        self, tree: DeviceTree, targets: DeviceCells, result: Any, outputs: Outputs, keep: bool = False, shift: int = 0
+        self,
+        tree: DeviceTree,
+        targets: DeviceCells,
+        result: DeviceArray,
+        outputs: Outputs,
+        keep: bool = False,
+        shift: int = 0,
     ) -> None:
         """Enqueue the forces of a tree on ``targets``. The rows ``targets.index`` of ``result`` hold the
         accelerations of the evaluation before, and receive those of this one (``keep``: only the potential)."""
@@ -220,7 +226,7 @@ class TreeEngine(GpuEngine):
         8.8 ms)."""
         return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
 
-    def error(self, particles: Particles, targets: Any = None) -> ForceError:
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that was asked for; beyond 100 times that a force is wrong."""
         assert isinstance(self._options, TreeOptions)
         return ForceError(self._options.accuracy, 100 * self._options.accuracy)

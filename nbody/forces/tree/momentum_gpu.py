@@ -12,6 +12,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.state.device import DeviceArray
 
 THREADS = 64 if compute.SIMULATED else 256
 PARTS = THREADS
@@ -75,7 +76,7 @@ def subtract_force(acceleration, parts):
         compute.set_row(acceleration, i, wx - share * fx, wy - share * fy, wz - share * fz, potential)
 
 
-def balance(body: Any, acceleration: Any, parts: Any, stream: Any) -> None:
+def balance(body: DeviceArray, acceleration: DeviceArray, parts: DeviceArray, stream: Any) -> None:
     """Enqueue the subtraction of the net force; ``parts`` (PARTS or fewer, 4) float64 is scratch memory."""
     sum_forces[parts.shape[0], THREADS, stream](body, acceleration, parts)
     add_parts[1, THREADS, stream](parts)

@@ -16,7 +16,7 @@ from nbody.compute import cuda
 from nbody.forces.tree.octree.groups_gpu import TargetRuns
 from nbody.forces.tree.tree_gpu import DeviceTree
 from nbody.parallel.devices import Worker
-from nbody.state.device import DeviceState
+from nbody.state.device import DeviceArray, DeviceState
 
 RUNS = 16
 """Runs per device. Interactions of the busiest of two devices, divided by the mean, for five systems of 60 000 bodies
@@ -52,7 +52,7 @@ class TreePart(NamedTuple):
     its walk and that of the first device wait."""
 
     tree: DeviceTree
-    results: Any
+    results: DeviceArray
     copying: compute.Helper
 
 
@@ -87,7 +87,7 @@ class TreePartition:
                 helper.part = TreePart(tree_on(helper.stream), results, compute.Helper(helper.gpu.device))
             helper.part.tree.cells.runs = self._target_runs(helper.number)
 
-    def counted(self, state: Any) -> int:
+    def counted(self, state: DeviceState) -> int:
         """The interactions that all devices counted in the evaluation before the last one. Of ranks, this one's times their
         number."""
         counted = int(state.workspace.cells.last_work[0])
@@ -112,12 +112,8 @@ class TreePartition:
             self._begun.add(what)
 
     def _launch(self, state: DeviceState, build: Build, walk: Walk) -> None:
-        acceleration, stream, own, transport = (
-            state.acceleration,
-            state.stream,
-            state.workspace,
-            state.partition.transport,
-        )
+        acceleration, stream, own = state.acceleration, state.stream, state.workspace
+        transport = state.partition.transport
         first = Worker(self._number, stream, state.body, acceleration, None)
 
         def pieces(worker: Worker) -> Iterator[int]:

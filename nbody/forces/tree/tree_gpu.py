@@ -16,6 +16,7 @@ from nbody.forces.tree.octree.moments_gpu import upward_kernels
 from nbody.forces.tree.octree.order_gpu import Sort
 from nbody.forces.tree.walk.regions_gpu import LIST
 from nbody.forces.tree.walk.target_gpu import Sources, Targets
+from nbody.state.device import DeviceArray
 
 CELL_THREADS = 128
 """Threads per block of the kernels with a thread per cell."""
@@ -41,21 +42,21 @@ class DeviceCells:
         moments: (rows, 4) float32, which shares memory with the lists: :mod:`.memory_gpu`.
     """
 
-    counts: Any
-    nodes: Any
-    groups: Any
-    sequence: Any
-    costs: Any
-    regions: Any
-    region_at: Any
-    centres: Any
-    locals: Any
-    listed: Any
-    work: Any
-    _shared: Any
-    _totals: Any
-    _index: Any
-    _sorted: Any
+    counts: DeviceArray
+    nodes: DeviceArray
+    groups: DeviceArray
+    sequence: DeviceArray
+    costs: DeviceArray
+    regions: DeviceArray
+    region_at: DeviceArray
+    centres: DeviceArray
+    locals: DeviceArray
+    listed: DeviceArray
+    work: DeviceArray
+    _shared: DeviceArray
+    _totals: DeviceArray
+    _index: DeviceArray
+    _sorted: DeviceArray
 
     def __init__(self, capacity: int, leaf: int, basis: Basis, wide: type, stream: Any, cell_bytes: int = 0) -> None:
         n = memory.sizes(capacity, leaf, REGION, cell_bytes)
@@ -103,7 +104,7 @@ class DeviceCells:
             self.centres, self.locals, self.lists, self.listed, self.work,
         )  # fmt: skip
 
-    def order(self, body: Any, box: Any, rows: Any = None) -> None:
+    def order(self, body: DeviceArray, box: DeviceArray, rows: DeviceArray | None = None) -> None:
         """Enqueue the sort of all rows of ``body``, or of some."""
         self.count = len(body if rows is None else rows)
         blocks, threads = -(-self.count // keys.THREADS), keys.THREADS
@@ -134,7 +135,7 @@ class DeviceCells:
         """Enqueue what a further walk of the same groups needs."""
         groups.restart[1, 32, self.stream](self.counts, self.work, self.last_work)
 
-    def _first(self, array: Any) -> Any:
+    def _first(self, array: DeviceArray) -> DeviceArray:
         return array if self.count == self.capacity else array[: self.count]
 
 
@@ -148,11 +149,11 @@ class DeviceTree:
         partition: how several devices divide the forces; None if this one computes all.
     """
 
-    parts: Any
-    box: Any
-    forces: Any
-    place: Any
-    norms: Any
+    parts: DeviceArray
+    box: DeviceArray
+    forces: DeviceArray
+    place: DeviceArray
+    norms: DeviceArray
 
     def __init__(self, count: int, leaf: int, basis: Basis, wide: type, stream: Any) -> None:
         self.basis, self.wide, self.stream = basis, wide, stream
@@ -178,7 +179,7 @@ class DeviceTree:
         c = self.cells
         return Sources(c.counts, c.nodes, self.place, self.norms, self.moments, c.sorted, c.index, self.box)
 
-    def build(self, body: Any, G: float, group: int) -> None:
+    def build(self, body: DeviceArray, G: float, group: int) -> None:
         """Enqueue the build of the tree for the positions of ``body``, always the same array, with groups of at most
         ``group`` bodies. From the third call on this replays a graph, unless the launches are being recorded in another."""
         if compute.SIMULATED or compute.is_recording(self.stream):
@@ -191,7 +192,7 @@ class DeviceTree:
                 self._graph = compute.Graph(self.stream, lambda: self.launch(body, G, group))
             self._built = True
 
-    def launch(self, body: Any, G: float, group: int) -> None:
+    def launch(self, body: DeviceArray, G: float, group: int) -> None:
         """The launches of :meth:`build`, without a graph."""
         bounds, frame = keys.bounds_kernels()
         bounds[self.parts.shape[0], keys.THREADS, self.stream](body, self.parts)
@@ -201,7 +202,7 @@ class DeviceTree:
         self.cells.divide(group)
         self._sum()
 
-    def cells_of(self, body: Any, group: int, rows: Any = None) -> DeviceCells:
+    def cells_of(self, body: DeviceArray, group: int, rows: DeviceArray | None = None) -> DeviceCells:
         """Other targets in the box of the tree: all rows of ``body`` (T, 4), or some; their cells are enqueued."""
         count, cells = len(body if rows is None else rows), self.cells
         if self.targets is None or self.targets.capacity < count:
@@ -215,9 +216,8 @@ class DeviceTree:
     def _sum(self) -> None:
         """Moments, from the deepest level to the root."""
         cells, threads = self.cells, CELL_THREADS
-        leaves, upward = (
-            kernel[cells.blocks, threads, self.stream] for kernel in upward_kernels(self.basis, self.wide)
-        )
+        kernels = upward_kernels(self.basis, self.wide)
+        leaves, upward = (kernel[cells.blocks, threads, self.stream] for kernel in kernels)
         leaves(cells.sorted, cells.counts, cells.nodes, self.place, self.norms, self.moments)
         for level in range(keys.LEVELS - 1, -1, -1):
             upward(np.int32(level), cells.counts, cells.nodes, self.place, self.norms, self.moments)

@@ -103,8 +103,9 @@ class FewSteps:
         if not steps:
             return
         state, clock = self._state, self._state.clock
+        step, time, origin, _ = clock.moment
         evaluations = self._kernel(
-            self._moves, (clock.time, clock.origin, clock.step, self._dt), self._parameters, steps, bool(clock.current),
+            self._moves, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
             state.position, state.velocity, state.acceleration, state.mass, self._sums, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)

@@ -41,7 +41,9 @@ def read_camera(path: Path, initial: Camera, length_unit: float) -> Camera:
 def _read(path: Path, option: str, hint: str) -> Mapping[str, object]:
     """The values in the file of an option; an error ends with ``hint``."""
     with open_regular(path, f"{option} ") as file:
-        data = file.read(LARGEST)
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise InputError(f"{option} {printable(path)}: is larger than 1 MB; {hint}")
     try:
         return read_text(data.decode("utf-8-sig"), printable(path), path.parent).values
     except UnicodeDecodeError:

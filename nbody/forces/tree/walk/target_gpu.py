@@ -4,7 +4,7 @@ lists."""
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nbody.forces.tree.expansions.text import function_of
 from nbody.forces.tree.octree.cells_gpu import CHILD_BITS, CHILD_MASK
 from nbody.forces.tree.octree.moments_gpu import device_operators, tuples
 from nbody.forces.tree.octree.order_gpu import LEVELS
+from nbody.state.device import DeviceArray
 
 STACK = 32 + 28 * (LEVELS + 1)
 """Room on a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that it holds
@@ -26,32 +27,32 @@ class Targets(NamedTuple):
     and ``listed`` are what regions leave to groups; ``work`` counts interactions, ``costs`` those per body;
     ``rows`` has the row of each of the ``sorted`` bodies."""
 
-    counts: Any
-    groups: Any
-    sequence: Any
-    costs: Any
-    regions: Any
-    region_at: Any
-    sorted: Any
-    rows: Any
-    centres: Any
-    locals: Any
-    lists: Any
-    listed: Any
-    work: Any
+    counts: DeviceArray
+    groups: DeviceArray
+    sequence: DeviceArray
+    costs: DeviceArray
+    regions: DeviceArray
+    region_at: DeviceArray
+    sorted: DeviceArray
+    rows: DeviceArray
+    centres: DeviceArray
+    locals: DeviceArray
+    lists: DeviceArray
+    listed: DeviceArray
+    work: DeviceArray
 
 
 class Sources(NamedTuple):
     """The arrays of the tree, see :class:`~nbody.forces.tree.tree_gpu.DeviceTree`."""
 
-    counts: Any
-    nodes: Any
-    place: Any
-    norms: Any
-    moments: Any
-    sorted: Any
-    rows: Any
-    box: Any
+    counts: DeviceArray
+    nodes: DeviceArray
+    place: DeviceArray
+    norms: DeviceArray
+    moments: DeviceArray
+    sorted: DeviceArray
+    rows: DeviceArray
+    box: DeviceArray
 
 
 class Target(NamedTuple):

@@ -23,6 +23,9 @@ FOREVER = 1e300
 START = 0.1
 """The first steps as a fraction of what the first derivatives suggest: later ones know more derivatives."""
 
+CANCELLED = 1e-20
+"""a s/j² below which the forces on a body cancel at first: it begins with the shortest step of the others."""
+
 APPROACH = 0.25
 """The longest step of a pair's centre of mass, as a fraction of the time in which another body could arrive."""
 
@@ -33,6 +36,8 @@ def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
     a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = START * eta ** (0.5 if order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
+    cancelled = a * s < CANCELLED * j**2
+    wanted[cancelled] = np.nanmin(wanted[~cancelled], initial=FOREVER)
     return np.fmin(wanted, FOREVER)
 
 
