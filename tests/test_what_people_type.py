@@ -124,6 +124,8 @@ def test_list_shows_everything_that_is_registered(capsys, refused):
         for name, summary in imported(target).summaries().items():
             assert re.search(rf"^  {re.escape(name)} +{re.escape(summary)}", page, re.M)
     assert all(re.search(rf"^  {name} +\w", page, re.M) for name in names())
+    assert main(["list", "plots", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"plots": imported(REGISTRIES["plots"]).summaries()}
     assert main(["list", "engines"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert listed == ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]
