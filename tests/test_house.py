@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "child", "figures", "lazy", "whole_file", "given"),
-    ("registry", "machine", "opengl", "compute", "particles"),
+    ("errors", "number_format", "child", "figures", "lazy", "whole_file", "given"),
+    ("registry", "machine", "guarded_child", "opengl", "compute", "particles"),
     ("diagnostics", "parallel"),
     ("law",),
     ("scenario",),
@@ -179,7 +179,8 @@ LINES = {
     "opengl": 85,
     "particles": 174,
     "registry": 126,
-    "units": 42,
+    "number_format": 42,
+    "guarded_child": 151,
     "whole_file": 169,
 }
 """The most lines of Python, GLSL and C in a room that keeps the rules below; a change of this number is a decision."""

@@ -12,9 +12,9 @@ from nbody.cli.streams import Unbroken, discard, print_message, result, result_j
 from nbody.compute.announce import announcing
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
+from nbody.number_format import rate, size
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import Units, time_text
-from nbody.units import rate, size
 
 if TYPE_CHECKING:
     from nbody.run.simulation import Simulation

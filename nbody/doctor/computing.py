@@ -22,9 +22,9 @@ from nbody.forces.resources import free, largest
 from nbody.initial import GENERATORS
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.law import LAWS, Gravity
+from nbody.number_format import size
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
-from nbody.units import size
 
 TYPICAL = Scenario.from_dict(
     {
