@@ -22,25 +22,17 @@ def announcing(notify: Callable[[str], object]) -> Iterator[None]:
         _notify.clear()
 
 
-def announce(folder: str, what: str = "kernels for this machine") -> threading.Timer | None:
-    """A kernel is being compiled, for that folder (empty if it is not stored there); :meth:`cancel` when it is ready."""
-    if not _notify:
-        return None
-    timer = threading.Timer(LONG, _announce_once, [folder, what])
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
 @contextlib.contextmanager
 def compiling(folder: str | Path, what: str = "kernels for this machine") -> Iterator[None]:
-    """:func:`announce` what is compiled inside this block."""
-    announcement = announce(str(folder), what)
+    """Inside this block kernels are compiled, which are kept in that folder (empty if they are not)."""
+    timer = threading.Timer(LONG, _announce_once, [str(folder), what])
+    timer.daemon = True
+    if _notify:
+        timer.start()
     try:
         yield
     finally:
-        if announcement is not None:
-            announcement.cancel()
+        timer.cancel()
 
 
 def _announce_once(folder: str, what: str) -> None:

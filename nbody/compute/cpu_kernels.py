@@ -22,6 +22,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.types import Function
 
+from nbody.compute.announce import compiling
 from nbody.compute.kernel_cache import KernelCache
 from nbody.compute.precompile import note
 from nbody.compute.typed_once import typed_once
@@ -43,7 +44,9 @@ def cpu_kernel(function: FunctionType, **options: Any) -> Any:
     compile_now = compiled._compiler.compile
 
     def compile_enclosed(types: Any, result: Any) -> Any:
-        with global_compiler_lock, _enclosed(function, kernels.name(types)), typed_once(Function):
+        name = kernels.name(types)
+        folder = kernels.cache_path if name else ""
+        with compiling(folder), global_compiler_lock, _enclosed(function, name), typed_once(Function):
             return compile_now(types, result)
 
     compiled._compiler.compile = compile_enclosed

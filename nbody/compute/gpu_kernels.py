@@ -12,6 +12,7 @@ from importlib import metadata
 from types import FunctionType
 from typing import Any
 
+from nbody.compute.announce import compiling
 from nbody.compute.device import SIMULATED, cuda, facts
 from nbody.compute.kernel_cache import KernelCache
 from nbody.compute.precompile import note
@@ -32,7 +33,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.types import Function
 
-    compiled._cache = GpuKernelCache(function, options)  # instead of ``cuda.jit(cache=True)``
+    compiled._cache = kernels = GpuKernelCache(function, options)  # instead of ``cuda.jit(cache=True)``
     configure = type(compiled).configure.__wrapped__
 
     @functools.lru_cache(maxsize=128)
@@ -45,7 +46,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compile_now, launch = compiled.compile, compiled.call
 
     def compile_typed_once(types: Any) -> Any:
-        with global_compiler_lock, typed_once(Function):
+        with compiling(kernels.cache_path if kernels.name(types) else ""), global_compiler_lock, typed_once(Function):
             return compile_now(types)
 
     compiled.compile = compile_typed_once

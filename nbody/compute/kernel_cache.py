@@ -10,13 +10,12 @@ none can be written, the run goes on.
 
 import hashlib
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cached_property
-from threading import Timer
 from types import FunctionType
 from typing import Any, ClassVar
 
 from nbody.compute import cache
-from nbody.compute.announce import announce
 from nbody.compute.fingerprint import Fingerprint, Unknown, fingerprint
 
 
@@ -28,7 +27,6 @@ class KernelCache(ABC):
 
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         self._function, self._options = function, options
-        self._announcement: Timer | None = None
 
     @property
     def cache_path(self) -> str:
@@ -70,17 +68,12 @@ class KernelCache(ABC):
         name = self.name(types)
         found = cache.load_bytes(name) if name else None
         if found is not None:
-            try:
+            with suppress(Exception):  # a library changed without a new version, or the types are in other files now
                 return self.unpacked(found, context)
-            except Exception:  # a library changed without a new version, or the types are in other files now
-                found = None
-        self._announcement = announce(self.cache_path if name else "")
         return None
 
     def save_overload(self, types: Any, compiled: Any) -> None:
         """Cache a compiled kernel, if possible."""
-        if self._announcement is not None:
-            self._announcement.cancel()
         name = self.name(types)
         data = self.packed(compiled) if name else None
         if data is not None:

@@ -112,12 +112,8 @@ class TreePartition:
             self._begun.add(what)
 
     def _launch(self, state: DeviceState, build: Build, walk: Walk) -> None:
-        acceleration, stream, own, transport = (
-            state.acceleration,
-            state.stream,
-            state.workspace,
-            state.partition.transport,
-        )
+        acceleration, stream, own = state.acceleration, state.stream, state.workspace
+        transport = state.partition.transport
         first = Worker(self._number, stream, state.body, acceleration, None)
 
         def pieces(worker: Worker) -> Iterator[int]:

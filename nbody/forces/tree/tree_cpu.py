@@ -86,10 +86,8 @@ class SortedBodies:
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""
-        count = self.cells.count
-        most = (
-            max(group, len(self.order.order) // TASKS_PER_WORKER // workers) if workers > 1 else len(self.order.order)
-        )
+        count, bodies = self.cells.count, len(self.order.order)
+        most = max(group, bodies // TASKS_PER_WORKER // workers) if workers > 1 else bodies
         above = count[self.cells.parent] > most
         above[0] = True
         chosen = np.flatnonzero(above & ((count <= most) | (self.cells.children == 0)))

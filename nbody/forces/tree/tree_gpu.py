@@ -216,9 +216,8 @@ class DeviceTree:
     def _sum(self) -> None:
         """Moments, from the deepest level to the root."""
         cells, threads = self.cells, CELL_THREADS
-        leaves, upward = (
-            kernel[cells.blocks, threads, self.stream] for kernel in upward_kernels(self.basis, self.wide)
-        )
+        kernels = upward_kernels(self.basis, self.wide)
+        leaves, upward = (kernel[cells.blocks, threads, self.stream] for kernel in kernels)
         leaves(cells.sorted, cells.counts, cells.nodes, self.place, self.norms, self.moments)
         for level in range(keys.LEVELS - 1, -1, -1):
             upward(np.int32(level), cells.counts, cells.nodes, self.place, self.norms, self.moments)

@@ -82,9 +82,9 @@ class Text:
         for coefficient, names in terms:
             if coefficient == 0:
                 continue
-            factors = (
-                [*names] if abs(coefficient) == 1 and names else [self.constant(abs(Fraction(coefficient))), *names]
-            )
+            factors = list(names)
+            if abs(coefficient) != 1 or not names:
+                factors.insert(0, self.constant(abs(Fraction(coefficient))))
             parts.append(("- " if coefficient < 0 else "+ ") + " * ".join(factors))
             self.operations += max(1, len(factors) - 1)
         if start:

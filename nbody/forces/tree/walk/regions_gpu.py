@@ -36,10 +36,8 @@ def region_kernel(basis: Basis, wide: type, geometric: bool) -> Any:
     """``walk_regions(targets, acceleration, tree, length2, reach, error)``: the arguments of
     :func:`~nbody.forces.tree.walk.walk_gpu.walk_kernel`."""
     target, real, f0, f1 = target_functions(basis, wide, geometric), np.float32, np.float32(0), np.float32(1)
-    local, accepted = (
-        tuples(len(basis.locals)),
-        acceptance_for(basis.order, compute.rsqrt, compute.device_function).accepted,
-    )
+    local = tuples(len(basis.locals))
+    accepted = acceptance_for(basis.order, compute.rsqrt, compute.device_function).accepted
 
     @compute.kernel("gpu", **compute.bounded(THREADS, RESIDENT))
     def walk_regions(targets, acceleration, tree, length2_of_run, reach_of_run, error):

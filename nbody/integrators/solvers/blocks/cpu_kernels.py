@@ -14,15 +14,7 @@ from numba import njit, prange
 
 from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
-from nbody.integrators.solvers.blocks.formulas import (
-    APPROACH,
-    corrector,
-    pair_perturbation,
-    pair_weights,
-    predictor,
-    step_choice,
-    step_length,
-)
+from nbody.integrators.solvers.blocks import formulas
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.law import pair_law, pair_slopes
 
@@ -33,8 +25,8 @@ DERIVATIVES = 6
 """Rows of three components per body: position, velocity, and acceleration to crackle."""
 
 
-in_ticks, following_step = step_choice(njit)
-perturbs = pair_perturbation(njit(lambda x: np.sqrt(x)), njit(fastmath=FAST, error_model="numpy"))
+in_ticks, following_step = formulas.step_choice(njit)
+perturbs = formulas.pair_perturbation(njit(lambda x: np.sqrt(x)), njit(fastmath=FAST, error_model="numpy"))
 
 
 @cache
@@ -47,7 +39,7 @@ def sums_of(law_name: str, order: int) -> Callable:
         return 1.0 / np.sqrt(x)
 
     made = law_name, 3, rsqrt, njit(fastmath=FAST)
-    weights = pair_weights(order, pair_law(*made), njit(fastmath=FAST), pair_slopes(*made))
+    weights = formulas.pair_weights(order, pair_law(*made), njit(fastmath=FAST), pair_slopes(*made))
     snap = order == 6
 
     @njit(fastmath=FAST, error_model="numpy")
@@ -87,7 +79,7 @@ def sums_of(law_name: str, order: int) -> Callable:
 def predicting(order: int) -> Callable:
     """For kernels: ``predict_all(rows, p, last, now, tick)``, p (9, N) of all bodies at the time ``now`` from their
     derivatives ``rows`` (18, N)."""
-    predict = predictor(order, njit(fastmath=FAST))
+    predict = formulas.predictor(order, njit(fastmath=FAST))
 
     @njit(fastmath=FAST, error_model="numpy")
     def predict_all(rows, p, last, now, tick):
@@ -107,8 +99,8 @@ def predicting(order: int) -> Callable:
 def correcting(order: int) -> Callable:
     """For kernels: ``correct(i, rows, sums, h, eta)``, which corrects body i at the end of a step of length h. Returns the
     length of its next step."""
-    end_of_step = corrector(order, njit)
-    length = step_length(order, njit(lambda x: np.sqrt(x)), njit(error_model="numpy"))
+    end_of_step = formulas.corrector(order, njit)
+    length = formulas.step_length(order, njit(lambda x: np.sqrt(x)), njit(error_model="numpy"))
 
     @njit(error_model="numpy")
     def correct(i, rows, sums, h, eta):
@@ -239,7 +231,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
             wanted = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)
-                wanted = min(wanted, APPROACH / np.sqrt(quickest))
+                wanted = min(wanted, formulas.APPROACH / np.sqrt(quickest))
                 if strongest > b.limit[i]:
                     b.limit[i], exceeded = -b.limit[i], True
             b.wanted[i], b.last[i] = wanted, now
