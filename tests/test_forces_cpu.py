@@ -276,16 +276,16 @@ def test_an_engine_forgets_the_bodies_it_had_before():
 
 
 def one_tile_pair(real):
-    """What two tiles of 64 bodies feel of each other, by a kernel compiled just now, and by NumPy."""
-    meet = cpu_pairs._interaction("plummer", 3, False, real, itself=False)
+    """The forces between two tiles of 64 bodies, by a kernel compiled just now, and by NumPy."""
+    interact = cpu_pairs._interaction("plummer", 3, False, real, itself=False)
     rng = np.random.default_rng(1)
     body, other = (rng.uniform(0.5, 1.5, (4, 64)).astype(real) for _ in range(2))
     own, theirs, given = (np.zeros((4, 64), real) for _ in range(3))
-    meet(64, 1, body, other, own, theirs, given, real(0.01))
+    interact(64, 1, body, other, own, theirs, given, real(0.01))
     d = other[:3, None].astype(float) - body[:3, :, None]
-    pull = d * ((d * d).sum(axis=0) + 0.01) ** -1.5
-    expected = (pull * other[3]).sum(axis=2), -(pull * body[3][:, None]).sum(axis=1)
-    return meet, (own[:3], theirs[:3]), expected
+    weighted = d * ((d * d).sum(axis=0) + 0.01) ** -1.5
+    expected = (weighted * other[3]).sum(axis=2), -(weighted * body[3][:, None]).sum(axis=1)
+    return interact, (own[:3], theirs[:3]), expected
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
@@ -301,8 +301,8 @@ def test_the_kernel_is_right_where_the_bare_estimate_can_not_be_had(monkeypatch,
 @pytest.mark.skipif(not cpu_roots.fourteen_bits(), reason="no AVX-512")
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_the_inner_loop_is_wide_and_has_no_division_and_no_square_root(real):
-    meet, _, _ = one_tile_pair(real)
-    assembly = "\n".join(meet.inspect_asm().values())
+    interact, _, _ = one_tile_pair(real)
+    assembly = "\n".join(interact.inspect_asm().values())
     assert not re.findall(r"\bv(?:div|sqrt)[ps][sd]", assembly)
     if real is np.float32:
         assert re.findall(r"vrsqrt14ps\s+%zmm", assembly)

@@ -43,7 +43,7 @@ class Gravity:
 
     @property
     def per_species(self) -> bool:
-        """True if each species has a length; only engines with ``softenings`` compute that."""
+        """True if each species has a length; some engines compute that (``Abilities.species``)."""
         return isinstance(self.length, Mapping)
 
     @property
