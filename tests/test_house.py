@@ -158,7 +158,7 @@ LINES = {
     "forces": 11559,
     "exchange": 885,
     "initial": 2649,
-    "integrators": 7183,
+    "integrators": 7180,
     "law": 369,
     "lessons": 1080,
     "linalg": 2936,
