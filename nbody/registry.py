@@ -18,6 +18,19 @@ from typing import Any
 
 from nbody.errors import InputError, unknown
 
+REGISTRIES = {
+    "generators": "nbody.initial:GENERATORS",
+    "engines": "nbody.forces:ENGINES",
+    "integrators": "nbody.integrators:INTEGRATORS",
+    "ensemble_integrators": "nbody.integrators:OF_SYSTEMS",
+    "fields": "nbody.fields:FIELDS",
+    "softenings": "nbody.law.gravity:LAWS",
+    "observables": "nbody.diagnostics.observables:OBSERVABLES",
+    "formats": "nbody.exchange:FORMATS",
+    "plots": "nbody.analysis:PLOTS",
+}
+"""The registries that ``nbody list`` shows, by what they contain."""
+
 
 @dataclass(frozen=True)
 class Entry:

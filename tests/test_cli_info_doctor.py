@@ -270,7 +270,7 @@ def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(mon
 
 
 def test_numbers_have_three_digits_and_a_prefix():
-    rates = {2.5e10: "25.0 G", 9.999e11: "1000 G", 3.6e12: "3.60 T", 12.0: "12.0 ", None: "–"}
+    rates = {2.5e10: "25.0 G", 9.999e11: "1.00 T", 3.6e12: "3.60 T", 12.0: "12.0 ", None: "–"}
     durations = {5.32e-5: "53.2 µs", 0.25: "250 ms", 37.0: "37.0 s", 2e-9: "2.00 ns"}
     sizes = {1_500_000: "1.50 MB", 999: "999 bytes"}
     for function, texts in ((units.rate, rates), (units.duration, durations), (units.size, sizes)):

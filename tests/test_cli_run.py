@@ -72,7 +72,7 @@ def test_a_speed_that_was_not_measured_is_not_printed(folder, typed):
 
 
 def test_a_run_that_mostly_compiled_says_so():
-    from nbody.cli.progress import summary_text
+    from nbody.cli.summary import summary_text
     from nbody.run.progress import Summary
 
     facts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")

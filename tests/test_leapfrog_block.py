@@ -5,7 +5,7 @@ import pytest
 from motions import energy
 
 import nbody
-from nbody.cli.progress import summary_text
+from nbody.cli.summary import summary_text
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS

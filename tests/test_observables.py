@@ -10,7 +10,8 @@ from conftest import random_bodies
 import nbody
 from nbody import Scenario, Simulation, diagnostics
 from nbody.cli import main
-from nbody.cli.progress import facts, summary_text
+from nbody.cli.progress import facts
+from nbody.cli.summary import summary_text
 from nbody.diagnostics.energy import ALWAYS
 from nbody.diagnostics.observables import OBSERVABLES, measured
 from nbody.errors import InputError

@@ -12,7 +12,8 @@ import nbody
 from nbody import opengl
 from nbody.cli import main
 from nbody.cli.options import quantity
-from nbody.cli.progress import facts, position, summary_text
+from nbody.cli.progress import facts, position
+from nbody.cli.summary import summary_text
 from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
 from nbody.run.simulation import Simulation

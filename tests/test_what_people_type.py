@@ -7,13 +7,12 @@ import pytest
 
 from nbody import Scenario
 from nbody.cli import main
-from nbody.cli.lists import REGISTRIES
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
-from nbody.registry import imported
+from nbody.registry import REGISTRIES, imported
 from nbody.run.plan import plan
 from nbody.scenario.packaged import names, path_of
 
@@ -47,7 +46,7 @@ def test_a_list_of_values_may_stand_before_the_argument(words, monkeypatch):
         seen.extend(given)
         raise InputError("enough")
 
-    monkeypatch.setattr("nbody.cli.commands.Replaced.load", load)
+    monkeypatch.setattr("nbody.cli.groups.Replaced.load", load)
     assert main(["run", *words]) == 2
     assert seen == [{**seen[0], "set": [word for word in words if "=" in word]}, path_of("plummer")]
 
@@ -125,6 +124,8 @@ def test_list_shows_everything_that_is_registered(capsys, refused):
         for name, summary in imported(target).summaries().items():
             assert re.search(rf"^  {re.escape(name)} +{re.escape(summary)}", page, re.M)
     assert all(re.search(rf"^  {name} +\w", page, re.M) for name in names())
+    assert main(["list", "plots", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"plots": imported(REGISTRIES["plots"]).summaries()}
     assert main(["list", "engines"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert listed == ["auto", "gpu", "tree", *ENGINES, *ENGINES.plugins]

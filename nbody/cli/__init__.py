@@ -14,11 +14,12 @@ from typer.core import TyperGroup
 
 from nbody.cli import streams
 from nbody.cli.bench import bench
-from nbody.cli.commands import Context, ListCommand
+from nbody.cli.completion import RECORDINGS, SCENARIOS
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
 from nbody.cli.info import info
+from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.lists import list_names, new, scenarios
 from nbody.cli.movie import movie
 from nbody.cli.plot import plot
@@ -56,12 +57,12 @@ class Commands(TyperGroup):
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             check_command(name)
             return super().resolve_command(ctx, args)
-        from nbody.scenario.packaged import SUFFIXES, names
+        from nbody.scenario.packaged import names
 
         start = f"there is no command '{printable(name)}'"
-        if name in names() or name.endswith(SUFFIXES):
+        if name in names() or name.endswith(SCENARIOS):
             raise InputError(f"{start}; run this scenario with: nbody run {printable(name)}")
-        if name.endswith(".h5"):
+        if name.endswith(RECORDINGS):
             raise InputError(f"{start}; show this recording with: nbody view {printable(name)}")
         known = self.list_commands(ctx)
         likely = f"nbody {MEANT[name]}" if name in MEANT else ""

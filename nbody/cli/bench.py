@@ -13,7 +13,8 @@ from typer.core import TyperGroup
 
 from nbody.bench import SUITES, part
 from nbody.cli import completion
-from nbody.cli.commands import Annotation, Context, ListCommand, Values, with_options
+from nbody.cli.groups import Annotation, Values, with_options
+from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.options import AsJson, count_option, real, text_option, whole
 from nbody.cli.progress import status_line
 from nbody.cli.streams import print_message, result, result_json, styled

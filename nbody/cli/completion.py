@@ -10,9 +10,8 @@ from glob import escape, glob
 from typing import Any
 
 from nbody.registry import Registry, imported
-
-SCENARIOS = (".yaml", ".yml")
-RECORDINGS = (".h5", ".hdf5", ".h5md")
+from nbody.scenario.packaged import SUFFIXES as SCENARIOS
+from nbody.trajectory.output_path import SUFFIXES as RECORDINGS
 
 
 def files(*suffixes: str) -> Callable[[str], list[str]]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.completion import RECORDINGS
-from nbody.cli.options import AsJson, RecordingOrScenario
+from nbody.cli.options import AsJson, RecordingOrScenario, is_recording
 from nbody.cli.streams import Json, print_message, result, result_json
 from nbody.errors import DeviceError, InputError
 from nbody.scenario.quantities import shown_time
@@ -43,7 +42,7 @@ def info(
     from nbody.trajectory.opening import one_line
 
     path = locate(path, print_message)
-    recording = _is_recording(path)
+    recording = is_recording(path)
     if verify and not recording:
         raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
     # A correct checksum does not mean that the content can be trusted.
@@ -55,16 +54,6 @@ def info(
     else:
         result(page)
     return 1 if found.get("damaged") else 0
-
-
-def _is_recording(path: Path) -> bool:
-    """True if the file is HDF5, by its suffix or its first bytes."""
-    from nbody.scenario.source import open_regular
-
-    if path.suffix in RECORDINGS:
-        return True
-    with open_regular(path) as file:
-        return file.read(4) == b"\x89HDF"
 
 
 def _scenario(path: Path) -> Json:

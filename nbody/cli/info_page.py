@@ -1,7 +1,7 @@
 """The page that ``nbody info`` prints: one line per fact, rounded, and the scenario as YAML at the end."""
 
-from nbody.cli.progress import unit_of
 from nbody.cli.streams import Json
+from nbody.cli.summary import unit_of
 from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import counted
 from nbody.scenario.quantities import Units, shown_time

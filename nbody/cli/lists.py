@@ -8,17 +8,7 @@ from nbody.cli.completion import scenario_names, words
 from nbody.cli.options import AsJson, argument
 from nbody.cli.streams import print_message, result, result_json, rows
 from nbody.errors import printable, unknown
-
-REGISTRIES = {
-    "generators": "nbody.initial:GENERATORS",
-    "engines": "nbody.forces:ENGINES",
-    "integrators": "nbody.integrators:INTEGRATORS",
-    "fields": "nbody.fields:FIELDS",
-    "softenings": "nbody.law.gravity:LAWS",
-    "observables": "nbody.diagnostics.observables:OBSERVABLES",
-    "formats": "nbody.exchange:FORMATS",
-}
-"""The registries that the command shows, by kind."""
+from nbody.registry import REGISTRIES, imported
 
 KINDS = ("scenarios", *REGISTRIES)
 ALSO = {"schemes": "integrators"}  # other names of kinds
@@ -28,6 +18,7 @@ def list_names(
     kind: Annotated[
         str | None, argument(f"What to list: {', '.join(KINDS)}; by default everything.", words(*KINDS))
     ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """List what a scenario or an option can name, with one line each.
 
@@ -35,20 +26,23 @@ def list_names(
     Examples:
       nbody list
       nbody list engines
+      nbody list --json
     """
-
     kind = ALSO.get(str(kind), kind)
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    for each in KINDS if kind is None else (kind,):
+    found = {each: _rows(each) for each in (KINDS if kind is None else (kind,))}
+    if as_json:
+        result_json(found)
+        return 0
+    for each, lines in found.items():
         result(f"{each}:")
-        rows(_rows(each), "  ")
+        rows(lines, "  ")
     return 0
 
 
 def _rows(kind: str) -> dict[str, str]:
     """The names of a kind, and a line about each."""
-    from nbody.registry import imported
     from nbody.scenario import packaged
 
     if kind == "scenarios":

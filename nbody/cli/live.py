@@ -38,7 +38,8 @@ def run_in_view(
 ) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""
-    from nbody.cli.progress import progress_bar, show_summary
+    from nbody.cli.progress import progress_bar
+    from nbody.cli.summary import show_summary
     from nbody.run.live import LiveRun
     from nbody.viewer import backends
     from nbody.viewer.picture.aim import Display

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.commands import Replaced, grouped, is_scenario
 from nbody.cli.completion import SCENARIOS, files
+from nbody.cli.groups import Replaced, grouped
 from nbody.cli.options import (
     Hud,
     Overwrite,
@@ -21,6 +21,7 @@ from nbody.cli.options import (
     argument,
     between,
     count_option,
+    is_scenario,
     real_option,
     text_option,
 )

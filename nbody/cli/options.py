@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from nbody.cli.completion import RECORDINGS, files, recordings_and_scenarios, scenarios
+from nbody.cli.completion import RECORDINGS, SCENARIOS, files, recordings_and_scenarios, scenarios
 from nbody.given import shown
 from nbody.scenario.quantities import is_quantity
+from nbody.trajectory.output_path import RECORDING
 
 
 def whole(text: str) -> int:
@@ -57,6 +58,23 @@ def between(least: float, most: float) -> Callable[[str], float]:
 
 def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
+
+
+def is_scenario(path: Path) -> bool:
+    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
+    bare = not path.suffix and path.parent == Path() and not path.exists()
+    return path.suffix.lower() in SCENARIOS or bare
+
+
+def is_recording(path: Path) -> bool:
+    """True for an HDF5 file, by its suffix or its first bytes."""
+    if path.suffix.lower() in RECORDINGS:
+        return True
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(len(RECORDING.signature)) == RECORDING.signature
+    return False
 
 
 def text_option(help: str, *names: str, **more: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from nbody.analysis import PLOTS
-from nbody.cli.completion import RECORDINGS, SCENARIOS, recordings_and_plots
-from nbody.cli.options import Overwrite, text_option, whole
+from nbody.cli.completion import recordings_and_plots
+from nbody.cli.options import Overwrite, is_recording, is_scenario, text_option, whole
 from nbody.cli.streams import print_message, result, rows
 from nbody.errors import InputError
 
@@ -82,9 +82,9 @@ def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
         path = Path(word)
         if word in PLOTS:
             plots.append(word)
-        elif path.suffix.lower() in SCENARIOS:
+        elif path.suffix and is_scenario(path):
             raise InputError(f"{word}: is a scenario; record it with 'nbody run {word}', then plot the recording")
-        elif path.suffix.lower() in RECORDINGS or len(path.parts) > 1 or path.exists():
+        elif is_recording(path) or len(path.parts) > 1 or path.exists():
             runs.append(path)
         else:
             PLOTS.check(word)

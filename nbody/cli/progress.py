@@ -1,20 +1,17 @@
-"""What a run prints: its progress on standard error, its summary at the end."""
+"""The progress of a run and its messages, on standard error."""
 
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from nbody.cli.streams import Unbroken, discard, print_message, result, result_json, status
+from nbody.cli.streams import Unbroken, print_message, status
+from nbody.cli.summary import speed, unit_of
 from nbody.compute.announce import announcing
-from nbody.diagnostics.observables import OBSERVABLES
-from nbody.errors import counted
 from nbody.run.progress import Progress, Summary
-from nbody.scenario.quantities import Units, time_text
-from nbody.units import rate, size
+from nbody.scenario.quantities import time_text
 
 if TYPE_CHECKING:
     from nbody.run.simulation import Simulation
@@ -77,92 +74,7 @@ def facts(now: Progress) -> str:
         f"{SHORT.get(name, name)} {value:.4g} {unit_of(name, now.units)}".rstrip()
         for name, value in now.observed.items()
     ]
-    return "  ".join([*doing, *_speed(now), *error, *observed])
-
-
-def unit_of(observable: str, units: Units | None) -> str:
-    """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
-    quantity = OBSERVABLES.load(observable).quantity if observable in OBSERVABLES else ""
-    return units.symbol(quantity) if units and quantity else ""
-
-
-def _speed(now: Progress | Summary) -> list[str]:
-    """Steps and interactions per second, with a tree bodies per second; empty if too few steps were made to measure them."""
-    if not now.steps_per_s:
-        return []
-    if now.bodies_per_s is not None:
-        return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.bodies_per_s).strip()} bodies/s"]
-    return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
-
-
-def show_summary(summary: Summary, as_json: bool = False) -> int:
-    """Print the summary of a run and return the exit code: 130 for an interrupted run, even if its terminal is lost."""
-    try:
-        if as_json:  # a speed that was not measured is null
-            unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s", "bodies_per_s"]
-            result_json(summary.as_dict() | dict.fromkeys(unmeasured))
-        else:
-            result(summary_text(summary))
-    except OSError:
-        if not summary.interrupted:
-            raise
-        discard(sys.stdout)
-    return 130 if summary.interrupted else 0
-
-
-def summary_text(summary: Summary) -> str:
-    """The summary of a run in a few lines."""
-    bodies, made = counted(summary.particles, "particle"), counted(summary.steps, "step")
-    ended = f"interrupted at step {summary.step}" if summary.interrupted else made
-    energies = f"{summary.energy_initial:.9g} -> {summary.energy_final:.9g}"
-    until = time_text(summary.time, summary.time_unit)
-    lines = [
-        f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
-        f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
-    ]
-    if speed := _speed(summary):
-        lines.insert(2, f"  {', '.join(speed)}, excluding compilation")
-    if summary.body_steps is not None:
-        start = "a step is a block: " if summary.blocks is not None else ""
-        lines.insert(-1, f"  {start}{counted(summary.body_steps, 'step')} of single bodies")
-    if summary.collisions is not None:
-        lines.append(f"  {_collisions(summary)}")
-    if summary.output:
-        lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
-    return "\n".join(lines)
-
-
-def _collisions(summary: Summary) -> str:
-    """The number of collisions, and what mergers have changed."""
-    text = counted(summary.collisions or 0, "collision")
-    if summary.particles_left == summary.particles:
-        return text
-    change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
-    return f"{text}: {counted(summary.particles_left or 0, 'particle is', 'particles are')} left; {change}"
-
-
-def _largest(summary: Summary) -> str:
-    """The largest energy error of all frames, if it is not the last one's."""
-    last, largest = summary.energy_error, summary.energy_error_largest
-    return f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else ""
-
-
-def _overhead(summary: Summary) -> str:
-    """The time of a run that was not spent on steps, if it is long: a first run compiles for seconds."""
-    overhead = summary.wall_s - (summary.steps / summary.steps_per_s if summary.steps_per_s else summary.wall_s)
-    large = overhead > max(1.0, summary.wall_s / 5)
-    return f", including {overhead:.2g} s for compilation, start and end" if large else ""
-
-
-def _output(summary: Summary) -> str:
-    """The recording and the command that comes next."""
-    if not summary.interrupted:
-        return f"{summary.output}; view it with: nbody view {summary.output}"
-    with suppress(OSError):
-        room = f" ({size(Path(str(summary.output)).stat().st_size)}, with room for the whole run)"
-        return f"{summary.output}{room}; continue with: nbody resume {summary.output}"
-    return str(summary.output)
+    return "  ".join([*doing, *speed(now), *error, *observed])
 
 
 def run_with_bar(simulation: "Simulation", hidden: bool) -> Summary:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.commands import Replaced, grouped
+from nbody.cli.groups import Replaced, grouped
 from nbody.cli.options import (
     AsJson,
     Gpus,
@@ -47,7 +47,8 @@ def run(
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
       nbody run plummer --view
     """
-    from nbody.cli.progress import messages, run_with_bar, show_summary
+    from nbody.cli.progress import messages, run_with_bar
+    from nbody.cli.summary import show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario.packaged import locate
 
@@ -84,7 +85,8 @@ def resume(
       nbody resume output/run.h5
       nbody resume output/run.h5 --steps 2000
     """
-    from nbody.cli.progress import messages, run_with_bar, show_summary
+    from nbody.cli.progress import messages, run_with_bar
+    from nbody.cli.summary import show_summary
     from nbody.run.resume import resume as resumed
 
     with messages(quiet) as notify:
@@ -116,7 +118,8 @@ def rerun(
       nbody rerun output/run.h5 --verify
       nbody rerun output/run.h5 -o output/again.h5 --gpus 1
     """
-    from nbody.cli.progress import messages, run_with_bar, show_summary
+    from nbody.cli.progress import messages, run_with_bar
+    from nbody.cli.summary import show_summary
     from nbody.parallel import team
     from nbody.run.resume import rerun as repeated
     from nbody.trajectory import first_difference

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.commands import grouped
+from nbody.cli.groups import grouped
 from nbody.cli.options import AsJson, Quiet, Scenario, count_option, text_option
 from nbody.cli.streams import Json, result, result_json
 from nbody.errors import InputError

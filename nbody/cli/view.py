@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nbody.cli.commands import Replaced, grouped, is_scenario
 from nbody.cli.completion import cameras
-from nbody.cli.options import Hud, Overwrite, RecordingOrScenario, Size, between, count_option, text_option
+from nbody.cli.groups import Replaced, grouped
+from nbody.cli.options import (
+    Hud,
+    Overwrite,
+    RecordingOrScenario,
+    Size,
+    between,
+    count_option,
+    is_scenario,
+    text_option,
+)
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
 from nbody.scenario.quantities import time_text

@@ -7,33 +7,19 @@ from pathlib import Path
 import numpy as np
 
 from nbody import machine
-from nbody.diagnostics.observables import OBSERVABLES
 from nbody.doctor.finding import BROKEN, GOOD, Finding, good, missing
 from nbody.errors import DeviceError, InputError
-from nbody.exchange import FORMATS
-from nbody.fields import FIELDS
-from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
 from nbody.forces.engine import device_of
 from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.forces.resources import free, largest
-from nbody.initial import GENERATORS
-from nbody.integrators import INTEGRATORS, OF_SYSTEMS
-from nbody.law import LAWS, Gravity
+from nbody.law import Gravity
+from nbody.registry import REGISTRIES, imported
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
 from nbody.units import size
-
-TYPICAL = Scenario.from_dict(
-    {
-        "initial": {"generator": "plummer", "particles": 20480},
-        "gravity": {"softening": "plummer", "length": 0.01},
-        "integrator": {"dt": 0.001, "steps": 1000},
-    }
-)
-"""The run that is planned to find the engine that ``auto`` chooses; N is that of the lecture."""
 
 
 def python() -> Finding:
@@ -90,9 +76,16 @@ def gpus() -> Iterator[Finding]:
 
 
 def engines() -> Iterator[Finding]:
-    """The engine that ``auto`` chooses in each precision, and how many particles fit."""
+    """The engine that ``auto`` chooses in each precision for a run with the lecture's N, and how many particles fit."""
+    typical = Scenario.from_dict(
+        {
+            "initial": {"generator": "plummer", "particles": 20480},
+            "gravity": {"softening": "plummer", "length": 0.01},
+            "integrator": {"dt": 0.001, "steps": 1000},
+        }
+    )
     for precision in ("float32", "float64"):
-        planned = plan(TYPICAL.override(precision=precision), measure=False)
+        planned = plan(typical.override(precision=precision), measure=False)
         name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
         place = "GPU memory" if device_of(engine) == "gpu" else "memory"
@@ -122,7 +115,7 @@ def self_test() -> Finding:
 
 def plug_ins() -> Iterator[Finding]:
     """The components that other packages add, and whether they can be imported."""
-    for registry in (ENGINES, GENERATORS, INTEGRATORS, OF_SYSTEMS, LAWS, FIELDS, FORMATS, OBSERVABLES):
+    for registry in map(imported, REGISTRIES.values()):
         for name, entry in registry.plugins.items():
             topic, text = f"plug-in {name}", f"{registry.kind} '{name}' {entry.summary}"
             facts = {"kind": registry.kind, "name": name, "package": entry.package, "target": entry.target}

@@ -5,17 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from nbody import child as child_process
 from nbody import machine
 from nbody.doctor.finding import Finding, good, last_line, missing
 from nbody.errors import printable
-from nbody.parallel import Team, team
+from nbody.parallel import team
 from nbody.parallel.nccl import version as nccl_version
 from nbody.parallel.speed import exchange_speed
 from nbody.units import size
@@ -112,29 +110,8 @@ def examine_ranks() -> Iterator[Finding]:
     text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"
     yield good("exchange", text, mpi=ranks.library, latency_s=latency, bytes_per_s=speed)
     if len({facts["uuid"] for facts in everyone} - {""}) == ranks.size:
-        yield _exchange_of_gpus(ranks)
+        from nbody.forces.transports.ranks import speed_between_gpus
 
-
-def _exchange_of_gpus(ranks: Team) -> Finding:
-    """The speed of the exchange of rows on the ranks' GPUs. All ranks call this together."""
-    from nbody import compute
-    from nbody.forces.transports.ranks import Ranks
-
-    dividing, stream = Ranks(ranks), compute.cuda.stream()
-
-    def prepared(rows: np.ndarray) -> Callable[[], None]:
-        array, bounds = compute.cuda.to_device(rows), ranks.bounds(len(rows))
-
-        def exchange() -> None:
-            dividing.complete(array, bounds, stream)
-            dividing.wait()
-            compute.wait_for(compute.mark(stream))
-
-        return exchange
-
-    ranks.working = True  # an error of one rank ends all
-    latency, speed = exchange_speed(ranks, prepared, 1 << 23)
-    ranks.working = False
-    way = dividing.nccl.name if dividing.nccl else "through host memory"
-    text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
-    return good("exchange gpus", text, way=way, latency_s=latency, bytes_per_s=speed)
+        way, latency, speed = speed_between_gpus(ranks)
+        text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
+        yield good("exchange gpus", text, way=way, latency_s=latency, bytes_per_s=speed)

@@ -1,6 +1,6 @@
 """The values of a scenario that have a short name: an option of the command line, a keyword of Python.
 
-The command line's options, their help and their completion (:mod:`nbody.cli.commands`), the keywords of
+The command line's options, their help and their completion (:mod:`nbody.cli.groups`), the keywords of
 :class:`~nbody.run.simulation.Simulation` and the hints about misplaced keys are all made from :data:`OPTIONS`.
 """
 

@@ -3,7 +3,7 @@ the others have computed, from their devices by NCCL if all ranks have it, else 
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from nbody.compute import cuda
 from nbody.parallel import Team
 from nbody.parallel.devices import ForceTransport
 from nbody.parallel.nccl import Message, Nccl, connected
+from nbody.parallel.speed import exchange_speed
 
 FEWEST = {"float32": 98304, "mixed": 98304, "float64": 65536}
 """Bodies from which on ranks divide the forces, by precision; below, every rank computes all. (A step of 65536 bodies, two
@@ -121,3 +122,24 @@ def _lines(array: Any, nodes: int, components: int) -> list[int]:
     """The addresses of the first components of the first nodes."""
     begin, (node, line, _) = compute.address(array), array.strides
     return [begin + k * node + c * line for k in range(nodes) for c in range(components)]
+
+
+def speed_between_gpus(team: Team) -> tuple[str, float, float]:
+    """How ranks exchange rows on their GPUs, and the times of :func:`~nbody.parallel.speed.exchange_speed`. All ranks call
+    this together."""
+    ranks, stream = Ranks(team), cuda.stream()
+
+    def prepared(rows: np.ndarray) -> Callable[[], None]:
+        array, bounds = cuda.to_device(rows), team.bounds(len(rows))
+
+        def exchange() -> None:
+            ranks.complete(array, bounds, stream)
+            ranks.wait()
+            compute.wait_for(compute.mark(stream))
+
+        return exchange
+
+    team.working = True  # an error of one rank ends all
+    latency, speed = exchange_speed(team, prepared, 1 << 23)
+    team.working = False
+    return ranks.nccl.name if ranks.nccl else "through host memory", latency, speed

@@ -1,4 +1,13 @@
-"""How commands get their options: groups of them, made from dataclasses, a look or a scenario; and lists of values."""
+"""How commands get groups of options, made from dataclasses, a look or a scenario.
+
+A command with a parameter per group, such as ::
+
+    @grouped
+    def show(run: Path, picture: Screenshot = Screenshot()) -> int: ...
+
+becomes for Typer ``show(*, run: Path, screenshot: Path | None = None, frame: int | None = None)``: its help lists an option
+per field of ``Screenshot``, and the command gets them as one ``Screenshot``.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
@@ -8,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from nbody.cli.completion import SCENARIOS, names
+from nbody.cli.completion import names
 from nbody.cli.options import Quantity, count_option, quantity_option, real, real_option, text_option, whole
 from nbody.cli.streams import print_message
 from nbody.errors import InputError
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
 Command = Callable[..., int]
 Values = dict[str, Any]  # of options, by name
 Annotation = Any  # what typing.Annotated makes
-Context = Any  # Click's; where its class is depends on Typer's version
 Options = Mapping[str, tuple[Annotation, object]]
 Group = tuple[Options, Callable[[Values], object]]
 """The annotation and the default of each option, and what makes one value of theirs."""
@@ -44,8 +51,6 @@ SET = Annotated[
     text_option("Any other value, as in gravity.G=2; can be repeated.", metavar="KEY=VALUE", **OF_SCENARIO),
 ]
 
-OPEN_LIST = "nbody.cli.commands.open"  # the key in a context's 'meta' for the list option that may still get values
-
 
 class Replaced(Values):
     """The values of a scenario that the user gave by options."""
@@ -61,12 +66,6 @@ class Replaced(Values):
         """Raise an InputError if there is any: a recording has been made."""
         for name in self:
             raise InputError(f"--{name}: belongs to a scenario, and {recording} is a recording; leave it out")
-
-
-def is_scenario(path: Path) -> bool:
-    """True for a YAML file, and for a bare name that is no file: that of a scenario that comes with nbody."""
-    bare = not path.suffix and path.parent == Path() and not path.exists()
-    return path.suffix.lower() in SCENARIOS or bare
 
 
 def grouped(command: Command) -> Command:
@@ -139,58 +138,3 @@ def _of_scenario(name: str, option: Option) -> Annotation:
     more |= {"autocompletion": names(*option.names)} if option.names else {}
     listing = imported(option.names[-1]).listing() if "{names}" in option.help else ""
     return Annotated[kind, make(option.help.replace("{names}", listing), f"--{name}", *option.also, **more)]
-
-
-class ListCommand(TyperCommand):
-    """A command whose list options take every word up to the next option: ``--particles 1024 4096`` as well as ``--particles
-    1024 --particles 4096``. (Click's own options take one word each.) While the command lacks an argument, the first word
-    that can't be another value is that argument: ``run --set gravity.G=2 disk``."""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Repeat a list option's name before each of its values, then parse as usual."""
-        options = {name: each for each in self.params if isinstance(each, TyperOption) for name in each.opts}
-        arguments = (each.nargs for each in self.params if isinstance(each, TyperArgument))
-        lacking = sum(len(args) if number < 0 else number for number in arguments)
-        words: list[str] = []
-        option, name, values = None, "", 0  # the option whose value may come next, and the number of its values so far
-        for word in args:
-            if word.startswith("-") and not _is_number(word):
-                option, name, values = options.get(word), word, 0
-            elif option is None or option.is_flag or (values and not _goes_on(option, word, lacking > 0)):
-                option, lacking = None, lacking - 1
-            else:
-                values += 1
-                if values > 1:
-                    words.append(name)
-            words.append(word)
-        ctx.meta[OPEN_LIST] = name if option is not None and option.multiple else ""
-        try:
-            return super().parse_args(ctx, words)
-        except Exception as error:
-            if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
-                error.ctx = ctx  # type: ignore[attr-defined]
-            raise
-
-    def shell_complete(self, ctx: Context, incomplete: str) -> list:
-        """Completions: further values of the last list option, or options as usual."""
-        for each in self.params:
-            if ctx.meta.get(OPEN_LIST) in each.opts and not incomplete.startswith("-"):
-                return each.shell_complete(ctx, incomplete)
-        return super().shell_complete(ctx, incomplete)
-
-
-def _goes_on(option: TyperOption, word: str, lacking: bool) -> bool:
-    """True if a word is one more value of an option. If an argument is ``lacking``, it has the form that the help shows."""
-    shown = option.metavar or ""
-    if not option.multiple or not lacking:
-        return option.multiple
-    return "=" in word if "=" in shown else not shown.startswith("<list") or word[:1].isdigit() or _is_number(word)
-
-
-def _is_number(word: str) -> bool:
-    """True if the word is a number: ``-5`` is a (wrong) value, not an option."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,64 @@
+"""Commands whose list options take several words."""
+
+from typing import Any
+
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+Context = Any  # Click's; where its class is depends on Typer's version
+
+OPEN_LIST = "nbody.cli.open_list"  # the key in a context's 'meta' for the list option that may still get values
+
+
+class ListCommand(TyperCommand):
+    """A command whose list options take every word up to the next option: ``--particles 1024 4096`` as well as ``--particles
+    1024 --particles 4096``. (Click's own options take one word each.) While the command lacks an argument, the first word
+    that can't be another value is that argument: ``run --set gravity.G=2 disk``."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Repeat a list option's name before each of its values, then parse as usual."""
+        options = {name: each for each in self.params if isinstance(each, TyperOption) for name in each.opts}
+        arguments = (each.nargs for each in self.params if isinstance(each, TyperArgument))
+        lacking = sum(len(args) if number < 0 else number for number in arguments)
+        words: list[str] = []
+        option, name, values = None, "", 0  # the option whose value may come next, and the number of its values so far
+        for word in args:
+            if word.startswith("-") and not _is_number(word):
+                option, name, values = options.get(word), word, 0
+            elif option is None or option.is_flag or (values and not _goes_on(option, word, lacking > 0)):
+                option, lacking = None, lacking - 1
+            else:
+                values += 1
+                if values > 1:
+                    words.append(name)
+            words.append(word)
+        ctx.meta[OPEN_LIST] = name if option is not None and option.multiple else ""
+        try:
+            return super().parse_args(ctx, words)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:  # Click gives no context to the error of an option without its value
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list:
+        """Completions: further values of the last list option, or options as usual."""
+        for each in self.params:
+            if ctx.meta.get(OPEN_LIST) in each.opts and not incomplete.startswith("-"):
+                return each.shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete)
+
+
+def _goes_on(option: TyperOption, word: str, lacking: bool) -> bool:
+    """True if a word is one more value of an option. If an argument is ``lacking``, it has the form that the help shows."""
+    shown = option.metavar or ""
+    if not option.multiple or not lacking:
+        return option.multiple
+    return "=" in word if "=" in shown else not shown.startswith("<list") or word[:1].isdigit() or _is_number(word)
+
+
+def _is_number(word: str) -> bool:
+    """True if the word is a number: ``-5`` is a (wrong) value, not an option."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
