@@ -155,7 +155,7 @@ LINES = {
     "diagnostics": 1123,
     "fields": 735,
     "compute": 2503,
-    "forces": 11559,
+    "forces": 11562,
     "exchange": 885,
     "initial": 2649,
     "integrators": 7180,
