@@ -166,7 +166,7 @@ LINES = {
     "run": 4601,
     "scenario": 2063,
     "state": 1517,
-    "trajectory": 3254,
+    "trajectory": 3115,
     "verify": 277,
     "viewer": 5984,
     "child": 15,
