@@ -57,7 +57,7 @@ def wrong_states(ranks, folder):
 
 def full_disk(ranks, folder):
     """The disk of rank 0 is full before frame 3."""
-    from nbody.trajectory.framefile import FrameFile
+    from nbody.trajectory.writing.framefile import FrameFile
 
     write = FrameFile.write_frames
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from nbody import doctor, machine, opengl, units
+from nbody import doctor, machine, opengl
 from nbody.cli import main
+from nbody.number_format import duration, rate, size
 from nbody.trajectory import Trajectory
 
 SCENARIO = """
@@ -273,5 +274,5 @@ def test_numbers_have_three_digits_and_a_prefix():
     rates = {2.5e10: "25.0 G", 9.999e11: "1.00 T", 3.6e12: "3.60 T", 12.0: "12.0 ", None: "–"}
     durations = {5.32e-5: "53.2 µs", 0.25: "250 ms", 37.0: "37.0 s", 2e-9: "2.00 ns"}
     sizes = {1_500_000: "1.50 MB", 999: "999 bytes"}
-    for function, texts in ((units.rate, rates), (units.duration, durations), (units.size, sizes)):
+    for function, texts in ((rate, rates), (duration, durations), (size, sizes)):
         assert {value: function(value) for value in texts} == texts

@@ -19,7 +19,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.ensemble import Ensemble
 from nbody.state import Outputs
 from nbody.trajectory import TrajectoryWriter, first_difference, read_checkpoint
-from nbody.trajectory.tables import observable_table
+from nbody.trajectory.reading.tables import observable_table
 
 G = 4 * np.pi**2
 

@@ -18,7 +18,7 @@ from nbody.exchange.export import export, facts_of
 from nbody.initial import bodies as own_bodies
 from nbody.initial import make_particles
 from nbody.registry import Entry
-from nbody.trajectory.output_path import SUFFIXES
+from nbody.trajectory.writing.output_path import SUFFIXES
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 4, "G": 2.0}
@@ -342,8 +342,8 @@ def test_any_failure_of_a_format_library_is_reported(tmp_path, monkeypatch, code
         f"    def write(self, *_): pass\n    @staticmethod\n    def parse(path, frame):\n        {code}\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("nbody.trajectory.sandbox.memory_limit", lambda: 2**31)
-    monkeypatch.setattr("nbody.trajectory.sandbox.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
+    monkeypatch.setattr("nbody.guarded_child.memory_limit", lambda: 2**31)
+    monkeypatch.setattr("nbody.guarded_child.LONGEST_WAIT", 60.0 if "sleep" not in code else 2.0)
     from charts import Charts
 
     with pytest.raises(InputError, match=f"^a.chart: .*{says}|^{says}"):

@@ -13,8 +13,9 @@ from stepping import interrupt_at
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.run.resume import resume
-from nbody.trajectory import TrajectoryWriter, background, output_path, read_checkpoint
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory import TrajectoryWriter, read_checkpoint
+from nbody.trajectory.writing import background, output_path
+from nbody.trajectory.writing.framefile import FrameFile
 
 SCENARIO = """
 initial: {generator: plummer, particles: 16, seed: 5}

@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
-    ("errors", "units", "child", "figures", "lazy", "whole_file", "given"),
-    ("registry", "machine", "opengl", "compute", "particles"),
+    ("errors", "number_format", "child", "figures", "lazy", "whole_file", "given"),
+    ("registry", "machine", "guarded_child", "opengl", "compute", "particles"),
     ("diagnostics", "parallel"),
     ("law",),
     ("scenario",),
@@ -155,10 +155,10 @@ LINES = {
     "diagnostics": 1123,
     "fields": 735,
     "compute": 2503,
-    "forces": 11559,
+    "forces": 11562,
     "exchange": 885,
     "initial": 2649,
-    "integrators": 7183,
+    "integrators": 7180,
     "law": 369,
     "lessons": 1080,
     "linalg": 2936,
@@ -166,7 +166,7 @@ LINES = {
     "run": 4601,
     "scenario": 2063,
     "state": 1517,
-    "trajectory": 3254,
+    "trajectory": 3115,
     "verify": 277,
     "viewer": 5984,
     "child": 15,
@@ -179,7 +179,8 @@ LINES = {
     "opengl": 85,
     "particles": 174,
     "registry": 139,
-    "units": 42,
+    "number_format": 42,
+    "guarded_child": 151,
     "whole_file": 169,
 }
 """The most lines of Python, GLSL and C in a room that keeps the rules below; a change of this number is a decision."""

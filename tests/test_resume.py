@@ -15,8 +15,8 @@ from nbody.integrators import INTEGRATORS
 from nbody.run.recording import Recording
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference, read_checkpoint, state_bytes
-from nbody.trajectory.checkpoint import pack
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.writing.checkpoint import pack
+from nbody.trajectory.writing.framefile import FrameFile
 
 SCENARIO = """
 initial: {generator: plummer, particles: 128, seed: 5}

@@ -13,7 +13,7 @@ from nbody.errors import RunFailed
 from nbody.integrators.integrator import Motion
 from nbody.run.resume import resume
 from nbody.run.signals import stop_on_signals
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.writing.framefile import FrameFile
 
 PLUMMER = """
 initial: {generator: plummer, particles: 256, seed: 3}

@@ -11,7 +11,8 @@ from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, first_difference, layout
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, first_difference
+from nbody.trajectory.structure import layout
 
 NAMES = ("disc", "halo")
 

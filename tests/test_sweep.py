@@ -20,7 +20,7 @@ from nbody.cli import main
 from nbody.errors import DeviceError, InputError
 from nbody.run.cluster import Cluster
 from nbody.run.sweep import Sweep
-from nbody.trajectory import layout
+from nbody.trajectory.structure import layout
 
 SCENARIO = """
 initial: {generator: plummer, particles: 32, seed: 1}

@@ -19,18 +19,10 @@ from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, RunFailed
 from nbody.machine import provenance
 from nbody.particles import Particles
-from nbody.trajectory import (
-    Frame,
-    RunHeader,
-    Trajectory,
-    TrajectoryWriter,
-    check_output,
-    check_space,
-    layout,
-    required_bytes,
-)
-from nbody.trajectory.framefile import FrameFile
-from nbody.trajectory.output_path import lock_path
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, check_output, check_space, required_bytes
+from nbody.trajectory.structure import layout
+from nbody.trajectory.writing.framefile import FrameFile
+from nbody.trajectory.writing.output_path import lock_path
 
 TEXT = "name: été\n# as the user wrote it\n"
 
@@ -275,7 +267,7 @@ def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypat
 
 @pytest.mark.parametrize("count,dimensions,cores", [(37, 2, 2), (100_000, 3, 1), (100_000, 3, 16)])  # large: in threads
 def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, monkeypatch, count, dimensions, cores):
-    monkeypatch.setattr("nbody.trajectory.background.cores", lambda: cores)
+    monkeypatch.setattr("nbody.trajectory.writing.background.cores", lambda: cores)
     particles, stored = bodies(count, dimensions), []
     for sizes in ((1, 1, 1, 1, 1, 1), (1, 3, 2)):
         path = tmp_path / f"{len(sizes)}.h5"
@@ -363,7 +355,7 @@ def test_an_error_in_a_thread_beside_the_writing_is_raised_and_its_frames_stay_h
 
 def test_an_error_of_a_background_sync_is_reported_at_the_end(tmp_path, monkeypatch):
     """The system reports a failed write once: a later look at the same file finds nothing wrong."""
-    monkeypatch.setattr("nbody.trajectory.background.SYNC_SECONDS", 0.0)
+    monkeypatch.setattr("nbody.trajectory.writing.background.SYNC_SECONDS", 0.0)
     errors, sync = [OSError(errno.EIO, "Input/output error")], FrameFile.sync
 
     def fail_once(file):

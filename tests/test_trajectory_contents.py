@@ -16,18 +16,20 @@ import numpy as np
 import pytest
 from conftest import ROOT, child
 
+from nbody import guarded_child
 from nbody.cli import main
 from nbody.errors import InputError
+from nbody.guarded_child import GuardedReader
 from nbody.machine import provenance
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, contents, layout, sandbox
-from nbody.trajectory.contents import FOOTER, MAGIC, Contents, read_index
-from nbody.trajectory.sandbox import GuardedReader
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
+from nbody.trajectory.structure import contents, layout
+from nbody.trajectory.structure.contents import FOOTER, MAGIC, Contents, read_index
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
 
-LIBRARY = "nbody.trajectory.h5format:LibraryFile"
+LIBRARY = "nbody.trajectory.structure.h5format:LibraryFile"
 DEEP = "[" * 3000 + "]" * 3000
 
 
@@ -230,7 +232,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch, what):
-    monkeypatch.setattr(sandbox, "start", Forked)
+    monkeypatch.setattr(guarded_child, "start", Forked)
     path = tmp_path / "bad.h5"
     path.write_bytes(everywhere(sound, *WRONG[what]))
     begun = time.perf_counter()
@@ -327,8 +329,9 @@ def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
 
 def asked(sound, describe: str, memory: int, seconds: float = 10.0):
     """The process of the library, asked to describe a file, with another function ``describe``."""
-    head = f"import sys; from nbody.trajectory import h5format, sandbox\n{describe}\nh5format.describe = describe"
-    code = f"{head}\nsandbox.serve('{LIBRARY}', {memory}, {seconds}, sys.argv[1])"
+    head = "import sys; from nbody import guarded_child; from nbody.trajectory.structure import h5format\n"
+    head += f"{describe}\nh5format.describe = describe\n"
+    code = f"{head}guarded_child.serve('{LIBRARY}', {memory}, {seconds}, sys.argv[1])"
     return child("-c", code, sound, input=json.dumps(["describe"]) + "\n", timeout=60)
 
 

@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
+from nbody import guarded_child
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint, sandbox
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent / "crash"))
 from forked import Forked
@@ -118,7 +119,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(sandbox, "start", Forked)
+    monkeypatch.setattr(guarded_child, "start", Forked)
     change, message = CHANGES[name]
     path = tmp_path / "bad.h5"
     shutil.copyfile(sound, path)

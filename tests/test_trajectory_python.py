@@ -57,7 +57,7 @@ def test_an_array_of_all_positions_is_a_copy(run):
 
 def test_the_observables_are_a_table_with_and_without_pandas(run, monkeypatch):
     columns = ["kinetic_energy", "potential_energy", "total_energy", "momentum_x", "angular_momentum_z", "virial_ratio"]
-    monkeypatch.setattr("nbody.trajectory.tables.find_spec", lambda name: None)
+    monkeypatch.setattr("nbody.trajectory.reading.tables.find_spec", lambda name: None)
     table = run.observables
     assert {"step", "time", *columns} <= set(table) and "momentum_z  " in repr(table).replace(
         "momentum_z", "momentum_z  "

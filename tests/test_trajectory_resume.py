@@ -14,11 +14,11 @@ from nbody.trajectory import (
     Trajectory,
     TrajectoryWriter,
     first_difference,
-    layout,
     read_checkpoint,
     state_bytes,
 )
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.structure import layout
+from nbody.trajectory.writing.framefile import FrameFile
 
 STATE = {
     "position": np.random.default_rng(3).standard_normal((9, 4)).astype("f4"),

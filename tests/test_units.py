@@ -16,11 +16,11 @@ from nbody.cli.progress import facts, position
 from nbody.cli.summary import summary_text
 from nbody.errors import InputError
 from nbody.initial import GENERATORS, check_initial, make_particles, resolved_initial
+from nbody.number_format import duration, rate, size
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, Units
 from nbody.scenario.quantities import SHOWN_TIMES, shown_time
 from nbody.trajectory import Trajectory
-from nbody.units import duration, rate, size
 
 TEXT = """\
 name: cluster

@@ -18,7 +18,7 @@ from nbody.errors import InputError, RunFailed
 from nbody.exchange import read as read_bodies
 from nbody.exchange import suffixes
 from nbody.trajectory import Trajectory
-from nbody.trajectory.opening import OpenFile
+from nbody.trajectory.structure.opening import OpenFile
 from nbody.viewer.movie.film import Film, Writer, checked
 from nbody.viewer.screenshot import save_picture
 from nbody.whole_file import if_free, keeping, whole_file

@@ -9,7 +9,7 @@ from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.bench.tables import Sheet, TableColumn, three, whole
 from nbody.errors import InputError
-from nbody.units import duration
+from nbody.number_format import duration
 
 IDENTITY = (
     "suite", "name", "precision", "particles", "m", "n", "k", "threads", "problem", "backend", "setting", "gpus",

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from nbody.bench import KINDS, SUITES, part
 from nbody.bench.timing import Timing
-from nbody.units import duration
+from nbody.number_format import duration
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]

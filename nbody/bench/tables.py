@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.forces import ENGINES
-from nbody.units import duration
+from nbody.number_format import duration
 
 
 class TableColumn(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 from nbody.registry import Registry, imported
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
-from nbody.trajectory.output_path import SUFFIXES as RECORDINGS
+from nbody.trajectory.writing.output_path import SUFFIXES as RECORDINGS
 
 
 def files(*suffixes: str) -> Callable[[str], list[str]]:

@@ -39,7 +39,7 @@ def info(
     """
     from nbody.cli.info_page import lines
     from nbody.scenario.packaged import locate
-    from nbody.trajectory.opening import one_line
+    from nbody.trajectory.structure.opening import one_line
 
     path = locate(path, print_message)
     recording = is_recording(path)
@@ -96,7 +96,7 @@ def _recording(path: Path, verify: bool) -> Json:
 
     from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
-    from nbody.trajectory.systems import COLUMNS, number_of_systems, summary
+    from nbody.trajectory.reading.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
         energy, balance = run.observable("total_energy"), run.energy_balance()
@@ -137,7 +137,7 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 def _collisions(run: "Trajectory") -> Json:
     """The collisions of a recording; empty if the run did not look for them."""
-    from nbody.trajectory.events import event_line
+    from nbody.trajectory.reading.events import event_line
 
     if not run.resolved.get("collisions"):
         return {}

@@ -4,9 +4,9 @@ from nbody.cli.streams import Json
 from nbody.cli.summary import unit_of
 from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import counted
+from nbody.number_format import duration, size
 from nbody.scenario.quantities import Units, shown_time
 from nbody.scenario.yaml_reader import dump
-from nbody.units import duration, size
 
 SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
 """Provenance that other lines of the page show: the first line, the packages and the scenario."""

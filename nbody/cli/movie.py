@@ -144,7 +144,7 @@ def movie(
 
 def _report(film: Film, made: int, took: float) -> None:
     """Print what was made. Raises KeyboardInterrupt if pictures are missing."""
-    from nbody.units import size
+    from nbody.number_format import size
 
     if made < film.pictures:
         left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"

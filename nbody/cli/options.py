@@ -14,7 +14,7 @@ import typer
 from nbody.cli.completion import RECORDINGS, SCENARIOS, files, recordings_and_scenarios, scenarios
 from nbody.given import shown
 from nbody.scenario.quantities import is_quantity
-from nbody.trajectory.output_path import RECORDING
+from nbody.trajectory.writing.output_path import RECORDING
 
 
 def whole(text: str) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 from nbody.cli.streams import discard, result, result_json
 from nbody.diagnostics.observables import OBSERVABLES
 from nbody.errors import counted
+from nbody.number_format import rate, size
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import Units, time_text
-from nbody.units import rate, size
 
 
 def unit_of(observable: str, units: Units | None) -> str:

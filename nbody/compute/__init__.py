@@ -21,7 +21,7 @@ _LATER, __getattr__ = names_of(
         "failures": "GpuFailed check is_of_driver failure",
         "graph": "Graph is_recording milliseconds times",
         "kernels": "kernel",
-        "precompile": "Call compile_missing compile_together",
+        "precompile": "Call compile_missing compile_together rehearsing",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
         "simulated" if SIMULATED else "intrinsics": (

@@ -16,10 +16,10 @@ from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.forces.resources import free, largest
 from nbody.law import Gravity
+from nbody.number_format import size
 from nbody.registry import REGISTRIES, imported
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
-from nbody.units import size
 
 
 def python() -> Finding:

@@ -13,10 +13,10 @@ from nbody import child as child_process
 from nbody import machine
 from nbody.doctor.finding import Finding, good, last_line, missing
 from nbody.errors import printable
+from nbody.number_format import size
 from nbody.parallel import team
 from nbody.parallel.nccl import version as nccl_version
 from nbody.parallel.speed import exchange_speed
-from nbody.units import size
 
 TIMEOUT = 60.0
 """Seconds that another process gets for an answer."""

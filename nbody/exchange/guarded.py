@@ -1,5 +1,5 @@
 """Formats that other programs' libraries read: in a child process, with limits of memory and time
-(:mod:`nbody.trajectory.sandbox`)."""
+(:mod:`nbody.guarded_child`)."""
 
 import io
 import os
@@ -12,8 +12,8 @@ import numpy as np
 from nbody.errors import InputError, printable
 from nbody.exchange.arrays import read_arrays
 from nbody.exchange.format import Format
+from nbody.guarded_child import GuardedReader, LibraryFailed
 from nbody.particles import Particles
-from nbody.trajectory.sandbox import GuardedReader, LibraryFailed
 from nbody.whole_file import Notify
 
 CPU_SECONDS = 60.0

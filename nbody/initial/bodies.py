@@ -13,8 +13,8 @@ from nbody.exchange import readable
 from nbody.exchange.format import frame_number
 from nbody.particles import Particles
 from nbody.scenario.source import open_regular
-from nbody.trajectory.opening import is_recording
-from nbody.trajectory.output_path import SUFFIXES
+from nbody.trajectory.structure.opening import is_recording
+from nbody.trajectory.writing.output_path import SUFFIXES
 from nbody.whole_file import Notify
 
 

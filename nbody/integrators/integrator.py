@@ -123,7 +123,7 @@ class SchemeReport(NamedTuple):
         pairs_per_step: interactions per step, the mean of the steps so far; excluding recording.
         bodies_per_step: bodies whose forces are computed in a step, the mean of the steps so far.
         body_steps: steps of single bodies made so far; None if all bodies make the same steps.
-        observed: further observables, recorded with each frame (:data:`nbody.trajectory.layout.SYSTEM_COLUMNS`).
+        observed: further observables, recorded with each frame (:data:`layout.SYSTEM_COLUMNS`).
         message: a line for the user at the end of a run that was not interrupted; empty for most.
     """
 

@@ -159,6 +159,6 @@ class CollisionLog(Observer):
 
 
 def _joined(rows: list[np.ndarray]) -> np.ndarray:
-    from nbody.trajectory.events import no_events
+    from nbody.trajectory.reading.events import no_events
 
     return np.concatenate([no_events(), *rows])

@@ -13,7 +13,7 @@ from nbody.particles import Particles
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.state import Moment
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint
-from nbody.trajectory.output_path import RECORDING, RESUMED, check_suffix
+from nbody.trajectory.writing.output_path import RECORDING, RESUMED, check_suffix
 
 GROWTH = 2**30
 """The most bytes of room that a file gets beyond the frames of the next run. (A file without room is copied to a larger one,

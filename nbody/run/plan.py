@@ -121,8 +121,8 @@ class Plan:
     def header(self, **provenance: Any) -> "RunHeader":
         """The header of the recording: its size, its scenario and its provenance."""
         from nbody.trajectory import RunHeader, state_bytes
-        from nbody.trajectory.events import RECORDED
-        from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
+        from nbody.trajectory.reading.events import RECORDED
+        from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
 
         precision = self.scenario.precision
         columns = (*self.engine_kind.state_type.COLUMNS, *self._of_integrator[0])

@@ -21,7 +21,7 @@ from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
-from nbody.trajectory.opening import one_line
+from nbody.trajectory.structure.opening import one_line
 
 
 def resume(

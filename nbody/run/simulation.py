@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
-    from nbody.trajectory.tables import Table
+    from nbody.trajectory.reading.tables import Table
 
 
 PARTS = {
@@ -111,7 +111,7 @@ class Simulation:
             self._be(set_up(asked, ranks, notify, self.resumed))
             self.stepper = Stepper(self.setup)
             if start is not None:
-                from nbody.trajectory.opening import one_line
+                from nbody.trajectory.structure.opening import one_line
 
                 with one_line(start.path):
                     self.stepper.restore(start.checkpoint.state, start.moment, start.events)
@@ -206,7 +206,7 @@ class Simulation:
     @property
     def events(self) -> "Table":
         """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        from nbody.trajectory.events import event_table, no_events
+        from nbody.trajectory.reading.events import event_table, no_events
 
         return event_table(no_events() if self._log is None else self._log.rows).shown()
 

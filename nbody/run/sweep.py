@@ -29,8 +29,8 @@ from nbody.scenario import Scenario
 from nbody.scenario.ensemble import whole_range
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
-from nbody.trajectory.contents import parse_json
-from nbody.trajectory.opening import one_line
+from nbody.trajectory.structure.contents import parse_json
+from nbody.trajectory.structure.opening import one_line
 from nbody.whole_file import whole_file
 
 INTERRUPTED = 130

@@ -94,7 +94,7 @@ def record_in_child(path: Path, frames: int) -> tuple[int, int]:
         return child, reading
     status = 1
     try:
-        from nbody.trajectory import background
+        from nbody.trajectory.writing import background
 
         background.SYNC_SECONDS = 0.01
         record(path, frames, lambda count: os.write(writing, struct.pack("<I", count)))

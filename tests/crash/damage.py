@@ -16,7 +16,7 @@ import numpy as np
 from nbody.errors import InputError, RunFailed
 from nbody.particles import Particles
 from nbody.trajectory import RunHeader, Trajectory, TrajectoryWriter
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.writing.framefile import FrameFile
 
 FRAMES = 6
 
@@ -80,7 +80,7 @@ def _record_until_full(path: Path, truth: np.ndarray, reserve: bool) -> str:
     patches = (
         ()
         if reserve
-        else (mock.patch.object(FrameFile, "reserve"), mock.patch("nbody.trajectory.output_path.check_space"))
+        else (mock.patch.object(FrameFile, "reserve"), mock.patch("nbody.trajectory.writing.output_path.check_space"))
     )
     try:
         for patch in patches:

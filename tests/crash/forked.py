@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 
-from nbody.trajectory import sandbox
+from nbody import guarded_child
 
 
 class Forked:
-    """The process of :mod:`nbody.trajectory.sandbox`, forked: much quicker than a new one."""
+    """The process of :mod:`nbody.guarded_child`, forked: much quicker than a new one."""
 
     def __init__(self, reader: str, memory: int, seconds: float, *arguments: str) -> None:
         asked, self.stdin = os.pipe()
@@ -21,7 +21,7 @@ class Forked:
                     os.dup2(source, target)
                 os.close(self.stdin)
                 sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
-                sandbox.serve(reader, memory, seconds, *arguments)
+                guarded_child.serve(reader, memory, seconds, *arguments)
             finally:
                 os._exit(0)
         os.close(asked)

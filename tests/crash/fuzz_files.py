@@ -32,13 +32,14 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 import h5py
 from forked import Forked
 
+from nbody import guarded_child
 from nbody.analysis import PLOTS
 from nbody.analysis.figure import plot
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.exchange import suffixes
-from nbody.trajectory import Trajectory, sandbox
-from nbody.trajectory.contents import FOOTER, MAGIC
+from nbody.trajectory import Trajectory
+from nbody.trajectory.structure.contents import FOOTER, MAGIC
 from nbody.viewer.sources.recording import RecordedSource
 
 SECONDS = 30
@@ -217,7 +218,7 @@ def work(folder: Path, files: int, seed: int) -> Counter:
     folder.mkdir()
     ours, foreign = seeds(folder)
     formats = bodies(folder)
-    sandbox.start = Forked
+    guarded_child.start = Forked
     seen: Counter = Counter()
     for k in range(files):
         suffix = ".h5"

@@ -25,16 +25,18 @@ if atheris:
     with atheris.instrument_imports(include=["nbody"]):
         from nbody.initial import check_initial
         from nbody.scenario import Scenario
-        from nbody.trajectory import Trajectory, opening, read_checkpoint
+        from nbody.trajectory import Trajectory, read_checkpoint
+        from nbody.trajectory.structure import opening
 else:
     from nbody.initial import check_initial
     from nbody.scenario import Scenario
-    from nbody.trajectory import Trajectory, opening, read_checkpoint
+    from nbody.trajectory import Trajectory, read_checkpoint
+    from nbody.trajectory.structure import opening
 
 import chaos
 
 from nbody.errors import InputError
-from nbody.trajectory.contents import FOOTER, MAGIC
+from nbody.trajectory.structure.contents import FOOTER, MAGIC
 
 SLOW = 5.0
 """Seconds in which anything must be answered."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import chaos
 
 from nbody.trajectory import Trajectory
-from nbody.trajectory.difference import first_difference
+from nbody.trajectory.reading.difference import first_difference
 
 FRAMES = 400
 

@@ -14,7 +14,7 @@ from unittest import mock
 import chaos
 
 from nbody.trajectory import Trajectory, TrajectoryWriter, read_checkpoint
-from nbody.trajectory.difference import first_difference
+from nbody.trajectory.reading.difference import first_difference
 
 FRAMES, PAGE = 20, 4096
 SYNCED = None

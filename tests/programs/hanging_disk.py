@@ -4,7 +4,7 @@ import sys
 import time
 
 from nbody.cli import main
-from nbody.trajectory.framefile import FrameFile
+from nbody.trajectory.writing.framefile import FrameFile
 
 sync = FrameFile.sync
 

@@ -12,7 +12,7 @@ from nbody.bench.row import Row, facts, grouped, ratio
 from nbody.bench.tables import ERRORS, WHO, Joined, Sheet, TableColumn, about, checked_time, error, markdown, of, three
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
-from nbody.units import duration, rate
+from nbody.number_format import duration, rate
 
 CHECKED = "error_median error_99 error_bound compile_seconds "
 """The facts of a force evaluation: relative errors, the largest that rounding explains for any particle, and the extra time

@@ -12,7 +12,7 @@ from nbody.forces.problem import PRECISIONS
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
-from nbody.units import duration
+from nbody.number_format import duration
 
 FACTS = {
     "integrators": facts("energy_error", counts="steps", texts="problem setting"),  # the option that sets the accuracy

@@ -9,7 +9,7 @@ from nbody.bench.row import Row, facts, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, checked_time, error, markdown, named, of, three
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
-from nbody.units import duration, rate, size
+from nbody.number_format import duration, rate, size
 
 FACTS = {
     "matmul": facts(

@@ -7,7 +7,7 @@ from nbody.bench.plot import Picture
 from nbody.bench.report import Report
 from nbody.bench.row import facts
 from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, checked_time, percent, whole
-from nbody.units import rate
+from nbody.number_format import rate
 
 FACTS = {
     "roofline": facts(

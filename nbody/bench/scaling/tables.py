@@ -6,7 +6,7 @@ from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import facts, grouped
 from nbody.bench.tables import WHO, Sheet, TableColumn, about
-from nbody.units import duration, rate
+from nbody.number_format import duration, rate
 
 FACTS = {"scaling": facts("efficiency", counts="gpus steps", needed="gpus steps")}
 

@@ -18,7 +18,7 @@ from nbody.integrators.collisions.span import Span
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Slots
-from nbody.trajectory.layout import EVENT_DTYPE
+from nbody.trajectory.structure.layout import EVENT_DTYPE
 
 Array = np.ndarray
 
@@ -119,7 +119,7 @@ class Collisions:
                 ``stop`` and ``record`` have noted them when they began to touch.
 
         Returns:
-            Rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
+            Rows of :data:`layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
         """
         control, found = self._found(span)
         if self.merges:
@@ -255,7 +255,7 @@ class Collisions:
         self._note_slots()
 
     def numbers(self) -> dict[str, float]:
-        """:data:`~nbody.trajectory.events.RECORDED`, if bodies merge."""
+        """:data:`~nbody.trajectory.reading.events.RECORDED`, if bodies merge."""
         if not self.merges:
             return {}
         return {"bodies": float(len(self.slots)), "collision_energy": self.energy}

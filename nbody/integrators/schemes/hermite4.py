@@ -81,9 +81,8 @@ class Hermite4(AdaptiveStep):
             self._clock[NEXT] = min(self.dt, 0.1 * self._eta * float(np.nanmin(times, initial=math.inf)))
 
     def _changed(self, state: HostState) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        return (state.position, state.velocity, state.column("step_acceleration"), state.column("step_jerk")), tuple(
-            self._before
-        )
+        names = "position", "velocity", "step_acceleration", "step_jerk"
+        return tuple(state.values(*names, copy=False)), tuple(self._before)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         state = motion.host
@@ -95,11 +94,9 @@ class Hermite4(AdaptiveStep):
             return state.acceleration.T, state.column("jerk").T
 
         law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
-        kernel = (
-            steps_of_few(engine.gravity.softening, state.dimensions)
-            if few
-            else steps_by(evaluate, *kernels(state.dimensions))
-        )
+        kernel = steps_by(evaluate, *kernels(state.dimensions))
+        if few:
+            kernel = steps_of_few(engine.gravity.softening, state.dimensions)
         while steps and clock.time < until and not failed:
             made, time, h, failed = kernel(
                 *self._changed(state), self._clock, (clock.time, clock.origin, clock.step), law,
@@ -155,15 +152,15 @@ def parts(dimensions: int) -> tuple[Any, ...]:
 
     def next_step(a, j, before, h, eta):
         """The length of the next step (Aarseth 1985); infinity if no force acts on any body."""
-        _, _, a0, j0 = before
+        (_, _, a0, j0), h2, h3 = before, h * h, math.pow(h, 3.0)
         smallest = np.inf
         for i in range(a.shape[0]):
             size_a, size_j, size_s, size_c = 0.0, 0.0, 0.0, 0.0
             for d in range(dimensions):
                 old_a, new_a = np.float64(a0[i, d]), np.float64(a[i, d])
                 old_j, new_j = np.float64(j0[i, d]), np.float64(j[i, d])
-                crackle = (12 * (old_a - new_a) + 6 * h * (old_j + new_j)) / math.pow(h, 3.0)
-                snap = (-6 * (old_a - new_a) - h * (4 * old_j + 2 * new_j)) / (h * h) + h * crackle
+                crackle = (12 * (old_a - new_a) + 6 * h * (old_j + new_j)) / h3
+                snap = (-6 * (old_a - new_a) - h * (4 * old_j + 2 * new_j)) / h2 + h * crackle
                 size_a, size_j = size_a + new_a * new_a, size_j + new_j * new_j
                 size_s, size_c = size_s + snap * snap, size_c + crackle * crackle
             size_a, size_j, size_s, size_c = np.sqrt(size_a), np.sqrt(size_j), np.sqrt(size_s), np.sqrt(size_c)

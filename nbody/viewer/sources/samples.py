@@ -13,7 +13,7 @@ from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
 from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
-from nbody.trajectory.column import FrameColumn
+from nbody.trajectory.reading.column import FrameColumn
 from nbody.viewer.sources.camera import FEW, Camera
 from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import EMPTY, Curve, Series

@@ -7,10 +7,10 @@ from nbody.forces.problem import Problem
 from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport, WorkingBytes
 from nbody.scenario.values import Group
 from nbody.state import bytes_of
-from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
+from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
 
 DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
-"""What ends a system; the names are :data:`nbody.trajectory.layout.SYSTEM_STATUS`. A system that has ended stands still."""
+"""What ends a system; the names are :data:`layout.SYSTEM_STATUS`. A system that has ended stands still."""
 
 
 def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:

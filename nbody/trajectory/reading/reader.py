@@ -11,12 +11,12 @@ from nbody.diagnostics.orbits import Elements, at_times, orbits
 from nbody.errors import InputError
 from nbody.given import converted, number
 from nbody.particles import Particles
-from nbody.trajectory import notebook
-from nbody.trajectory.events import event_table
-from nbody.trajectory.frames import RecordedFrames
-from nbody.trajectory.opening import one_line
-from nbody.trajectory.systems import System, number_of_systems, system_table
-from nbody.trajectory.tables import observable_table
+from nbody.trajectory.reading import notebook
+from nbody.trajectory.reading.events import event_table
+from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.reading.systems import System, number_of_systems, system_table
+from nbody.trajectory.reading.tables import observable_table
+from nbody.trajectory.structure.opening import one_line
 
 Array = np.ndarray
 
@@ -25,7 +25,7 @@ class Trajectory(RecordedFrames):
     """A recording, open for reading. ``with Trajectory(path) as run:`` closes it.
 
     Arrays: ``time``, ``step`` (T,), ``mass``, ``id``, ``species`` (N,), ``position[k]``, ``velocity[k]`` (N, D); see
-    :class:`~nbody.trajectory.frames.RecordedFrames` for these and for the facts of the run.
+    :class:`~nbody.trajectory.reading.frames.RecordedFrames` for these and for the facts of the run.
     """
 
     def __getitem__(self, frame: Any) -> Any:
@@ -145,7 +145,7 @@ class Trajectory(RecordedFrames):
     @property
     def events(self) -> Any:
         """The collisions as a table, in order of time: a pandas DataFrame if pandas is installed, else a mapping of column
-        names to arrays. Columns: those of :data:`nbody.trajectory.layout.EVENT_DTYPE` without the checksum."""
+        names to arrays. Columns: those of :data:`layout.EVENT_DTYPE` without the checksum."""
         return event_table(self.event_rows()).shown()
 
     def __repr__(self) -> str:

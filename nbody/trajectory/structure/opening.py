@@ -20,9 +20,18 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError, printable
-from nbody.trajectory import layout
-from nbody.trajectory.contents import DATASET, ELSEWHERE, LINK, MISSING, Contents, Found, UnknownFormat, read_index
-from nbody.trajectory.sandbox import GuardedReader
+from nbody.guarded_child import GuardedReader
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import (
+    DATASET,
+    ELSEWHERE,
+    LINK,
+    MISSING,
+    Contents,
+    Found,
+    UnknownFormat,
+    read_index,
+)
 
 Array = np.ndarray
 Bytes = bytes | Array
@@ -140,7 +149,7 @@ class OpenFile:
     Attributes:
         path: the file's name.
         fd: its descriptor.
-        found: the objects for the names of :func:`nbody.trajectory.layout.names`. (Slots may be missing.)
+        found: the objects for the names of :func:`layout.names`. (Slots may be missing.)
         observables: name to numbers per frame.
     """
 
@@ -162,7 +171,7 @@ class OpenFile:
         objects = read_index(self.fd)
         if objects is not None:
             return Contents.of(objects, self.path)
-        reader, path = "nbody.trajectory.h5format:LibraryFile", os.path.abspath(os.fspath(self.path))
+        reader, path = "nbody.trajectory.structure.h5format:LibraryFile", os.path.abspath(os.fspath(self.path))
         self._library = GuardedReader("the HDF5 library", reader, LIBRARY_SECONDS, path)
         contents = Contents.of(self._library.ask("describe")[0], self.path)
         if all(found.offset is not None for found in contents.found.values() if found.kind == DATASET):

@@ -168,7 +168,7 @@ class RunHeader:
         scenario_text: the scenario's YAML as the user wrote it.
         resolved: the scenario with all defaults, in plain types.
         provenance: the result of :func:`nbody.machine.provenance`.
-        state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.checkpoint.state_bytes`); 0 if the
+        state_bytes: the size of the largest checkpoint (:func:`nbody.trajectory.writing.checkpoint.state_bytes`); 0 if the
             run makes none.
         observables: the numbers stored with each frame: name to how many float64 it has.
         events: the most events that the run may record; 0 if it records none.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.trajectory.events import event_line
-from nbody.trajectory.frames import RecordedFrames
+from nbody.trajectory.reading.events import event_line
+from nbody.trajectory.reading.frames import RecordedFrames
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
 from nbody.particles import Particles
-from nbody.trajectory import layout
-from nbody.trajectory.column import FrameColumn
-from nbody.trajectory.contents import DATASET, MISSING, parse_json
-from nbody.trajectory.events import Left, left_after, no_events
-from nbody.trajectory.layout import Frame
-from nbody.trajectory.opening import OpenFile, one_line
-from nbody.trajectory.output_path import same_file, writing_process
+from nbody.trajectory.reading.column import FrameColumn
+from nbody.trajectory.reading.events import Left, left_after, no_events
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import DATASET, MISSING, parse_json
+from nbody.trajectory.structure.layout import Frame
+from nbody.trajectory.structure.opening import OpenFile, one_line
+from nbody.trajectory.writing.output_path import same_file, writing_process
 
 if TYPE_CHECKING:
     from nbody.scenario import Units
@@ -170,7 +170,7 @@ class RecordedFrames:
         return found.rows(left.alive) if not left.alive.all() else found
 
     def event_rows(self) -> Array:
-        """The collisions so far, (M,) of :data:`nbody.trajectory.layout.EVENT_DTYPE`."""
+        """The collisions so far, (M,) of :data:`layout.EVENT_DTYPE`."""
         self._opened()
         with one_line(self.path):
             return no_events() if self._events is None else self._events.read(0, self._events.length())

@@ -111,7 +111,7 @@ def start(target: str, memory: int, seconds: float, *arguments: str) -> subproce
     """Start ``serve(target, …)`` in a child."""
     # No plugins: a file could name a filter, and the HDF5 library would load its code. One thread: each would reserve tens
     # of megabytes of addresses.
-    command = ("-m", "nbody.trajectory.sandbox", target, str(memory), str(seconds), *arguments)
+    command = ("-m", "nbody.guarded_child", target, str(memory), str(seconds), *arguments)
     child = python(*command, HDF5_PLUGIN_PRELOAD="::", OPENBLAS_NUM_THREADS="1")
     return subprocess.Popen(**child, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 

@@ -3,7 +3,7 @@
 A file written by nbody ends with an index, after the end of the HDF5 file: the contents as JSON, with checksums of the JSON
 and of the file's structure (all HDF5 metadata). If both are right, reading needs only the index, and not the HDF5 library,
 which may crash or hang on damaged files, and takes 0.15 s to import. For any other file (damaged, changed by another
-program, or of version 1) the library lists the contents in a child process (:mod:`.sandbox`).
+program, or of version 1) the library lists the contents in a child process (:mod:`nbody.guarded_child`).
 """
 
 import json
@@ -18,7 +18,7 @@ import numpy as np
 
 from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError
-from nbody.trajectory import layout
+from nbody.trajectory.structure import layout
 
 
 class UnknownFormat(Exception):
@@ -45,7 +45,7 @@ class Found:
         attributes: names to plain values, text as str.
         stored: the bytes that a dataset takes in the file; ``filtered``: these may be fewer than in memory.
         offset: the address of its first byte; None if only the HDF5 library can read it (chunks, another byte order).
-        length_at: the address of its length, which recording changes (see :func:`nbody.trajectory.layout.growing`);
+        length_at: the address of its length, which recording changes (see :func:`layout.growing`);
             None if it is stored in an unknown form.
     """
 
@@ -61,7 +61,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Contents:
-    """The object for every name of :func:`nbody.trajectory.layout.names`, and the observables: name to width, in the order
+    """The object for every name of :func:`layout.names`, and the observables: name to width, in the order
     of their checksum."""
 
     found: Mapping[str, Found]
@@ -90,7 +90,7 @@ class Contents:
 
 
 def _observables(stated: Any) -> Mapping[str, int]:
-    """The attribute :data:`~nbody.trajectory.layout.OBSERVABLES`; files of version 1 have none."""
+    """The attribute :data:`layout.OBSERVABLES`; files of version 1 have none."""
     if stated is None:
         return ALWAYS
     observables = parse_json(stated)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nbody.errors import InputError, printable
-from nbody.units import size
+from nbody.number_format import size
 from nbody.whole_file import FileKind, Notify, checked_path, resolved
 
 SUFFIXES = (".h5", ".hdf5", ".h5md", ".hdf", ".vtkhdf")

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.trajectory import layout
-from nbody.trajectory.contents import DATASET, parse_json
-from nbody.trajectory.opening import Bytes, OpenFile, one_line
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import DATASET, parse_json
+from nbody.trajectory.structure.opening import Bytes, OpenFile, one_line
 
 Array = np.ndarray
 MAGIC = b"nbodyck1"
@@ -63,7 +63,7 @@ class Checkpoint:
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
-    """Bytes to reserve for checkpoints like this one, for :class:`~nbody.trajectory.layout.RunHeader`; the JSON may grow
+    """Bytes to reserve for checkpoints like this one, for :class:`layout.RunHeader`; the JSON may grow
     by 64 KiB. Only shapes and dtypes matter: ``np.broadcast_to(np.float32(0), (n, 3))`` can represent a later array."""
     facts = _facts(Checkpoint(state, meta, 0, 0))
     return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM

@@ -12,12 +12,13 @@ import numpy as np
 
 from nbody.errors import RunFailed
 from nbody.particles import Particles
-from nbody.trajectory import layout, output_path
-from nbody.trajectory.background import BackgroundSync
-from nbody.trajectory.checkpoint import Checkpoint, pack
-from nbody.trajectory.framefile import FrameFile, continue_file, events_until, make_file
-from nbody.trajectory.layout import Frame, RunHeader, required_bytes
-from nbody.trajectory.output_path import WriterLock, same_file
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.writing import output_path
+from nbody.trajectory.writing.background import BackgroundSync
+from nbody.trajectory.writing.checkpoint import Checkpoint, pack
+from nbody.trajectory.writing.framefile import FrameFile, continue_file, events_until, make_file
+from nbody.trajectory.writing.output_path import WriterLock, same_file
 from nbody.whole_file import FileKind, Notify, as_input_error, keep_older_file
 
 Array = np.ndarray
@@ -151,7 +152,7 @@ class TrajectoryWriter:
                 self._note_synced(confirmed)
 
     def append_events(self, events: Array) -> None:
-        """Record events, rows of :data:`~nbody.trajectory.layout.EVENT_DTYPE`. Raises as :meth:`append`; ValueError if the
+        """Record events, rows of :data:`layout.EVENT_DTYPE`. Raises as :meth:`append`; ValueError if the
         file has no room for them."""
         file = self._open_file()
         if file.events is None or self._events + len(events) > file.events.capacity:

@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import TypeVar
 
 from nbody.machine import cores
-from nbody.trajectory.opening import Bytes
+from nbody.trajectory.structure.opening import Bytes
 
 SYNC_SECONDS = 5.0
 """Seconds between confirmations by the disk: a power cut can lose this much of a run. (A kill loses nothing.)"""

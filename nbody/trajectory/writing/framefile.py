@@ -21,14 +21,14 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import layout
-from nbody.trajectory.background import Threads
-from nbody.trajectory.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
-from nbody.trajectory.contents import DATASET, UnknownFormat, read_index
-from nbody.trajectory.frames import RecordedFrames
-from nbody.trajectory.layout import Frame, RunHeader, required_bytes
-from nbody.trajectory.opening import Bytes, DatasetRows, OpenFile, one_line, write
-from nbody.trajectory.output_path import RESUMED, check_space
+from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import DATASET, UnknownFormat, read_index
+from nbody.trajectory.structure.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, one_line, write
+from nbody.trajectory.writing.background import Threads
+from nbody.trajectory.writing.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
+from nbody.trajectory.writing.output_path import RESUMED, check_space
 
 COPY_BLOCK = 2**26
 
@@ -41,11 +41,11 @@ class FrameFile:
         rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
         slot_bytes: the largest size of a checkpoint.
-        commit: the commit record, of dtype :data:`~nbody.trajectory.layout.COMMIT_DTYPE`.
+        commit: the commit record, of dtype :data:`layout.COMMIT_DTYPE`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises InputError (see :mod:`.opening`), or UnknownFormat if it can be read but not recorded into."""
+        """Raises InputError (see :mod:`opening`), or UnknownFormat if it can be read but not recorded into."""
         self._file = OpenFile(path, writable=True)
         self.fd = self._file.fd
         try:
@@ -200,7 +200,7 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
 
     Raises OSError (for example if the disk is too small).
     """
-    from nbody.trajectory import skeleton  # imports h5py (0.15 s), which a resume does not need
+    from nbody.trajectory.writing import skeleton  # imports h5py (0.15 s), which a resume does not need
 
     skeleton.create(path, particles, header)
     file = FrameFile(path)
@@ -220,7 +220,7 @@ def continue_file(
     path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
 ) -> FrameFile:
     """The file to record into: the file at ``path`` if it has room and the same scenario, else a copy at ``part``. Call this
-    with the lock held. Arguments as for :meth:`~nbody.trajectory.writer.TrajectoryWriter.reopen`."""
+    with the lock held. Arguments as for :meth:`~nbody.trajectory.writing.writer.TrajectoryWriter.reopen`."""
     if read_checkpoint(path).sequence != checkpoint.sequence:
         raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
     with RecordedFrames(path) as run:

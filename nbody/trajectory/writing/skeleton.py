@@ -2,7 +2,7 @@
 
 The HDF5 library creates the structure in memory and never writes to the disk, because it does not report failed writes
 reliably, and crashes on some. It allocates no storage for the datasets; this module addresses them after the structure and
-writes their addresses into it. :func:`nbody.trajectory.opening.write` writes all bytes and checks each write; then they are
+writes their addresses into it. :func:`opening.write` writes all bytes and checks each write; then they are
 read back.
 """
 
@@ -23,11 +23,11 @@ import numpy.typing as npt
 from nbody import machine
 from nbody.errors import InputError
 from nbody.particles import Particles
-from nbody.trajectory import layout
-from nbody.trajectory.contents import UnknownFormat, pack_index
-from nbody.trajectory.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
-from nbody.trajectory.layout import RunHeader
-from nbody.trajectory.opening import Bytes, write
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import UnknownFormat, pack_index
+from nbody.trajectory.structure.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
+from nbody.trajectory.structure.layout import RunHeader
+from nbody.trajectory.structure.opening import Bytes, write
 
 PAGE = 4096
 READ_BACK_BLOCK = 2**24
@@ -213,7 +213,7 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
 
 def _vtk(to: Skeleton, count: int, header: RunHeader) -> None:
     """The VTKHDF view (PolyData, version 2.2, for ParaView ≥ 5.12): every particle is a vertex, each frame is a step. The
-    datasets in :data:`~nbody.trajectory.layout.VIEWS` share the bytes of others."""
+    datasets in :data:`layout.VIEWS` share the bytes of others."""
     root = to.file.create_group(layout.VTK)
     root.attrs["Version"] = np.array([2, 2], np.int64)
     root.attrs["Type"] = np.bytes_("PolyData")

@@ -7,11 +7,11 @@ import numpy as np
 
 from nbody.errors import InputError, counted, printable
 from nbody.given import converted, whole
-from nbody.trajectory.frames import RecordedFrames
-from nbody.trajectory.layout import SYSTEM_COLUMNS as COLUMNS
-from nbody.trajectory.layout import SYSTEM_STATUS as STATUS
-from nbody.trajectory.opening import one_line
-from nbody.trajectory.tables import Table
+from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.reading.tables import Table
+from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
+from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
+from nbody.trajectory.structure.opening import one_line
 
 Array = np.ndarray
 

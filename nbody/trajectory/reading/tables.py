@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS
-from nbody.trajectory.layout import SYSTEM_COLUMNS
+from nbody.trajectory.structure.layout import SYSTEM_COLUMNS
 
 Array = np.ndarray
 Column = Array | Callable[[], Array]

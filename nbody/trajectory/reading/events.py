@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.trajectory.layout import EVENT_DTYPE, MERGER
-from nbody.trajectory.tables import Table
+from nbody.trajectory.reading.tables import Table
+from nbody.trajectory.structure.layout import EVENT_DTYPE, MERGER
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ def no_events() -> Array:
 
 def event_table(rows: Array) -> Table:
     """Columns by name, (M,) each: ``time``, ``step``, ``kind``, ``id_1``, ``id_2`` … of rows (M,) of
-    :data:`~nbody.trajectory.layout.EVENT_DTYPE`, without the checksum."""
+    :data:`layout.EVENT_DTYPE`, without the checksum."""
     columns = {name: rows[name] for name, *_ in EVENT_DTYPE if name != "crc32"}
     return Table(columns | {"kind": rows["kind"].astype(str)}, text=lambda: "\n".join(map(event_line, rows)))
 

@@ -19,8 +19,8 @@ import h5py
 import numpy as np
 
 from nbody.diagnostics.energy import ALWAYS
-from nbody.trajectory import layout
-from nbody.trajectory.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING, UnknownFormat
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING, UnknownFormat
 
 DATASPACE, LAYOUT, ATTRIBUTE, CONTINUATION = 0x0001, 0x0008, 0x000C, 0x0010
 END_OF_FILE_AT = 40
@@ -36,7 +36,7 @@ Read = Callable[[int, int], bytes]
 
 def field_addresses(read: Read, header: int) -> dict[str, int]:
     """The addresses of two 8-byte fields of the object whose header is at address ``header``: :data:`LENGTH`, the first
-    dimension of a dataset, or the value of the attribute :data:`~nbody.trajectory.layout.VTK_LENGTH`; :data:`STORAGE`, the
+    dimension of a dataset, or the value of the attribute :data:`layout.VTK_LENGTH`; :data:`STORAGE`, the
     address of a contiguous dataset's bytes, followed by their number. Raises UnknownFormat: the header has another version,
     or is damaged."""
     found = {}
@@ -87,7 +87,7 @@ def _attribute(content: bytes) -> tuple[str, int]:
 
 
 class LibraryFile:
-    """A file, opened by the library at the first question: the :class:`~nbody.trajectory.sandbox.FileReader` of recordings.
+    """A file, opened by the library at the first question: the :class:`~nbody.guarded_child.FileReader` of recordings.
     ``["describe"]`` asks for its contents, ``["read", name, first, count]`` for rows of a dataset."""
 
     def __init__(self, path: str) -> None:
@@ -106,8 +106,8 @@ class LibraryFile:
 
 
 def describe(file: h5py.File, read_bytes: Read) -> dict[str, Any]:
-    """The object for every name of :func:`nbody.trajectory.layout.names`, as plain types: the fields of
-    :class:`nbody.trajectory.contents.Found`. ``read_bytes`` reads the file's bytes."""
+    """The object for every name of :func:`layout.names`, as plain types: the fields of
+    :class:`nbody.trajectory.structure.contents.Found`. ``read_bytes`` reads the file's bytes."""
     listed = _find(file, layout.NBODY).get("attributes", {}).get(layout.OBSERVABLES)
     observables = json.loads(listed) if listed else ALWAYS
     found = {name: _find(file, name) for name in layout.names(observables)}

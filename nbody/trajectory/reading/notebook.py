@@ -11,8 +11,8 @@ from nbody.diagnostics import relative_energy_error
 from nbody.diagnostics.structure import square_around
 from nbody.errors import InputError, counted, printable
 from nbody.figures import dots
-from nbody.trajectory.frames import RecordedFrames
-from nbody.units import size
+from nbody.number_format import size
+from nbody.trajectory.reading.frames import RecordedFrames
 
 POINTS = 20_000
 """Bodies at most in the picture."""

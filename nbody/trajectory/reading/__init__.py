@@ -1,0 +1,1 @@
+"""The side that reads a recording, during the run or after it."""

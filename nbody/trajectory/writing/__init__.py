@@ -1,0 +1,1 @@
+"""The side that records: creates the file, adds frames and checkpoints, resumes."""
