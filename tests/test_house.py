@@ -168,7 +168,7 @@ LINES = {
     "state": 1517,
     "trajectory": 3115,
     "verify": 277,
-    "viewer": 5984,
+    "viewer": 5977,
     "child": 15,
     "doctor": 404,
     "errors": 73,
