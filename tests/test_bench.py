@@ -301,7 +301,7 @@ def test_one_core_is_one_thread_and_the_threads_come_back():
 
 def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(quick, monkeypatch):
     most = suite.LONGEST_AGAIN
-    monkeypatch.setattr(Competitor, "expected", lambda self, count: most / 2 * (count / 200) ** 2)
+    monkeypatch.setattr(Speed, "expected", lambda self, count: most / 2 * (count / 200) ** 2)
     rows = suite.measure([reference()], [100, 200, 400])
     assert [bool(row.seconds) for row in rows] == [True, True, False]
     assert rows[2].note == f"left out: one evaluation would take about {2 * most:.0f} s" and not rows[2].wrong
@@ -364,7 +364,7 @@ BAD = {
     "show /nowhere.json": "/nowhere.json: there is no such file",
     "show a.json b.json --json": "--json prints one report",
     "compare /nowhere.json": "/nowhere.json: there is no such file",
-    "--cpu --output /dev/null/bench": "--output: /dev/null/bench can't be made",
+    "--cpu --output /dev/null/bench": "--output: /dev/null/bench: can't be written",
 }
 
 

@@ -3,7 +3,7 @@
 To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
-    ``prepare(say, *, …)``, which checks its options and returns a :data:`Measure`. Its
+    ``prepare(notify, *, …)``, which checks its options and returns a :data:`Measure`. Its
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
 ``tables``
@@ -21,9 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from nbody.registry import Entry, Registry
-
-Notify = Callable[[str], None]
-"""What gets a line for the user."""
+from nbody.whole_file import Notify as Notify
 
 Measure = Callable[[Notify], Any]
 """What ``prepare`` returns: it measures, and gives a :class:`~nbody.bench.report.Report`."""

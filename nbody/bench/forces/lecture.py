@@ -49,7 +49,7 @@ class LectureRun:
             # Kernels are compiled; a GPU also records the graphs of its steps.
             for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._competitor.backend == "gpu" else (1,):
                 self._run(steps)
-            expected = LECTURE_STEPS * self._competitor.expected(self._state.count)
+            expected = LECTURE_STEPS * self._competitor.speed.expected(self._state.count)
             return in_turns([TimedCall(self._run, expected)])[0]
 
     def _run(self, steps: int = LECTURE_STEPS) -> None:

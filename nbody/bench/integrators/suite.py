@@ -16,15 +16,6 @@ from nbody.state import Outputs
 
 __all__ = ["COUNTS", "measure"]
 
-SETTINGS = {
-    "leapfrog_adaptive": ("eta", 0.3, 0.1, 0.05),
-    "hermite4": ("eta", 0.1, 0.04, 0.01),
-    "hermite4_block": ("eta", 0.04, 0.01, 0.0025),
-    "hermite6_block": ("eta", 1.0, 0.5, 0.25),
-    "ias15": ("epsilon", 1e-5, 1e-7, 1e-9),
-}
-"""The option that sets the accuracy of schemes that choose their steps, and its values; others get steps of one length."""
-
 ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
 
 TIMEOUT = 10.0
@@ -49,12 +40,12 @@ def measure(
 
 
 def _settings(problem: MotionProblem, name: str) -> Iterator[tuple[str, float]]:
-    if name in SETTINGS:
-        key, *values = SETTINGS[name]
-        yield from ((str(key), float(value)) for value in values)
-    else:
-        each = INTEGRATORS.load(name).facts.evaluations
-        yield from (("dt", problem.end / round(count / each)) for count in problem.evaluations)
+    """The options that set the accuracy, and their values."""
+    facts = INTEGRATORS.load(name).facts
+    for key, values in facts.accuracies.items():
+        yield from ((key, value) for value in values)
+    if not facts.accuracies:
+        yield from (("dt", problem.end / round(count / facts.evaluations)) for count in problem.evaluations)
 
 
 def measured(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> Row:

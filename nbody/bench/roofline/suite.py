@@ -43,7 +43,7 @@ def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: No
 
 def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
     """Compile, check and time a competitor, and add its bounds."""
-    if not competitor.rate:
+    if not competitor.speed.rate:
         notify(f"compiling {competitor.name} {competitor.precision}")
         competitor.warm_up(PILOT)
     row = checked("roofline", competitor, judge, notify)
@@ -51,8 +51,8 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
         with compute.launches() as seen:
             competitor.evaluate()
-        timing = device_times(competitor.evaluate, _repeats(competitor.expected(judge.count)))
-        competitor.learn(judge.count, timing.best)
+        timing = device_times(competitor.evaluate, _repeats(competitor.speed.expected(judge.count)))
+        competitor.speed.learn(judge.count, timing.best)
         row = _explained(row.timed(timing, judge.count**2), 1 + competitor.kind.can.pairs_once, seen)
     competitor.release()
     return row
