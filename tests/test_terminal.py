@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbody.cli
-from nbody import machine
+from nbody import machine, memory
 from nbody.cli import main, streams
 from nbody.errors import printable, shortened
 from nbody.run import watch
@@ -177,7 +177,7 @@ def groups(root, membership, files):
     for name, text in {"proc/meminfo": "MemAvailable: 100000 kB\n", "proc/self/cgroup": membership, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return machine.memory_available(root)
+    return memory.memory_available(root)
 
 
 def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):
