@@ -254,7 +254,7 @@ def test_an_extra_comes_from_where_the_program_came_from(monkeypatch, tmp_path, 
     assert install.install_extra("view").endswith(f"pip install -e '{machine.ROOT}[view]'")  # this checkout
     monkeypatch.chdir(machine.ROOT)
     assert install.install_extra("view").endswith("pip install -e '.[view]'")  # as in README
-    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    monkeypatch.setattr(install, "ROOT", tmp_path)
     text = json.dumps(origin) if origin else None
     monkeypatch.setattr(install.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
     assert install.install_extra("view").endswith(f"pip install {says}")

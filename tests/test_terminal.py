@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbody.cli
-from nbody import machine, memory
+from nbody import memory
 from nbody.cli import main, streams
 from nbody.errors import printable, shortened
 from nbody.run import watch
@@ -167,7 +167,7 @@ def test_running_out_of_memory_ends_with_a_clear_error(run_file, refused, monkey
     def fail(*arguments, **more):
         raise MemoryError("Unable to allocate 15.3 MiB")
 
-    monkeypatch.setattr(machine, "memory_available", fail)
+    monkeypatch.setattr(memory, "memory_available", fail)
     line = refused("info", run_file.with_name("small.yaml"), code=1)
     assert "Unable to allocate 15.3 MiB" in line and "fewer particles" in line
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nbody import guarded_child
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint
 
@@ -179,7 +179,7 @@ def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):
     ):
         with pytest.raises(InputError, match=message) as caught:
             Trajectory(path)
-        assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+        assert str(caught.value).startswith(f"{printable(path)}: ") and "\n" not in str(caught.value)
 
 
 def test_a_recording_whose_frames_do_not_fit_the_memory_is_refused(sound, monkeypatch):
