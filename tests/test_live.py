@@ -19,6 +19,7 @@ from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
 from nbody.viewer.display.body import facts
+from nbody.viewer.sources.frames import drawn
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
@@ -293,6 +294,7 @@ def test_the_masses_of_a_picture_are_those_after_mergers():
         mass, state = source.moment(0).first.mass, run.simulation.state
         assert mass.sum() == pytest.approx(total) and 0 < (mass == 0).sum() == 60 - state.count
         assert sorted(mass[mass > 0]) == sorted(state.values("mass")[0])
+        assert np.array_equal(drawn(source.moment(0).first.position), mass > 0)  # one of the bodies that are one now
 
 
 @pytest.mark.simulated

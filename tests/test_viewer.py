@@ -421,6 +421,8 @@ def test_invalid_view_options_are_refused(run_file, tmp_path, refused):
         ((*shot, png, "--track", "9" * 5000), "com, densest or the id of a body"),
         ((*shot, png, "--frame", 3), "frames 0 to 2"),
         ((*shot, png, "--frame", -4), "-1 to -3"),
+        ((*shot, png, "--follow"), "--follow: is for the window"),
+        ((*shot, png, "--fps", "10"), "--fps: is for the window"),
         ((*shot, png, "--size", "large"), "1280x720"),
         ((*shot, png, "--size", "1x1"), "16 to 16384"),
         ((*shot, tmp_path / "no/out.png"), "there is no folder"),

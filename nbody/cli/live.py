@@ -1,6 +1,5 @@
 """Shows a simulation while it computes: ``nbody view SCENARIO`` and ``nbody run … --view``."""
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,23 +51,21 @@ def run_in_view(
     with ExitStack() as bar:
         run = LiveRun(settings, output, True, overwrite, notify, bar.enter_context(progress_bar(hidden=quiet)))
 
-        def go_on_without_screen() -> None:
-            """Called inside Qt, which will end the process: the rest of the command is done here."""
-            code = 1
+        def go_on_without_screen() -> int:
+            """The rest of the command, called inside Qt before the process ends; returns the exit code."""
             try:
                 notify("the screen is gone; the run goes on without its window, Ctrl-C stops it")
                 summary = _awaited(run)
                 bar.close()
-                code = show_summary(summary, as_json)
+                return show_summary(summary, as_json)
             except NBodyError as error:
                 bar.close()
                 print_message(f"error: {error}")
-                code = error.exit_code
+                return error.exit_code
             except KeyboardInterrupt:
-                code = 130
+                return 130
             finally:
                 flush()
-                os._exit(code)
 
         try:
             _load_window()
@@ -98,7 +95,7 @@ def _load_window() -> None:
     import nbody.viewer.window.canvas  # noqa: F401
 
 
-def _show(run: "LiveRun", view: "Display", goes_on: bool = False, lost: Callable[[], object] = bool) -> None:
+def _show(run: "LiveRun", view: "Display", goes_on: bool = False, lost: Callable[[], int] | None = None) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
     from nbody.viewer.window.show import show

@@ -127,6 +127,9 @@ def view(
     with Trajectory(run) as trajectory:
         recording = RecordedSource(trajectory)
         if picture.screenshot is not None:
+            for option in ("follow", "fps"):
+                if getattr(playing, option):
+                    raise InputError(f"--{option}: is for the window, and --screenshot saves a picture; leave it out")
             return _save(picture, recording, overwrite, shown)
         from nbody.viewer.window.clock import Playback
         from nbody.viewer.window.show import show

@@ -9,13 +9,13 @@ import numpy as np
 from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
 from nbody.particles import Particles
+from nbody.scenario.packaged import SUFFIXES
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.source import Source
 
 RUN, FRAME = "run", "frame"
-FILES = (".yaml", ".yml")
 
 CENTRES = {"com": "centre of mass", "densest": "densest point"}  # what is no body, and how it is shown
 SAMPLE = 4096  # the most bodies from which the densest point is estimated; 4096 take 10 ms per frame (an AMD EPYC)
@@ -103,8 +103,8 @@ class Aim:
     track: str = ""
 
     def __post_init__(self) -> None:
-        if self.camera not in (RUN, FRAME) and Path(self.camera).suffix.lower() not in FILES:
-            raise InputError(f"--camera {self.camera}: must be {RUN}, {FRAME} or a file that ends in {FILES[0]}")
+        if self.camera not in (RUN, FRAME) and Path(self.camera).suffix.lower() not in SUFFIXES:
+            raise InputError(f"--camera {self.camera}: must be {RUN}, {FRAME} or a file that ends in {SUFFIXES[0]}")
 
     def start(self, source: Source, at: float) -> Camera:
         """The camera at first, if the moment ``at`` is shown. Raises InputError for a file that is wrong."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nbody.compute.morton import key_for
 from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.law.gravity import Gravity
@@ -118,7 +119,8 @@ def grid_density(position: Array, mass: Array) -> Array:
         return out
     position, dimensions = position[known].astype(np.float64), position.shape[1]
     corner, side = position.min(axis=0), float(np.ptp(position, axis=0).max()) * 1.0001 or 1.0
-    key = _morton(((position - corner) * (2**LEVELS / side)).astype(np.int64))
+    cells = ((position - corner) * (2**LEVELS / side)).astype(np.uint64).T
+    key = key_for(dimensions, compile=lambda function: function)(cells[0], cells[1], cells[-1]).astype(np.int64)
     order = np.argsort(key)
     key, mass, rows = key[order], mass[known][order], known[order]
     for level in range(LEVELS + 1):  # from the smallest cells to the one that contains all
@@ -130,16 +132,6 @@ def grid_density(position: Array, mass: Array) -> Array:
         first = np.repeat(count >= LEAST, count) & (out[rows] == 0)
         out[rows[first]] = density[first]
     return out
-
-
-def _morton(cell: Array) -> Array:
-    """The numbers (N, D) of cells along each axis as one number, (N,) int64, in which cells of one larger cell follow each
-    other (Morton 1966): the bits of the axes alternate."""
-    key = np.zeros(len(cell), np.int64)
-    for bit in range(LEVELS):
-        for axis, numbers in enumerate(cell.T):
-            key |= ((numbers >> bit) & 1) << (bit * cell.shape[1] + axis)
-    return key
 
 
 def potential(source: Source, frame: ShownFrame, around: Around = None) -> Array:

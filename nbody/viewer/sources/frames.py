@@ -20,7 +20,9 @@ from the second on they do not."""
 
 LEAST = 1e-37
 
-FAR = 2.0**50  # where a body without a finite position is drawn: outside every picture, whose lengths are below 2^40
+FAR = 2.0**50
+"""Where a body that has merged into another, or has no finite position, is drawn: outside every picture, whose lengths are
+below 2^40."""
 
 
 def drawn(position: Array) -> Array:

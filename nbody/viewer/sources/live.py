@@ -18,7 +18,7 @@ from nbody.scenario.quantities import Units
 from nbody.state import State
 from nbody.state.host import HostState
 from nbody.viewer.sources.camera import Camera
-from nbody.viewer.sources.frames import Array, ShownFrame, ShownMoment
+from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 
@@ -143,32 +143,42 @@ class Live(Source):
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        rows, clock = state.frames.rows, state.clock  # where bodies are in a frame, if some have merged
+        rows, clock = state.frames.rows, state.clock  # where bodies are in the state, if some have merged
         device = self._frames_of(state) if rows is None else None
         if device is not None:
             on_device = cast("DeviceState", state)
             frame: ShownFrame = device.frame(
                 on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error, self.catalogue.mass
             )
+            self._rescale(clock.step, lambda: device.velocities(on_device, self._sampled) * self.speed_unit)
         else:
-            position, velocity = state.values("position", "velocity", copy=rows is not None)
-            if rows is not None:
-                position, velocity = position[rows], velocity[rows]
-            frame = self._on_host(position, velocity, clock.step, clock.time)
-            if rows is not None:
-                first = np.unique(rows, return_index=True)[1]  # of the bodies that are one now
-                frame.mass = np.zeros(len(rows))
-                frame.mass[first] = state.values("mass")[0][rows[first]]
-        if clock.step >= 2 * self._scaled_at:  # the palette's ends follow, each time that the steps have doubled
-            self._scaled_at = max(1, clock.step)
-            if device is not None:
-                self._samples.append(device.velocities(on_device, self._sampled) * self.speed_unit)
-            else:
-                self._samples.append(velocity[self._sampled])
-            self.speeds = speed_scale(self._samples)
+            frame = self._of_host(state, rows)
+            sampled = self._sampled if rows is None else rows[self._sampled]
+            self._rescale(clock.step, lambda: state.values("velocity")[0][sampled])
         with suppress(queue.Empty):
             self._newest.get_nowait().release()
         self._newest.put(frame)
+
+    def _of_host(self, state: State, rows: Array | None) -> ShownFrame:
+        """A frame of a state through host memory. Of bodies with the same row, which have merged, the first is drawn."""
+        position, velocity = state.values("position", "velocity", copy=rows is not None)
+        if rows is None:
+            return self._on_host(position, velocity, state.clock.step, state.clock.time)
+        frame = self._on_host(position[rows], velocity[rows], state.clock.step, state.clock.time)
+        first = np.unique(rows, return_index=True)[1]
+        frame.mass = np.zeros(len(rows))
+        frame.mass[first] = state.values("mass")[0][rows[first]]
+        gone = np.ones(len(rows), bool)
+        gone[first] = False
+        frame.position[self.shown.of(gone)], frame.velocity[self.shown.of(gone)] = FAR, 0.0
+        return frame
+
+    def _rescale(self, step: int, velocities: Callable[[], Array]) -> None:
+        """Let the palette's ends follow, each time that the steps have doubled."""
+        if step >= 2 * self._scaled_at:
+            self._scaled_at = max(1, step)
+            self._samples.append(velocities())
+            self.speeds = speed_scale(self._samples)
 
     def _frames_of(self, state: State) -> "DeviceFrames | None":
         """What makes frames of a state on a GPU; None for one in host memory."""
@@ -208,7 +218,8 @@ class LiveSeries:
         total, mass = frame.mass.sum(), source.shown.of(frame.mass)
         velocity = frame.velocity.astype(np.float64) * source.speed_unit
         kinetic = 0.5 * float(mass @ np.einsum("ij,ij->i", velocity, velocity)) * total / mass.sum()
-        bodies = Particles(mass[::stride], frame.position[::stride] * source.length_unit, velocity[::stride])
+        rows = np.flatnonzero(drawn(frame.position))[::stride]
+        bodies = Particles(mass[rows], frame.position[rows] * source.length_unit, velocity[rows])
         return math.nan if math.isnan(energy) else virial_ratio(kinetic, energy - kinetic), lagrangian_radii(bodies)
 
     def read(self) -> Series:

@@ -21,14 +21,14 @@ def show(
     transport: Transport,
     view: Display = Display(),
     opened: Callable[["Window"], object] = lambda window: None,
-    lost: Callable[[], object] = bool,
+    lost: Callable[[], int] | None = None,
 ) -> None:
     """Open the window and show moments of ``source`` by the clock ``transport`` until the user closes it; then close both.
 
     Args:
         opened: called with the window once it is on the screen.
-        lost: called when the screen is gone (its X server has ended), with the clock and the source closed. When it
-            returns, the process ends with one line and exit code 1: Qt and Xlib can't go on.
+        lost: called when the screen is gone (its X server has ended), with the clock and the source closed. Then the
+            process ends with the exit code that it returns, because Qt and Xlib can't go on. Without it a line is printed.
 
     Raises:
         DeviceError: no window can be opened on this machine.
@@ -41,14 +41,17 @@ def show(
     from nbody.viewer.window.canvas import Window
 
     def end() -> None:
-        """Qt is about to end the process."""
+        """End the process, as Qt is about to do."""
+        code = 1
         try:
             transport.close()
             source.close()
-            lost()
-            print("error: the screen is gone, and the window with it", file=sys.stderr, flush=True)
+            if lost is None:
+                print("error: the screen is gone, and the window with it", file=sys.stderr, flush=True)
+            else:
+                code = lost()
         finally:
-            os._exit(1)
+            os._exit(code)
 
     with backends.without_screen(end):
         try:
