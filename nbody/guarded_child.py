@@ -16,9 +16,9 @@ import threading
 import warnings
 from typing import Any, Protocol
 
-from nbody import machine
 from nbody.child import python
 from nbody.errors import InputError
+from nbody.memory import memory_available
 from nbody.registry import imported
 
 LEAST_MEMORY = 2**30
@@ -104,7 +104,7 @@ class GuardedReader:
 
 def memory_limit() -> int:
     """The bytes of memory that a child may use."""
-    return max(LEAST_MEMORY, machine.memory_available() // 2)
+    return max(LEAST_MEMORY, memory_available() // 2)
 
 
 def start(target: str, memory: int, seconds: float, *arguments: str) -> subprocess.Popen[bytes]:

@@ -1,17 +1,12 @@
-"""Facts about this computer and this program, for the provenance of runs, for benchmarks and for ``nbody doctor``."""
+"""The processor and this program's versions, for the provenance of runs, for benchmarks and for ``nbody doctor``."""
 
 import contextlib
-import ctypes
 import datetime
-import json
 import os
 import platform
-import resource
 import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,12 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic")
 """The packages whose versions can change the bits of a run or of its file."""
-
-BLAS_THREADS = (
-    "scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads", "openblas_get_num_threads64_",
-    "openblas_get_num_threads", "MKL_Get_Max_Threads", "bli_thread_get_num_threads",
-)  # fmt: skip
-"""What the libraries call the function that returns their number of threads."""
 
 
 @cache
@@ -56,23 +45,6 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-def pip_install(*what: str) -> str:
-    """The command that installs packages into this program's environment, even if the shell finds another ``pip``."""
-    ours = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
-    return f"{'pip' if ours else f'{sys.executable} -m pip'} install {' '.join(what)}"
-
-
-def install_extra(name: str) -> str:
-    """The command that adds an extra (``cu13``, ``view``) to this installation, from the checkout or the original source."""
-    if (ROOT / "pyproject.toml").exists():
-        return pip_install("-e", f"'{'.' if Path.cwd() == ROOT else ROOT}[{name}]'")
-    with contextlib.suppress(metadata.PackageNotFoundError, TypeError, KeyError, ValueError):
-        origin = json.loads(metadata.distribution("nbody").read_text("direct_url.json") or "")
-        scheme = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
-        return pip_install(f"'nbody[{name}] @ {scheme}{origin['url']}'")
-    return pip_install(f"'nbody[{name}]'")
 
 
 @cache
@@ -130,76 +102,6 @@ def cores() -> int:
     if granted.isdecimal():
         count = min(count, int(granted))
     return max(1, count // sharing)
-
-
-def blas_name() -> str:
-    """The library that multiplies NumPy's matrices, with its version."""
-    import numpy as np
-
-    found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return f"{found.get('name', 'unknown')} {found.get('version', '')}".strip()
-
-
-def blas_threads() -> int:
-    """The threads of that library, as it says itself; else those that it may use by the environment."""
-    import numpy as np
-
-    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
-    for name in BLAS_THREADS:
-        if hasattr(library, name):
-            return int(getattr(library, name)())
-    return int(os.environ.get("OMP_NUM_THREADS") or cores())
-
-
-ALWAYS_FREE = 1 << 20
-"""Bytes that need no check of the free memory, which takes 0.5 ms: programs make thousands of small systems."""
-
-
-def memory_available(root: Path = Path("/")) -> int:
-    """Bytes of memory that this process can still take without swapping: the least of what the machine has free, what each
-    control group around it allows (a container, a batch job) and its limit of addresses (``ulimit -v``).
-
-    Args:
-        root: where ``proc`` and ``sys`` are.
-    """
-    free = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_left_in_groups(root)]
-    with contextlib.suppress(OSError):
-        for line in (root / "proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable"):
-                free.append(int(line.split()[1]) * 1024)
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        with contextlib.suppress(OSError):
-            pages = int((root / "proc/self/statm").read_text().split()[0])
-            free.append(limit - pages * os.sysconf("SC_PAGE_SIZE"))
-    return max(0, min(free))
-
-
-def _left_in_groups(root: Path) -> Iterator[int]:
-    """Bytes left in each control group of this process that has a limit, version 1 or 2. The page cache, which the kernel
-    gives up first, is not counted as taken."""
-    try:
-        groups = [line.split(":", 2)[1:] for line in (root / "proc/self/cgroup").read_text().splitlines()]
-    except (OSError, UnicodeDecodeError):
-        return
-    for controllers, path in groups:
-        if not controllers:
-            mount, limit, usage, cache = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
-        elif "memory" in controllers.split(","):
-            mount, cache = "sys/fs/cgroup/memory", "total_inactive_file"
-            limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
-            continue
-        inner = Path(path.lstrip("/"))
-        for group in (
-            inner,
-            *inner.parents,
-        ):  # a limit holds for all below it; in a container the path may be the host's
-            folder = root / mount / group
-            with contextlib.suppress(OSError, ValueError):  # no such group, or no limit: "max"
-                most, used = int((folder / limit).read_text()), int((folder / usage).read_text())
-                fields = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-                yield most - used + int(fields.get(cache, 0))
 
 
 def provenance(**known: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from nbody import doctor, machine, opengl
+from nbody import doctor, install, machine, opengl
 from nbody.cli import main
 from nbody.number_format import duration, rate, size
 from nbody.trajectory import Trajectory
@@ -219,7 +219,7 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     assert interop.state == doctor.MISSING and "from host memory" in interop.text
     finding = doctor.computing.gpu()
     assert finding.state == doctor.MISSING and "the driver is asleep" in finding.text
-    assert machine.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
+    assert install.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
 
 
 NEW = "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4"
@@ -251,20 +251,20 @@ def test_slurm_is_found_with_what_its_srun_can_start_and_is_not_mentioned_elsewh
 )
 def test_an_extra_comes_from_where_the_program_came_from(monkeypatch, tmp_path, origin, says):
     monkeypatch.chdir(tmp_path)
-    assert machine.install_extra("view").endswith(f"pip install -e '{machine.ROOT}[view]'")  # this checkout
+    assert install.install_extra("view").endswith(f"pip install -e '{machine.ROOT}[view]'")  # this checkout
     monkeypatch.chdir(machine.ROOT)
-    assert machine.install_extra("view").endswith("pip install -e '.[view]'")  # as in README
-    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    assert install.install_extra("view").endswith("pip install -e '.[view]'")  # as in README
+    monkeypatch.setattr(install, "ROOT", tmp_path)
     text = json.dumps(origin) if origin else None
-    monkeypatch.setattr(machine.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
-    assert machine.install_extra("view").endswith(f"pip install {says}")
+    monkeypatch.setattr(install.metadata, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    assert install.install_extra("view").endswith(f"pip install {says}")
 
 
 def test_packages_are_installed_beside_this_python_and_not_beside_the_shells(monkeypatch):
-    monkeypatch.setattr(machine.shutil, "which", lambda name: "/elsewhere/bin/pip")
-    assert machine.pip_install("numpy") == f"{sys.executable} -m pip install numpy"
-    monkeypatch.setattr(machine.shutil, "which", lambda name: str(Path(sys.executable).with_name("pip")))
-    assert machine.pip_install("numpy") == "pip install numpy"
+    monkeypatch.setattr(install.shutil, "which", lambda name: "/elsewhere/bin/pip")
+    assert install.pip_install("numpy") == f"{sys.executable} -m pip install numpy"
+    monkeypatch.setattr(install.shutil, "which", lambda name: str(Path(sys.executable).with_name("pip")))
+    assert install.pip_install("numpy") == "pip install numpy"
 
 
 # --- Numbers --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from stepping import interrupt_at
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.run.resume import resume
-from nbody.trajectory import TrajectoryWriter, read_checkpoint
+from nbody.trajectory import TrajectoryWriter, lock, read_checkpoint
 from nbody.trajectory.writing import background, output_path
 from nbody.trajectory.writing.framefile import FrameFile
 
@@ -229,17 +229,17 @@ def test_a_run_killed_while_it_keeps_the_older_file_leaves_one_name_for_it_to_th
 
 def test_who_asks_who_is_writing_keeps_no_writer_out(tmp_path):
     path, answers, over = tmp_path / "run.h5", [], threading.Event()
-    output_path.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
+    lock.lock_path(path).write_text("process 1 on gone\n")  # as a kill leaves it
 
     def ask():
         while not over.is_set():
-            answers.append(output_path.writing_process(path))
+            answers.append(lock.writing_process(path))
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for _ in range(2000):
-            os.close(output_path.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
+            os.close(lock.WriterLock(path)._fd)  # a dead writer's lock, whose file stays
     finally:
         over.set()
         asking.join()
@@ -250,9 +250,9 @@ def test_a_lock_works_on_a_full_disk(tmp_path, monkeypatch):
     path = tmp_path / "run.h5"
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", fails)
-        held = output_path.WriterLock(path)
+        held = lock.WriterLock(path)
     with pytest.raises(InputError, match="is being written by another process"):
-        output_path.WriterLock(path)
+        lock.WriterLock(path)
     held.release()
 
 
@@ -282,5 +282,5 @@ def test_a_write_protected_recording_is_not_called_damaged(tmp_path):
     path = tmp_path / "run.h5"
     stopped_by_ctrl_c(simulation(path), 8)
     path.chmod(0o444)
-    with pytest.raises(InputError, match=r"can't be written .Permission denied.; mend its permissions"):
+    with pytest.raises(InputError, match=r"can't be written .Permission denied.; check the path and its permissions"):
         resume(path).run()

@@ -142,7 +142,7 @@ def test_a_small_run_without_an_output_starts_no_thread_and_does_not_ask_for_the
     def refuse(*_):
         raise AssertionError
 
-    monkeypatch.setattr("nbody.machine.memory_available", refuse)
+    monkeypatch.setattr("nbody.memory.memory_available", refuse)
     monkeypatch.setattr("threading.Thread.start", refuse)
     assert small().run(steps=2).frames == 2
 

@@ -17,7 +17,7 @@ from nbody.run.resume import resume
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
-from nbody.trajectory.writing.output_path import writing_process
+from nbody.trajectory.lock import writing_process
 from nbody.viewer.display.body import facts
 from nbody.viewer.sources.frames import drawn
 from nbody.viewer.sources.live import Live

@@ -8,7 +8,7 @@ from combinations import every_pair
 from conftest import ROOT, child
 from stepping import interrupt_at
 
-from nbody import Scenario, Simulation, Trajectory, machine
+from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -375,7 +375,7 @@ def test_a_resume_with_another_number_of_blas_threads_says_so(tmp_path, monkeypa
     for engine, told in (("matrix:numpy", True), ("cpu", False)):
         monkeypatch.undo()
         path = interrupted_after(tmp_path / f"{told}.h5", 14, engine=engine)
-        monkeypatch.setattr(machine, "blas_threads", lambda: 77)
+        monkeypatch.setattr("nbody.forces.matrix.blas.threads", lambda: 77)
         lines = []
         resume(path, notify=lines.append)
         assert any("the bits may differ" in line and "threads: 77" in line for line in lines) == told

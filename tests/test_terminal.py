@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbody.cli
-from nbody import machine
+from nbody import memory
 from nbody.cli import main, streams
 from nbody.errors import printable, shortened
 from nbody.run import watch
@@ -167,7 +167,7 @@ def test_running_out_of_memory_ends_with_a_clear_error(run_file, refused, monkey
     def fail(*arguments, **more):
         raise MemoryError("Unable to allocate 15.3 MiB")
 
-    monkeypatch.setattr(machine, "memory_available", fail)
+    monkeypatch.setattr(memory, "memory_available", fail)
     line = refused("info", run_file.with_name("small.yaml"), code=1)
     assert "Unable to allocate 15.3 MiB" in line and "fewer particles" in line
 
@@ -177,7 +177,7 @@ def groups(root, membership, files):
     for name, text in {"proc/meminfo": "MemAvailable: 100000 kB\n", "proc/self/cgroup": membership, **files}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return machine.memory_available(root)
+    return memory.memory_available(root)
 
 
 def test_a_control_groups_limit_counts_without_the_page_cache(tmp_path):

@@ -20,9 +20,9 @@ from nbody.errors import InputError, RunFailed
 from nbody.machine import provenance
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, check_output, check_space, required_bytes
+from nbody.trajectory.lock import lock_path
 from nbody.trajectory.structure import layout
 from nbody.trajectory.writing.framefile import FrameFile
-from nbody.trajectory.writing.output_path import lock_path
 
 TEXT = "name: été\n# as the user wrote it\n"
 

@@ -20,8 +20,8 @@ from nbody.cli import main
 from nbody.errors import InputError, RunFailed
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, check_output, read_checkpoint
+from nbody.trajectory.lock import WriterLock, lock_path, writing_process
 from nbody.trajectory.structure import layout
-from nbody.trajectory.writing.output_path import WriterLock, lock_path, writing_process
 
 COUNT, FRAMES = 50, 4
 X = np.random.default_rng(8).standard_normal((COUNT, 3))

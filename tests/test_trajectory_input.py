@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nbody import guarded_child
-from nbody.errors import InputError
+from nbody.errors import InputError, printable
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter, read_checkpoint
 
@@ -167,10 +167,10 @@ def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):
     for path, message in (
         (tmp_path / "missing.h5", "there is no such file"),
         (tmp_path, "is a directory"),
-        (tmp_path / "fifo", "not an ordinary file"),
-        (tmp_path / "loop", "can't be opened"),
-        ("/dev/null", "not an ordinary file"),
-        ("nul\0.h5", "can't be opened"),
+        (tmp_path / "fifo", "is a pipe or a device"),
+        (tmp_path / "loop", "can't be read"),
+        ("/dev/null", "is a pipe or a device"),
+        ("nul\0.h5", "can't be read"),
         (tmp_path / "empty.h5", "is empty"),
         (tmp_path / "text.h5", "is not an HDF5 file"),
         (tmp_path / "cut.h5", "damaged"),
@@ -179,11 +179,11 @@ def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):
     ):
         with pytest.raises(InputError, match=message) as caught:
             Trajectory(path)
-        assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+        assert str(caught.value).startswith(f"{printable(path)}: ") and "\n" not in str(caught.value)
 
 
 def test_a_recording_whose_frames_do_not_fit_the_memory_is_refused(sound, monkeypatch):
-    monkeypatch.setattr("nbody.machine.memory_available", lambda: 200)
+    monkeypatch.setattr("nbody.memory.memory_available", lambda: 200)
     with pytest.raises(InputError, match=r"velocity/value: needs 2\.4e-07 GB of memory"):
         Trajectory(sound)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from nbody.analysis.figure import DPI
 from nbody.errors import InputError
 from nbody.figures import RC
-from nbody.whole_file import FileKind, checked_path, new_file
+from nbody.output_file import FileKind, checked_path, new_file
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 from nbody.bench import SUITES, Measure, Notify, card
 from nbody.bench.row import Row, suite_of
 from nbody.errors import InputError, printable
+from nbody.input_file import open_regular
 from nbody.machine import provenance
-from nbody.scenario.source import open_regular
 
 
 class Machine(TypedDict):

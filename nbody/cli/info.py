@@ -58,7 +58,7 @@ def info(
 
 def _scenario(path: Path) -> Json:
     """The facts about a scenario's run, in types that JSON has."""
-    from nbody import machine
+    from nbody import memory
     from nbody.forces.resources import require_device
     from nbody.run.plan import plan
     from nbody.scenario import Scenario
@@ -83,7 +83,7 @@ def _scenario(path: Path) -> Json:
         **_scheme(scenario.resolved()),
         "frames": planned.frames,
         "memory_bytes": planned.memory,
-        "memory_free": machine.memory_available(),
+        "memory_free": memory.memory_available(),
         "file_bytes": planned.file_bytes,
         "disk_free": shutil.disk_usage(".").free,
         "expected_s": planned.expected_seconds,

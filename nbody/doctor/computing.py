@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbody import machine
+from nbody import install, machine, memory
 from nbody.doctor.finding import BROKEN, GOOD, Finding, good, missing
 from nbody.errors import DeviceError, InputError
 from nbody.forces.api import accelerations
@@ -28,15 +28,20 @@ def python() -> Finding:
     absent = [name for name, version in versions.items() if version == "not installed"]
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = {"version": machine.version(), "commit": machine.git_state(), "packages": versions}
-    remedy = machine.pip_install(*absent) if absent else ""
+    remedy = install.pip_install(*absent) if absent else ""
     return Finding("python", BROKEN if absent else GOOD, f"nbody {machine.version()}, {text}", remedy, facts)
 
 
 def processor() -> Finding:
     """The processor, its cores, and the memory that is free."""
-    name, simd, cores, memory = machine.cpu_name(), machine.simd_level(), machine.cores(), machine.memory_available()
-    text = f"{name}, {simd}, {cores} core{'s' * (cores != 1)}, {size(memory)} of memory free"
-    return good("processor", text, cpu=name, simd=simd, cores=cores, memory_free=memory)
+    name, simd, cores, free_memory = (
+        machine.cpu_name(),
+        machine.simd_level(),
+        machine.cores(),
+        memory.memory_available(),
+    )
+    text = f"{name}, {simd}, {cores} core{'s' * (cores != 1)}, {size(free_memory)} of memory free"
+    return good("processor", text, cpu=name, simd=simd, cores=cores, memory_free=free_memory)
 
 
 def gpu() -> Finding:
@@ -45,7 +50,7 @@ def gpu() -> Finding:
 
     if reason := compute.why_unavailable():
         has_driver = Path("/proc/driver/nvidia/version").exists()
-        libraries = f"{machine.install_extra('cu13')} (cu12 for a driver older than 580)"
+        libraries = f"{install.install_extra('cu13')} (cu12 for a driver older than 580)"
         remedy = libraries if has_driver else f"with an NVIDIA card: install its driver, and {libraries}"
         return missing("gpu", f"none can be used ({reason})", remedy, gpu=None, reason=reason)
     card = compute.facts()

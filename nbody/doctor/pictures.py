@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from nbody import child as child_process
-from nbody import machine, opengl
+from nbody import install, opengl
 from nbody.doctor.finding import Finding, good, last_line, missing
 from nbody.errors import printable, shortened
 
@@ -26,7 +26,7 @@ def window() -> Finding:
     """The viewer's window: Qt, the libraries it loads, and a screen."""
     packages = opengl.missing_packages(opengl.SCREENLESS | opengl.WINDOW)
     screen = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or ""
-    absent = [] if find_spec("PySide6") else [machine.install_extra("view")]
+    absent = [] if find_spec("PySide6") else [install.install_extra("view")]
     absent += [f"apt install {' '.join(packages)}"] if packages else []
     facts: dict[str, Any] = {"qt": bool(find_spec("PySide6")), "missing_packages": packages, "screen": screen}
     if absent:
@@ -78,7 +78,7 @@ def movies() -> Finding:
 
         av.codec.Codec("libx264", "w")
     except (ImportError, OSError, ValueError) as error:
-        remedy = f"{machine.install_extra('movie')}; .gif, .webp and .png need nothing else"
+        remedy = f"{install.install_extra('movie')}; .gif, .webp and .png need nothing else"
         return missing("movies", f"no H.264 for .mp4 ({error})", remedy, pyav=None)
     return good("movies", f"H.264 by PyAV {av.__version__}; GIF, WebP and PNG by Pillow", pyav=av.__version__)
 
@@ -88,4 +88,4 @@ def notebook() -> Finding:
     if find_spec("jupyter_rfb"):
         return good("notebook", "nbody.show gives an interactive canvas", jupyter_rfb=True)
     text = "nbody.show makes a movie in the page; an interactive canvas needs jupyter_rfb"
-    return missing("notebook", text, machine.install_extra("notebook"), jupyter_rfb=False)
+    return missing("notebook", text, install.install_extra("notebook"), jupyter_rfb=False)

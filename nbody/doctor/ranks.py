@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbody import child as child_process
-from nbody import machine
+from nbody import install, machine
 from nbody.doctor.finding import Finding, good, last_line, missing
 from nbody.errors import printable
 from nbody.number_format import size
@@ -40,7 +40,7 @@ def mpi() -> Finding:
     launchers = [name for name in ("mpirun", "srun") if shutil.which(name, path=path)]
     child = _not_launched(**child_process.python("-c", _ASK_MPI))
     if child.returncode:
-        remedy = f"{machine.install_extra('mpi-local')}; on a cluster load its MPI, and {machine.install_extra('mpi')}"
+        remedy = f"{install.install_extra('mpi-local')}; on a cluster load its MPI, and {install.install_extra('mpi')}"
         text = f"a run in several processes needs MPI ({last_line(child, 'it cannot be loaded')})"
         return missing("mpi", text, remedy, launchers=launchers, mpi=None)
     library, mpi4py = (" ".join(line.split()) for line in child.stdout.splitlines()[:2])
@@ -90,7 +90,7 @@ def nccl() -> Iterator[Finding]:
         yield good("nccl", f"NCCL {found}: ranks exchange from GPU to GPU", nccl=found)
     else:
         text = f"ranks with a GPU each exchange through host memory ({problem})"
-        yield missing("nccl", text, machine.install_extra("nccl13"), nccl=None, reason=problem)
+        yield missing("nccl", text, install.install_extra("nccl13"), nccl=None, reason=problem)
 
 
 def examine_ranks() -> Iterator[Finding]:

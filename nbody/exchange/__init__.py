@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nbody.errors import InputError, printable
 from nbody.exchange.format import Format
+from nbody.input_file import open_regular
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
-from nbody.scenario.source import open_regular
 from nbody.whole_file import Notify
 
 FORMATS = Registry(

@@ -11,9 +11,9 @@ import numpy as np
 
 from nbody.errors import InputError, printable
 from nbody.exchange.format import Format, RunConstants
-from nbody.machine import memory_available
+from nbody.input_file import open_regular
+from nbody.memory import memory_available
 from nbody.particles import Particles
-from nbody.scenario.source import open_regular
 from nbody.whole_file import Notify
 
 SHAPES = {

@@ -7,10 +7,10 @@ from nbody.errors import InputError
 from nbody.exchange import format_of
 from nbody.exchange.format import RunConstants
 from nbody.law import LAWS
+from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.opening import is_recording, one_line
-from nbody.whole_file import FileKind, as_input_error, checked_path, new_file
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 

@@ -13,9 +13,9 @@ import numpy as np
 from nbody.errors import InputError, did_you_mean
 from nbody.exchange.format import Format, RunConstants
 from nbody.given import shown
-from nbody.machine import memory_available
+from nbody.input_file import open_regular
+from nbody.memory import memory_available
 from nbody.particles import Particles
-from nbody.scenario.source import open_regular
 from nbody.whole_file import Notify
 
 COLUMNS = ("m", "x", "y", "z", "vx", "vy", "vz")

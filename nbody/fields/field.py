@@ -4,10 +4,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
-from nbody.scenario.values import Finite, Group, Quantity
+from nbody.scenario.values import Finite, Group, with_unit
 from nbody.state.host import HostState
 
-Coordinate = Annotated[Finite, Quantity("length")]
+Coordinate = Annotated[Finite, with_unit("length")]
 
 MOST = 7
 """The most numbers of :meth:`Field.parameters`."""

@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, ValidationInfo, model_validator
 
 from nbody.fields.field import VelocityField
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import Positive, Quantity
+from nbody.scenario.values import Positive, with_unit
 from nbody.state.host import HostState
 
 LIGHT = "299792.458 km/s"
@@ -46,7 +46,7 @@ class PostNewtonian(VelocityField, validate_default=True):
         c: the speed of light. In a scenario with units it is known.
     """
 
-    c: Annotated[Positive, Quantity("velocity"), BeforeValidator(_known)] = LIGHT  # type: ignore[assignment]
+    c: Annotated[Positive, with_unit("velocity"), BeforeValidator(_known)] = LIGHT  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _representable(self) -> Self:

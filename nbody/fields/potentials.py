@@ -4,7 +4,7 @@ import math
 from typing import Annotated, ClassVar
 
 from nbody.fields.field import Field
-from nbody.scenario.values import Finite, Length, LengthOrZero, Mass, Positive, Quantity
+from nbody.scenario.values import Finite, Length, LengthOrZero, Mass, Positive, with_unit
 
 
 class PointMass(Field):
@@ -88,7 +88,7 @@ class LogarithmicHalo(Field):
     ``LogarithmicHaloPotential(amp=v², core=core, q=q)``. The potential is zero where the argument of the logarithm is 1, in
     the scenario's units. v is the circular velocity far outside the core, q the axis ratio z/R of equipotentials."""
 
-    v: Annotated[Positive, Quantity("velocity")]
+    v: Annotated[Positive, with_unit("velocity")]
     core: LengthOrZero = 0.0
     q: Positive = 1.0
 
@@ -148,7 +148,7 @@ class RotatingBar(Field):
     b: LengthOrZero = 0.0
     c: Length
     angle: Finite = 0.0
-    omega: Annotated[Finite, Quantity("frequency")] = 0.0
+    omega: Annotated[Finite, with_unit("frequency")] = 0.0
 
     def parameters(self, G: float) -> tuple[float, ...]:
         return G * self.mass, self.a, self.b, self.c, math.radians(self.angle), self.omega

@@ -1,7 +1,7 @@
 """What an engine needs of this machine: a GPU, or a compiler and threads; and memory. Whether a run fits, and the most
 particles that fit."""
 
-from nbody import compute, machine
+from nbody import compute, memory
 from nbody.errors import DeviceError, InputError
 from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
@@ -42,11 +42,11 @@ def free(place: str) -> int:
     """Free bytes of ``memory`` or of ``GPU memory``. Raises DeviceError for the latter if there is no GPU."""
     if place == "GPU memory":
         return compute.facts().memory_free
-    return machine.memory_available()
+    return memory.memory_available()
 
 
 def _has(place: str, needed: int) -> bool:
-    return (place == "memory" and needed <= machine.ALWAYS_FREE) or needed <= free(place)
+    return (place == "memory" and needed <= memory.ALWAYS_FREE) or needed <= free(place)
 
 
 def fits(engine: type[Engine], problem: Problem) -> bool:

@@ -11,8 +11,8 @@ from nbody.errors import InputError, printable
 from nbody.exchange import read as read_format
 from nbody.exchange import readable
 from nbody.exchange.format import frame_number
+from nbody.input_file import open_regular
 from nbody.particles import Particles
-from nbody.scenario.source import open_regular
 from nbody.trajectory.structure.opening import is_recording
 from nbody.trajectory.writing.output_path import SUFFIXES
 from nbody.whole_file import Notify

@@ -13,7 +13,7 @@ from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
 from nbody.initial.generator import Generator
 from nbody.initial.registry import GENERATORS
-from nbody.machine import ALWAYS_FREE, memory_available
+from nbody.memory import ALWAYS_FREE, memory_available
 from nbody.particles import Particles
 from nbody.scenario import Combined, FromArrays, FromFile, Generated, Scenario
 from nbody.scenario.bodies import Placed

@@ -22,9 +22,9 @@ from nbody.scenario.values import (
     MassOrZero,
     Name,
     NotNegative,
-    Quantity,
     Time,
     a_list,
+    with_unit,
 )
 
 Array = np.ndarray
@@ -54,7 +54,7 @@ class Body(Group):
     m: MassOrZero
     name: Name | None = None
     radius: LengthOrZero | None = None
-    a: Annotated[Finite, Quantity("length")] | None = None
+    a: Annotated[Finite, with_unit("length")] | None = None
     P: Time | None = None
     q: Length | None = None
     e: NotNegative = 0.0
@@ -66,7 +66,7 @@ class Body(Group):
     M: Finite | None = None
     E: Finite | None = None
     l: Finite | None = None  # noqa: E741  (the field's letter)
-    T: Annotated[Finite, Quantity("time")] | None = None
+    T: Annotated[Finite, with_unit("time")] | None = None
     around: Name | None = None
 
     @model_validator(mode="after")

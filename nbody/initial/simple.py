@@ -9,7 +9,7 @@ from nbody.initial.generator import Generator, centred
 from nbody.initial.sampling import on_circle, on_sphere, potential_energy
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.values import Finite, Length, Mass, NotNegative, Quantity, SpeedOrZero
+from nbody.scenario.values import Finite, Length, Mass, NotNegative, SpeedOrZero, with_unit
 
 
 class Lecture(Generator):
@@ -24,7 +24,7 @@ class Lecture(Generator):
     """
 
     radius: Length = 3.2767
-    spin: Annotated[Finite, Quantity("spin per length")] = 10.0
+    spin: Annotated[Finite, with_unit("spin per length")] = 10.0
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         cosine, sine = on_circle(rng, count)

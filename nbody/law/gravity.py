@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from nbody.errors import InputError, did_you_mean
+from nbody.given import KeyProblem
 from nbody.registry import Entry, Registry
 
 LAWS = Registry(
@@ -89,25 +90,35 @@ class Gravity:
 
     def check(self, where: str = "") -> "Gravity":
         """Check the parameters; returns itself. Raises InputError for an unknown softening or a number out of range."""
-        law = LAWS.load(self.softening, where)
+        LAWS.load(self.softening, where)
         if self.dimensions not in (2, 3):
             raise InputError(f"{where}dimensions must be 2 or 3, got {self.dimensions}")
         if not (math.isfinite(self.G) and self.G >= 0):
             raise InputError(f"{where}G must be a finite number, zero or more, got {self.G}")
-        if self.per_species and not (law.needs_length and self.length):
-            able = _listed(name for name in LAWS if LAWS.load(name).needs_length)
-            raise InputError(
-                f"{where}softening '{self.softening}' has one length; lengths per species belong to {able}"
-            )
-        for length in self._each.values():
-            if not (math.isfinite(length) and length >= 0):
-                raise InputError(f"{where}softening length must be a finite number, zero or more, got {length}")
-            if law.needs_length and length**2 == 0:
-                raise InputError(
-                    f"{where}softening '{self.softening}' needs a length greater than 0, got {length}; "
-                    "for no softening say softening 'none'"
-                )
+        try:
+            self.check_length()
+        except KeyProblem as error:
+            raise InputError(f"{where}{'.'.join(error.keys)}: {error}") from None
         return self
+
+    def check_length(self) -> None:
+        """Raise a KeyProblem unless the law can have this length, or these lengths."""
+        needs_length = LAWS.load(self.softening).needs_length
+        if self.per_species and not (needs_length and self.length):
+            able = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).needs_length)
+            raise KeyProblem(
+                "length", f"must be one number for softening '{self.softening}'; write 'softening:' {able}"
+            )
+        for name, length in self._each.items():
+            key = f"length.{name}" if self.per_species else "length"
+            if not (math.isfinite(length) and length >= 0):
+                raise KeyProblem(key, f"must be a finite number, zero or more, got {length}")
+            if needs_length and not length:
+                raise KeyProblem(
+                    key, f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'"
+                )
+            if needs_length and length**2 == 0:
+                raise KeyProblem(key, f"{length:g} is too small (its square is 0); use other units")
 
 
 def _listed(names: Iterable[str]) -> str:

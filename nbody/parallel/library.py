@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from nbody import machine
+from nbody import install
 from nbody.errors import InputError, printable
 from nbody.parallel.launcher import ALONE_VARIABLE, SRUN, JobLaunch
 
@@ -31,12 +31,12 @@ def start_mpi(launched: JobLaunch) -> Any:
                 MPI.Init_thread(MPI.THREAD_SERIALIZED)  # the recorder's thread does not call MPI; UCX may lack more
     except ModuleNotFoundError:
         raise InputError(
-            f"{several}, and mpi4py is missing, through which they work together: {machine.install_extra('mpi')}"
+            f"{several}, and mpi4py is missing, through which they work together: {install.install_extra('mpi')}"
         ) from None
     except (ImportError, RuntimeError) as error:
         raise InputError(
             f"{several}, and mpi4py can't load an MPI library ({' '.join(str(error).split())[:200]}); load your cluster's "
-            f"MPI, or: {machine.install_extra('mpi-local')}"
+            f"MPI, or: {install.install_extra('mpi-local')}"
         ) from None
     size = MPI.COMM_WORLD.Get_size()
     if launched.size and size != launched.size:

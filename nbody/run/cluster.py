@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbody import machine
+from nbody import install
 from nbody.child import python
 from nbody.errors import InputError, NBodyError, did_you_mean, printable
 from nbody.run.signals import StopRequest
@@ -135,7 +135,7 @@ class Cluster:
         try:
             import submitit
         except ImportError:
-            raise InputError(f"--cluster needs submitit; install it with: {machine.install_extra('cluster')}") from None
+            raise InputError(f"--cluster needs submitit; install it with: {install.install_extra('cluster')}") from None
         pairs = dict(option.partition("=")[::2] for option in options)
         if not all(key and value for key, value in pairs.items()):
             raise InputError("--cluster-option: must be KEY=VALUE, as in partition=gpu or time=2:00:00")

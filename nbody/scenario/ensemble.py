@@ -15,7 +15,7 @@ k alone. Without ``vary`` the systems have the seeds s, s + 1, … from the scen
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -31,13 +31,53 @@ FEWEST_BODIES, MOST_BODIES = 2, 64
 
 FORMS = "a range (1..8), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
 
-DRAWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
-    "uniform": (2, lambda rng, count, a, b: rng.uniform(a, b, count)),
-    "log_uniform": (2, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))),
-    "normal": (2, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
-    "rayleigh": (1, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
+
+def _counted(a: float, b: float, count: float) -> None:
+    if not (count == int(count) and 1 <= count <= MOST_SYSTEMS):
+        raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(count)}")
+
+
+def _ascending(a: float, b: float) -> None:
+    if not a <= b:
+        raise ValueError(f"'uniform' and 'log_uniform' take the smaller number first, got {a:g} and {b:g}")
+
+
+def _positive(a: float, b: float) -> None:
+    _ascending(a, b)
+    if a <= 0:
+        raise ValueError(f"'log_uniform' takes positive numbers, got {a:g}")
+
+
+def _wide(*numbers: float) -> None:
+    if numbers[-1] < 0:
+        raise ValueError(f"sigma must not be negative, got {numbers[-1]:g}")
+
+
+class Form(NamedTuple):
+    """What a group ``{name: numbers}`` means.
+
+    Attributes:
+        takes: how many numbers there are.
+        check: raises a ValueError about them.
+        is_axis: True for values of the grid, False for random ones.
+        values: the function of the numbers that returns them; that of random ones has before them a generator and a count.
+    """
+
+    takes: int
+    check: Callable[..., None]
+    is_axis: bool
+    values: Callable[..., np.ndarray]
+
+
+GROUPS = {
+    "linear": Form(3, _counted, True, lambda begin, end, count: np.linspace(begin, end, int(count))),
+    "uniform": Form(2, _ascending, False, lambda rng, count, a, b: rng.uniform(a, b, count)),
+    "log_uniform": Form(
+        2, _positive, False, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))
+    ),
+    "normal": Form(2, _wide, False, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
+    "rayleigh": Form(1, _wide, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
 }
-"""Each distribution: how many numbers it takes, and what draws from it."""
 
 _RANGE = re.compile(r"(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})")
 
@@ -91,7 +131,7 @@ class Ensemble(Group):
             if path not in axes:
                 ((name, numbers),) = values.items()
                 rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, index])))
-                found[path] = DRAWS[name][1](rng, self.count, *_numbers(numbers)).tolist()
+                found[path] = GROUPS[name].values(rng, self.count, *_numbers(numbers)).tolist()
         return {path: found[path] for path in self.vary}
 
     def _axes(self) -> dict[str, list[Any]]:
@@ -117,16 +157,15 @@ def whole_range(values: object) -> range | None:
     return range(int(found[1]), int(found[2]) + 1) if found else None
 
 
-def _axis(values: object) -> list[Any] | None:
+def _axis(values: Any) -> list[Any] | None:
     """The values of a range or a list; None for a distribution."""
     if (found := whole_range(values)) is not None:
         return list(found)
     if isinstance(values, list | tuple):
         return list(values)
-    if isinstance(values, Mapping) and "linear" in values:
-        begin, end, count = _numbers(values["linear"])
-        return np.linspace(begin, end, int(count)).tolist()
-    return None
+    ((name, numbers),) = values.items()
+    form = GROUPS[name]
+    return form.values(*_numbers(numbers)).tolist() if form.is_axis else None
 
 
 def _numbers(values: Any) -> list[float]:
@@ -144,17 +183,10 @@ def _check(values: object) -> None:
     if not isinstance(values, Mapping) or len(values) != 1:
         raise ValueError(f"must be {FORMS}; got {shown(values)}")
     ((name, given),) = values.items()
-    if name != "linear" and name not in DRAWS:
+    if name not in GROUPS:
         raise ValueError(f"unknown distribution {shown(name)}; must be {FORMS}")
-    numbers, takes = _numbers(given), 3 if name == "linear" else DRAWS[name][0]
+    numbers, takes = _numbers(given), GROUPS[name].takes
     real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
     if not real or len(numbers) != takes:
         raise ValueError(f"'{name}' takes {takes} number{'s' * (takes > 1)}, got {shown(given)}")
-    if name == "linear" and not (numbers[2] == int(numbers[2]) and 1 <= numbers[2] <= MOST_SYSTEMS):
-        raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(numbers[2])}")
-    if name in ("uniform", "log_uniform") and not numbers[0] <= numbers[1]:
-        raise ValueError(f"'{name}' takes the smaller number first, got {numbers[0]:g} and {numbers[1]:g}")
-    if name == "log_uniform" and numbers[0] <= 0:
-        raise ValueError(f"'log_uniform' takes positive numbers, got {numbers[0]:g}")
-    if name in ("normal", "rayleigh") and numbers[-1] < 0:
-        raise ValueError(f"the sigma of '{name}' must not be negative, got {numbers[-1]:g}")
+    GROUPS[name].check(*numbers)

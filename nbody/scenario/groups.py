@@ -31,7 +31,6 @@ from nbody.scenario.values import (
     Name,
     NotNegative,
     Positive,
-    Quantity,
     Text,
     Time,
     Whole,
@@ -40,6 +39,7 @@ from nbody.scenario.values import (
     unit_scale,
     validated,
     whole_number,
+    with_unit,
 )
 
 
@@ -138,7 +138,7 @@ class GravityKeys(Group):
     softenings that need one, and the default softening is none. ``length: {stars: 0.01, halo: 0.1}`` gives each species
     a length."""
 
-    G: Annotated[NotNegative, Quantity("gravitational constant")] = Gravity.G
+    G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
     length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
@@ -166,15 +166,7 @@ class GravityKeys(Group):
             raise KeyProblem("length", f"has no meaning with softening '{self.softening}'; write 'softening:' {others}")
         if law.has_length and "length" not in self.model_fields_set:
             raise KeyProblem("length", f"is missing; softening '{self.softening}' needs one, as in 'length: 0.01'")
-        if isinstance(self.length, Mapping) and not law.needs_length:
-            others = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).needs_length)
-            raise KeyProblem(
-                "length", f"must be one number for softening '{self.softening}'; write 'softening:' {others}"
-            )
-        if law.needs_length and not self.length:
-            raise KeyProblem(
-                "length", f"must be greater than 0 for softening '{self.softening}'; or write 'softening: none'"
-            )
+        Gravity(**self.model_dump()).check_length()
         return self
 
 
@@ -196,7 +188,7 @@ class IntegratorKeys(Component):
     scheme: Name = "leapfrog"
     dt: Time | None = None
     steps: Whole | None = None
-    end: Annotated[NotNegative, Quantity("time")] | None = None
+    end: Annotated[NotNegative, with_unit("time")] | None = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
@@ -256,7 +248,7 @@ RULES = {
 class Density(Group):
     """The density of all bodies: R = (3 m/(4 π ρ))^(1/3)."""
 
-    density: Annotated[Positive, Quantity("density")]
+    density: Annotated[Positive, with_unit("density")]
 
 
 def _radius(value: object, info: ValidationInfo) -> float | dict[str, float] | Density | None:

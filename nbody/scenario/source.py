@@ -1,15 +1,13 @@
 """The source of a scenario's values: the file and line of each key, or the option that replaced it."""
 
 import math
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from nbody.errors import InputError, did_you_mean, printable, shortened
+from nbody.errors import InputError, shortened
 from nbody.scenario import packaged
 from nbody.scenario.quantities import Scale, magnitude
 
@@ -126,39 +124,3 @@ def _index(group: Any, key: str, option: str) -> Any:
             f"{option}: the list has {len(group)} items, counted from 0; there is no '{shortened(key, 60)}'"
         )
     return int(key)
-
-
-def open_regular(path: Path, where: str = "") -> BinaryIO:
-    """Open an ordinary file to read bytes. (Opening a pipe could block, and a device may have no end.) Raises InputError:
-    the file is missing, a directory, a pipe or a device, or unreadable; ``where`` begins the line."""
-    start = f"{where}{printable(path)}: "
-    try:
-        kind = os.stat(path).st_mode
-        if stat.S_ISDIR(kind):
-            raise InputError(f"{start}this is a directory; name a file in it")
-        if not stat.S_ISREG(kind):
-            raise InputError(f"{start}this is a pipe or a device; name an ordinary file")
-        file = open(path, "rb")  # noqa: SIM115 (returned)
-        try:
-            file.peek(1)  # some files of the Linux kernel can be opened but not read
-        except BaseException:
-            file.close()
-            raise
-        return file
-    except FileNotFoundError:
-        raise InputError(f"{start}there is no such file{_nearest(path)}; check the path") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{start}can't be read ({reason}); check the path and its permissions") from None
-
-
-def _nearest(path: Path) -> str:
-    """A hint that names the file in the same folder with the most similar name."""
-    try:
-        alike = packaged.SUFFIXES if path.suffix in packaged.SUFFIXES else (path.suffix,)
-        names = [each.name for each in path.parent.iterdir() if each.suffix in alike]
-    except OSError:
-        names = []
-    if path.suffix in packaged.SUFFIXES:
-        names += [f"scenarios/{name}.yaml" for name in packaged.names()]
-    return did_you_mean(path.name, names)

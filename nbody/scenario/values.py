@@ -80,8 +80,8 @@ def a_list(expected: str) -> Callable[[object], object]:
     return check
 
 
-def Quantity(dimension: str, to: str = "") -> BeforeValidator:
-    """Declares the dimension of a scenario's key: ``Annotated[Positive, Quantity("length")]`` accepts ``0.01 pc`` too, and
+def with_unit(dimension: str, to: str = "") -> BeforeValidator:
+    """Declares the dimension of a scenario's key: ``Annotated[Positive, with_unit("length")]`` accepts ``0.01 pc`` too, and
     converts it to the scenario's units, or to the unit ``to`` if the key's numbers are always in that one."""
 
     def read(value: object, info: ValidationInfo) -> object:
@@ -117,22 +117,22 @@ def _group(values: Mapping[str, object], key: str) -> Mapping[str, object]:
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
-Length = Annotated[Positive, Quantity("length")]
-LengthOrZero = Annotated[NotNegative, Quantity("length")]
-Mass = Annotated[Positive, Quantity("mass")]
-MassOrZero = Annotated[NotNegative, Quantity("mass")]
-SolarMasses = Annotated[Positive, Quantity("mass", "Msun")]
-Time = Annotated[Positive, Quantity("time")]
-SpeedOrZero = Annotated[NotNegative, Quantity("velocity")]
+Length = Annotated[Positive, with_unit("length")]
+LengthOrZero = Annotated[NotNegative, with_unit("length")]
+Mass = Annotated[Positive, with_unit("mass")]
+MassOrZero = Annotated[NotNegative, with_unit("mass")]
+SolarMasses = Annotated[Positive, with_unit("mass", "Msun")]
+Time = Annotated[Positive, with_unit("time")]
+SpeedOrZero = Annotated[NotNegative, with_unit("velocity")]
 Whole = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**53)]
 Seed = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**63 - 1)]
 Offset = Annotated[
-    tuple[Annotated[Finite, Quantity("length")], ...],
+    tuple[Annotated[Finite, with_unit("length")], ...],
     BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
 ]  # fmt: skip
 Velocity = Annotated[
-    tuple[Annotated[Finite, Quantity("velocity")], ...],
+    tuple[Annotated[Finite, with_unit("velocity")], ...],
     BeforeValidator(a_list("a list of 2 or 3 numbers")), Field(min_length=2, max_length=3),
 ]  # fmt: skip
 Flag = Annotated[bool, Field(strict=True)]

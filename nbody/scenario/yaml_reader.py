@@ -18,8 +18,9 @@ from typing import Any
 import yaml
 
 from nbody.errors import InputError, printable
-from nbody.scenario.packaged import locate
-from nbody.scenario.source import Keys, ScenarioText, open_regular
+from nbody.input_file import open_regular
+from nbody.scenario import packaged
+from nbody.scenario.source import Keys, ScenarioText
 
 LARGEST = 1_000_000
 """The maximum size of a scenario in bytes."""
@@ -38,9 +39,9 @@ _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 def read_file(path: Path) -> ScenarioText:
     """Read a scenario file. Raises InputError: one line with the file's name."""
-    path = locate(path)
+    path = packaged.locate(path)
     name = printable(path)
-    with open_regular(path) as file:
+    with open_regular(path, known=[f"scenarios/{each}.yaml" for each in packaged.names()]) as file:
         data = file.read(LARGEST + 1)
     if data.startswith(b"\x89HDF"):
         raise InputError(f"{name}: this is a recording, not a scenario; name a .yaml, or use 'nbody resume'")

@@ -1,13 +1,15 @@
 """The file of a run: one HDF5 file that other tools can open, and that stays valid after a crash at any moment.
 
 ========================== ===================================================================================
- :mod:`.structure.layout`    every name inside the file, and the data of a run: a header, and frames
+ :mod:`.lock`                the lock of the one process that writes
+ :mod:`.structure.layout`    every name inside the file
+ :mod:`.structure.header`    the data at the start of a recording, and the size of its file
  :mod:`.structure.contents`  the contents of a file: its index
  :mod:`.structure.opening`   opens any file, or raises an error of one line; reads and writes rows
  :mod:`.structure.h5format`  what the HDF5 library finds in a file, and the few fields that recording changes
 -------------------------- -----------------------------------------------------------------------------------
  :mod:`.writing.writer`      ``TrajectoryWriter``: skeleton and frames under one lock
- :mod:`.writing.output_path` the output: checks of path and disk space, and the writer's lock
+ :mod:`.writing.output_path` the output: checks of path and disk space
  :mod:`.writing.skeleton`    creates the whole file, with room for every frame
  :mod:`.writing.framefile`   writes frames into their room and raises their number; continues a recording
  :mod:`.writing.background`  threads for checksums, and for waiting until the disk confirms the writes
@@ -33,11 +35,11 @@ from typing import TYPE_CHECKING
 from nbody.lazy import names_of
 
 if TYPE_CHECKING:
+    from nbody.state.frames import Frame as Frame
     from nbody.trajectory.reading.difference import first_difference as first_difference
     from nbody.trajectory.reading.reader import Trajectory as Trajectory
-    from nbody.trajectory.structure.layout import Frame as Frame
-    from nbody.trajectory.structure.layout import RunHeader as RunHeader
-    from nbody.trajectory.structure.layout import required_bytes as required_bytes
+    from nbody.trajectory.structure.header import RunHeader as RunHeader
+    from nbody.trajectory.structure.header import required_bytes as required_bytes
     from nbody.trajectory.writing.checkpoint import Checkpoint as Checkpoint
     from nbody.trajectory.writing.checkpoint import read_checkpoint as read_checkpoint
     from nbody.trajectory.writing.checkpoint import state_bytes as state_bytes
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 __all__, __getattr__ = names_of(
     __name__,
     {
-        "structure.layout": "Frame RunHeader required_bytes",
-        "writing.writer": "TrajectoryWriter",
+        "structure.header": "RunHeader required_bytes",
+        "writing.writer": "Frame TrajectoryWriter",
         "reading.reader": "Trajectory",
         "writing.checkpoint": "Checkpoint read_checkpoint state_bytes",
         "reading.difference": "first_difference",

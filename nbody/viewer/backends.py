@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from nbody import machine, opengl
+from nbody import install, opengl
 from nbody.errors import DeviceError
 
 INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advice where no window can be opened
@@ -46,7 +46,7 @@ def use_window() -> None:
 def check_window() -> None:
     """Raise DeviceError if there is no screen, no Qt, or one of its libraries is missing: Qt itself would abort."""
     if not find_spec("PySide6"):
-        raise DeviceError(f"a window needs PySide6: {machine.install_extra('view')}; or {INSTEAD}")
+        raise DeviceError(f"a window needs PySide6: {install.install_extra('view')}; or {INSTEAD}")
     if sys.platform == "linux":
         _check_screen()
 

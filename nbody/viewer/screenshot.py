@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.output_file import FileKind, checked_path, new_file
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.source import Source
-from nbody.whole_file import FileKind, checked_path, new_file
 
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
@@ -31,7 +31,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
-    is missing, or as :func:`nbody.whole_file.checked_path`.
+    is missing, or as :func:`nbody.output_file.checked_path`.
     """
     target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
     for each in (path, target):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody import machine
+from nbody import install
 from nbody.errors import counted
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.elementwise import Elementwise
@@ -104,7 +104,7 @@ def _kernel_lines(thing: Rung | Elementwise, shape: ProductShape, dtypes: Sequen
         except Exception as error:
             text = " ".join(str(error).split())
             if isinstance(error, ImportError) or any(name in text.lower() for name in ("nvvm", "nvjitlink", "nvrtc")):
-                return [f"To see what the kernel takes of a card, also without one: {machine.install_extra('cu13')}"]
+                return [f"To see what the kernel takes of a card, also without one: {install.install_extra('cu13')}"]
             lines.append(f"{dtype}: does not compile for it ({type(error).__name__}: {text[:80]})")
     return lines
 

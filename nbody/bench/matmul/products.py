@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody import machine
+from nbody import memory
 from nbody.errors import DeviceError, InputError, NBodyError
 from nbody.linalg.rung import ProductShape
 
@@ -79,7 +79,7 @@ def check_fits(size: int, precision: str, on_gpu: bool) -> None:
     matrix = size**2 * np.dtype(precision).itemsize
     # The host also holds a second C, and the float64 copies of some rows and of B.
     host = 4 * matrix + 8 * size**2 + 16 * CHECKED_ROWS * size
-    places: list[tuple[type[NBodyError], str, int, int]] = [(InputError, "memory", host, machine.memory_available())]
+    places: list[tuple[type[NBodyError], str, int, int]] = [(InputError, "memory", host, memory.memory_available())]
     if on_gpu:
         places.append((DeviceError, "GPU memory", 3 * matrix, compute.facts().memory_free))
     for kind, place, needed, free in places:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import njit
 
-from nbody import machine
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
+from nbody.forces.matrix import blas
 from nbody.forces.matrix.condition import split_error
 from nbody.forces.problem import Problem
 from nbody.forces.resources import block_rows
@@ -117,9 +117,8 @@ class CpuMatrixEngine(Engine):
         return factor
 
     def identity(self, state: State | None = None) -> Identity:
-        # A BLAS divides its sums among its threads.
-        blas = f"{machine.blas_name()}, threads: {machine.blas_threads()}"
-        return super().identity(state)._replace(bits={"blas": blas})
+        library = f"{blas.name()}, threads: {blas.threads()}"
+        return super().identity(state)._replace(bits={"blas": library})
 
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         return split_error(self, particles, targets, self._rung)

@@ -15,13 +15,13 @@ from nbody.diagnostics.energy import ALWAYS
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
 from nbody.particles import Particles
+from nbody.state.frames import Frame
+from nbody.trajectory.lock import same_file, writing_process
 from nbody.trajectory.reading.column import FrameColumn
 from nbody.trajectory.reading.events import Left, left_after, no_events
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import DATASET, MISSING, parse_json
-from nbody.trajectory.structure.layout import Frame
 from nbody.trajectory.structure.opening import OpenFile, one_line
-from nbody.trajectory.writing.output_path import same_file, writing_process
 
 if TYPE_CHECKING:
     from nbody.scenario import Units

@@ -11,16 +11,16 @@ be cleared before every read. So threads can also read at the same time.
 import errno
 import math
 import os
-import stat
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from nbody import machine
+from nbody import memory
 from nbody.errors import InputError, printable
 from nbody.guarded_child import GuardedReader
+from nbody.input_file import open_descriptor
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import (
     DATASET,
@@ -225,23 +225,12 @@ def is_recording(path: str | os.PathLike) -> bool:
 
 def _open(path: str | os.PathLike, writable: bool) -> int:
     """Open a regular file that begins with HDF5's signature."""
-    access = os.O_RDWR | os.O_NOFOLLOW if writable else os.O_RDONLY
+    fd = open_descriptor(path, writable=writable)
     try:
-        fd = os.open(path, access | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise InputError(f"{path}: there is no such file") from error
-        what = "can't be written ({}); mend its permissions" if writable else "can't be opened ({})"
-        raise InputError(f"{path}: {what.format(getattr(error, 'strerror', None) or error)}") from error
-    try:
-        status, example = os.fstat(fd), "give the name of a recording, such as output/run.h5"
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{path}: is a directory; {example}")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path}: is not an ordinary file; {example}")
-        if status.st_size == 0:
+        size = os.fstat(fd).st_size
+        if size == 0:
             raise InputError(f"{path}: is empty; give a recording made by 'nbody run'")
-        if all(os.pread(fd, 8, at) != SIGNATURE for at in (0, *(2**k for k in range(9, status.st_size.bit_length())))):
+        if all(os.pread(fd, 8, at) != SIGNATURE for at in (0, *(2**k for k in range(9, size.bit_length())))):
             raise InputError(f"{path}: is not an HDF5 file; give a recording made by 'nbody run'")
     except BaseException:
         os.close(fd)
@@ -285,5 +274,5 @@ def _check_dataset(found: Found, where: str, stored: layout.Stored, bodies: tupl
     if found.stored + (found.offset or 0) > size:
         raise InputError(f"{where} is longer than the file; the file is damaged")
     at_once = itemsize * math.prod(shape[1:] if len(shape) > 1 else shape)
-    if at_once > machine.memory_available():
+    if at_once > memory.memory_available():
         raise InputError(f"{where} needs {at_once / 1e9:.3g} GB of memory, more than is free")

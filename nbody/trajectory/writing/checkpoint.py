@@ -63,7 +63,7 @@ class Checkpoint:
 
 
 def state_bytes(state: Mapping[str, Array], meta: Mapping[str, Any]) -> int:
-    """Bytes to reserve for checkpoints like this one, for :class:`layout.RunHeader`; the JSON may grow
+    """Bytes to reserve for checkpoints like this one, for :class:`RunHeader`; the JSON may grow
     by 64 KiB. Only shapes and dtypes matter: ``np.broadcast_to(np.float32(0), (n, 3))`` can represent a later array."""
     facts = _facts(Checkpoint(state, meta, 0, 0))
     return HEAD.size + 4 + len(facts) + sum(np.asarray(array).nbytes for array in state.values()) + META_ROOM

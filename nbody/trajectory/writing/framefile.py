@@ -21,10 +21,11 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
+from nbody.state.frames import Frame
 from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import DATASET, UnknownFormat, read_index
-from nbody.trajectory.structure.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.structure.header import RunHeader, required_bytes
 from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, one_line, write
 from nbody.trajectory.writing.background import Threads
 from nbody.trajectory.writing.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes

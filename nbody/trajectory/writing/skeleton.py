@@ -26,7 +26,7 @@ from nbody.particles import Particles
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import UnknownFormat, pack_index
 from nbody.trajectory.structure.h5format import END_OF_FILE_AT, STORAGE, describe, field_addresses
-from nbody.trajectory.structure.layout import RunHeader
+from nbody.trajectory.structure.header import RunHeader
 from nbody.trajectory.structure.opening import Bytes, write
 
 PAGE = 4096

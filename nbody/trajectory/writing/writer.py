@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import RunFailed
+from nbody.output_file import FileKind, as_input_error
 from nbody.particles import Particles
+from nbody.state.frames import Frame
+from nbody.trajectory.lock import WriterLock, same_file
 from nbody.trajectory.structure import layout
-from nbody.trajectory.structure.layout import Frame, RunHeader, required_bytes
+from nbody.trajectory.structure.header import RunHeader, required_bytes
 from nbody.trajectory.writing import output_path
 from nbody.trajectory.writing.background import BackgroundSync
 from nbody.trajectory.writing.checkpoint import Checkpoint, pack
 from nbody.trajectory.writing.framefile import FrameFile, continue_file, events_until, make_file
-from nbody.trajectory.writing.output_path import WriterLock, same_file
-from nbody.whole_file import FileKind, Notify, as_input_error, keep_older_file
+from nbody.whole_file import Notify, keep_older_file
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from PIL import Image
 
-from nbody import machine
+from nbody import install
 from nbody.errors import DeviceError, InputError, RunFailed
 from nbody.viewer.movie.film import Film
 
@@ -54,7 +54,7 @@ class MP4(Encoder):
         except ImportError as error:
             instead = "or make a .webp or .gif, which need nothing else"
             raise DeviceError(
-                f"{film.path}: .mp4 needs PyAV ({error}): {machine.install_extra('movie')}; {instead}"
+                f"{film.path}: .mp4 needs PyAV ({error}): {install.install_extra('movie')}; {instead}"
             ) from error
 
     @staticmethod

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError, RunFailed, did_you_mean
+from nbody.output_file import FileKind, checked_path
 from nbody.registry import Entry, Registry
 from nbody.viewer.sources.frames import Array
-from nbody.whole_file import FileKind, checked_path, if_free, keeping, whole_file
+from nbody.whole_file import if_free, keeping, whole_file
 
 MOST = 1_000_000  # the most pictures of a movie: nine hours at 30 per second
 WAITING = 4  # pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded

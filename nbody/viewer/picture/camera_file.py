@@ -19,7 +19,7 @@ from typing import TypeGuard
 import numpy as np
 
 from nbody.errors import InputError, printable, unknown
-from nbody.scenario.source import open_regular
+from nbody.input_file import open_regular
 from nbody.scenario.yaml_reader import dump, read_text
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import Array
