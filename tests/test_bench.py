@@ -16,6 +16,7 @@ from nbody.bench.forces.competitor import (
     ALL_CORES,
     ONE_CORE,
     Competitor,
+    Speed,
 )
 from nbody.bench.forces.lecture import LectureRun
 from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
