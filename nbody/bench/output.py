@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbody.bench import Notify
 from nbody.bench.report import Report
-from nbody.whole_file import FileKind, as_input_error, checked_path, new_file
+from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 
 REPORT = FileKind("report", "--output: ", "name another folder", b"", "bench.json")
 
