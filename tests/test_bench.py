@@ -10,8 +10,7 @@ import pytest
 from measured_report import measured_report
 
 from nbody.bench import report, timing
-from nbody.bench.forces import accuracy, competitor, foreign, lecture, suite, tables
-from nbody.bench.forces.accuracy import Judge, on_all_cores
+from nbody.bench.forces import competitor, foreign, lecture, problems, suite, tables
 from nbody.bench.forces.competitor import (
     ALL_CORES,
     ONE_CORE,
@@ -19,7 +18,16 @@ from nbody.bench.forces.competitor import (
     Speed,
 )
 from nbody.bench.forces.lecture import LectureRun
-from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
+from nbody.bench.forces.problems import (
+    LECTURE,
+    LECTURE_DT,
+    LECTURE_STEPS,
+    ForceProblem,
+    Judge,
+    cluster,
+    lecture_disk,
+    on_all_cores,
+)
 from nbody.bench.row import Row
 from nbody.bench.timing import ENOUGH, TimedCall, in_turns
 from nbody.cli import main, progress
@@ -143,7 +151,7 @@ def test_a_particle_without_a_force_is_judged_too():
 
 @pytest.mark.parametrize("cores", [1, 3, 16])
 def test_the_judge_gives_the_same_bits_on_any_number_of_cores(monkeypatch, cores):
-    monkeypatch.setattr(accuracy.machine, "cores", lambda: cores)
+    monkeypatch.setattr(problems.machine, "cores", lambda: cores)
     problem = cluster(101)
     right, _ = direct_sum(problem.particles.position, problem.particles.mass, problem.gravity)
     assert Judge(problem).error(right).maximum == 0

@@ -9,8 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from nbody import machine
-from nbody.bench.forces.accuracy import Judge
-from nbody.bench.forces.problems import ForceProblem
+from nbody.bench.forces.problems import ForceProblem, Judge
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.timing import GRAVITY, seconds_on_cpu

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.bench.forces.accuracy import on_all_cores
-from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
+from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, amount, device_of, is_tree
 from nbody.forces.problem import Problem

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem, Judge, with_error
 from nbody.bench.row import Row
 from nbody.bench.timing import TimedCall, Timing, in_turns
 from nbody.integrators import INTEGRATORS

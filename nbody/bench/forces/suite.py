@@ -6,9 +6,8 @@ from functools import cached_property
 
 from nbody.bench import KINDS, Notify
 from nbody.bench.forces import lecture
-from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
-from nbody.bench.forces.problems import LECTURE_STEPS, cluster, lecture_disk
+from nbody.bench.forces.problems import LECTURE_STEPS, Judge, cluster, lecture_disk, with_error
 from nbody.bench.row import Row, ratio
 from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity

@@ -10,9 +10,8 @@ from typing import Any
 
 from nbody import compute
 from nbody.bench import Notify
-from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor
-from nbody.bench.forces.problems import cluster
+from nbody.bench.forces.problems import Judge, cluster
 from nbody.bench.forces.suite import checked
 from nbody.bench.roofline import slots
 from nbody.bench.roofline.bounds import bounded
