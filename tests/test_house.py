@@ -165,7 +165,7 @@ LINES = {
     "cli": 2693,
     "diagnostics": 1123,
     "fields": 735,
-    "compute": 2503,
+    "compute": 2509,
     "forces": 11590,
     "exchange": 885,
     "initial": 2649,
