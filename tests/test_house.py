@@ -174,7 +174,7 @@ LINES = {
     "lessons": 1121,
     "linalg": 2939,
     "parallel": 924,
-    "run": 4601,
+    "run": 4635,
     "scenario": 2050,
     "state": 1517,
     "trajectory": 3117,
