@@ -10,15 +10,24 @@ import pytest
 from measured_report import measured_report
 
 from nbody.bench import report, timing
-from nbody.bench.forces import accuracy, competitor, foreign, lecture, suite, tables
-from nbody.bench.forces.accuracy import Judge, on_all_cores
+from nbody.bench.forces import competitor, foreign, lecture, problems, suite, tables
 from nbody.bench.forces.competitor import (
     ALL_CORES,
     ONE_CORE,
     Competitor,
+    Speed,
 )
 from nbody.bench.forces.lecture import LectureRun
-from nbody.bench.forces.problems import LECTURE, LECTURE_DT, LECTURE_STEPS, ForceProblem, cluster, lecture_disk
+from nbody.bench.forces.problems import (
+    LECTURE,
+    LECTURE_DT,
+    LECTURE_STEPS,
+    ForceProblem,
+    Judge,
+    cluster,
+    lecture_disk,
+    on_all_cores,
+)
 from nbody.bench.row import Row
 from nbody.bench.timing import ENOUGH, TimedCall, in_turns
 from nbody.cli import main, progress
@@ -142,7 +151,7 @@ def test_a_particle_without_a_force_is_judged_too():
 
 @pytest.mark.parametrize("cores", [1, 3, 16])
 def test_the_judge_gives_the_same_bits_on_any_number_of_cores(monkeypatch, cores):
-    monkeypatch.setattr(accuracy.machine, "cores", lambda: cores)
+    monkeypatch.setattr(problems.machine, "cores", lambda: cores)
     problem = cluster(101)
     right, _ = direct_sum(problem.particles.position, problem.particles.mass, problem.gravity)
     assert Judge(problem).error(right).maximum == 0
@@ -301,7 +310,7 @@ def test_one_core_is_one_thread_and_the_threads_come_back():
 
 def test_a_processor_is_not_timed_where_one_evaluation_takes_long_once_its_speed_is_known(quick, monkeypatch):
     most = suite.LONGEST_AGAIN
-    monkeypatch.setattr(Competitor, "expected", lambda self, count: most / 2 * (count / 200) ** 2)
+    monkeypatch.setattr(Speed, "expected", lambda self, count: most / 2 * (count / 200) ** 2)
     rows = suite.measure([reference()], [100, 200, 400])
     assert [bool(row.seconds) for row in rows] == [True, True, False]
     assert rows[2].note == f"left out: one evaluation would take about {2 * most:.0f} s" and not rows[2].wrong
@@ -364,7 +373,7 @@ BAD = {
     "show /nowhere.json": "/nowhere.json: there is no such file",
     "show a.json b.json --json": "--json prints one report",
     "compare /nowhere.json": "/nowhere.json: there is no such file",
-    "--cpu --output /dev/null/bench": "--output: /dev/null/bench can't be made",
+    "--cpu --output /dev/null/bench": "--output: /dev/null/bench: can't be written",
 }
 
 

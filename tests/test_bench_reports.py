@@ -264,8 +264,9 @@ def test_a_full_disk_loses_no_earlier_file_and_the_figures_are_shown(measured, m
     assert main(["bench", "--cpu", "-o", str(tmp_path), *option]) == 1
     out, err = capsys.readouterr()
     assert (
-        f"error: {tmp_path / 'bench.json'} can't be written (No space left on device); the figures are above\n" in err
-    )
+        f"error: --output: {tmp_path / 'bench.json'}: can't be written (No space left on device); name another folder; "
+        "the figures are above\n"
+    ) in err
     assert "200" in out and "wrote" not in err and "Traceback" not in err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"bench.json": b"", "bench.png": PNG}
 
@@ -275,7 +276,7 @@ def test_a_picture_that_does_not_fit_leaves_the_earlier_one_and_the_new_report(m
     monkeypatch.setattr("nbody.bench.plot.plot", half_a_picture)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
-    assert "bench.png can't be written (No space left on device); the figures are above" in err
+    assert "bench.png: can't be written (No space left on device); name another folder; the figures are above" in err
     assert "200" in out and f"wrote {tmp_path / 'bench.json'}\n" in err
     assert (tmp_path / "bench.png").read_bytes() == PNG and len(report.load(tmp_path / "bench.json").rows) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.png"]
@@ -293,10 +294,10 @@ def test_no_file_is_lost_whatever_it_is(measured, tmp_path, capsys):
 @pytest.mark.parametrize(
     "place,expected",
     [
-        ("README.md", "README.md can't be made (File exists); name another folder"),
-        ("README.md/new", "README.md/new can't be made (Not a directory)"),
-        ("a" * 300, "can't be made (File name too long)"),
-        ("folder.json", "folder.json can't be written; name another folder"),
+        ("README.md", "README.md: can't be written (File exists); name another folder"),
+        ("README.md/new", "README.md/new: can't be written (Not a directory)"),
+        ("a" * 300, "can't be written (File name too long)"),
+        ("folder.json", "folder.json: is a directory"),
     ],
     ids=lambda value: value[:20],
 )
@@ -425,5 +426,5 @@ def test_a_readme_that_does_not_fit_is_as_it_was(page, monkeypatch, tmp_path, ca
     monkeypatch.setattr(Path, "write_text", full)
     assert main(["bench", "show", str(path), "--readme"]) == 1
     out, err = capsys.readouterr()
-    assert err == f"error: {page} can't be written (No space left on device); it is as it was\n" and "100" in out
+    assert err == f"error: {page}: can't be written (No space left on device); it is as it was\n" and "100" in out
     assert page.read_text() == text and len(list(tmp_path.iterdir())) == 2

@@ -8,8 +8,7 @@ from combinations import every_pair
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, compute
-from nbody.bench.forces.accuracy import Judge
-from nbody.bench.forces.problems import ForceProblem
+from nbody.bench.forces.problems import ForceProblem, Judge
 from nbody.errors import DeviceError, InputError
 from nbody.forces import ENGINES, resources
 from nbody.forces import problem as asked

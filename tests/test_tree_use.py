@@ -13,8 +13,8 @@ import nbody
 from nbody import Scenario, Simulation, Trajectory
 from nbody.bench.forces import selection
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.crossing import crossings
 from nbody.bench.forces.suite import measure
+from nbody.bench.forces.tables import crossings
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.cli import main

@@ -3,13 +3,13 @@
 To add a suite: a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
-    ``prepare(say, *, …)``, which checks its options and returns a :data:`Measure`. Its
+    ``prepare(notify, *, …)``, which checks its options and returns a :data:`Measure`. Its
     docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
     their names). The module imports nothing heavy at the top.
 ``tables``
-    ``FACTS``: what the rows of each of its kinds have beside the fields of every row. ``sheets(report)``: the tables for
-    the terminal. ``picture(report)``: what :mod:`.plot` draws. ``PAGES``: the Markdown for each pair of markers in a README,
-    empty if the report has no such rows.
+    ``FACTS``: a ``TypedDict`` of what the rows of each kind have beside the fields of every row. ``sheets(report)``: the
+    tables for the terminal. ``picture(report)``: what :mod:`.plot` draws. ``PAGES``: the Markdown for each pair of markers
+    in a README, empty if the report has no such rows.
 
 A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` measures times. :mod:`.report`,
 :mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
@@ -21,9 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from nbody.registry import Entry, Registry
-
-Notify = Callable[[str], None]
-"""What gets a line for the user."""
+from nbody.whole_file import Notify as Notify
 
 Measure = Callable[[Notify], Any]
 """What ``prepare`` returns: it measures, and gives a :class:`~nbody.bench.report.Report`."""

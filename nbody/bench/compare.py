@@ -106,12 +106,14 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
     return Comparison(both, len(then) - len(both), len(now) - len(both), elsewhere, path)
 
 
-def again(old: Report, path: str, say: Notify) -> tuple[str, dict[str, Any]]:
+def again(old: Report, path: str, notify: Notify) -> tuple[str, dict[str, Any]]:
     """The suite of an older report, and the options that measure the same again; of an earlier version's, which has no
     options, none. Raises InputError if there is nothing to measure."""
     if old.suite:
         return SUITES.check(old.suite, f"{path}: "), old.options
     if not old.suites:
         raise InputError(f"{path} has no rows, and nothing to compare with; name another report")
-    say(f"{path}: an earlier version wrote it, without its options; '{old.suites[0]}' is measured with the usual ones")
+    notify(
+        f"{path}: an earlier version wrote it, without its options; '{old.suites[0]}' is measured with the usual ones"
+    )
     return old.suites[0], {}

@@ -1,13 +1,13 @@
 """Writes a benchmark's files: a report (JSON) and a picture (PNG) beside it."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from nbody.bench import Notify
 from nbody.bench.report import Report
-from nbody.errors import InputError, RunFailed
-from nbody.whole_file import keep_older_file, whole_file
+from nbody.output_file import FileKind, as_input_error, checked_path, new_file
+
+REPORT = FileKind("report", "--output: ", "name another folder", b"", "bench.json")
 
 
 def report_path(output: Path, stem: str) -> Path:
@@ -17,34 +17,25 @@ def report_path(output: Path, stem: str) -> Path:
         InputError: the folder can't be created or written to. (Call this before measuring.)
     """
     path = output if output.suffix == ".json" else output / f"{stem}.json"
-    try:
+    with as_input_error(path.parent, REPORT):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"--output: {error.filename or output} can't be made ({error.strerror}); name another folder"
-        ) from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"--output: {path} can't be written; name another folder")
+    checked_path(path, REPORT)
     return path
 
 
-def write(found: Report, path: Path, plot: Callable[[Report, Path], None], say: Notify) -> Path | None:
-    """Write the report and draw its picture. Older files keep a numbered name; returns that of the older report, if any.
+def write(found: Report, path: Path, plot: Callable[[Report, Path], None], notify: Notify) -> None:
+    """Write the report and draw its picture. Older files keep a numbered name.
 
     Raises:
-        RunFailed: the disk is full, or the folder is gone. A file that can't be written keeps its old content.
+        RunFailed: the disk is full. A file that can't be written keeps its old content.
+        InputError: the folder is gone.
     """
-    kept = _replace(path, lambda part: part.write_text(found.json(indent=1) + "\n", encoding="utf-8"), say)
-    _replace(path.with_suffix(".png"), lambda part: plot(found, part), say)
-    return kept
-
-
-def _replace(path: Path, write: Callable[[Path], object], say: Notify) -> Path | None:
-    try:
-        with whole_file(path) as part:
-            write(part)
-            kept = keep_older_file(path, say)
-    except OSError as error:
-        raise RunFailed(f"{path} can't be written ({error.strerror or error})") from error
-    say(f"wrote {path}")
-    return kept
+    writers: dict[str, Callable[[Path], object]] = {
+        path.suffix: lambda part: part.write_text(found.json(indent=1) + "\n", encoding="utf-8"),
+        ".png": lambda part: plot(found, part),
+    }
+    for suffix, writer in writers.items():
+        file = path.with_suffix(suffix)
+        with new_file(file, REPORT, False, notify) as part:
+            writer(part)
+        notify(f"wrote {file}")

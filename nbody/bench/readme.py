@@ -8,7 +8,7 @@ from pathlib import Path
 from nbody import machine
 from nbody.bench import part
 from nbody.bench.report import Report
-from nbody.errors import InputError, RunFailed
+from nbody.errors import InputError, not_written
 from nbody.whole_file import whole_file
 
 
@@ -29,7 +29,7 @@ TableSlot = tuple[Path, "re.Pattern[str]", str, Callable[[Report], str]]
 
 
 def table_slots(suites: Iterable[str]) -> list[TableSlot]:
-    """The table_slots of these suites' tables.
+    """Where these suites' tables are in the README files.
 
     Raises:
         InputError: no README has a place for one of them.
@@ -70,7 +70,7 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
                 new.write_text(pattern.sub(lambda _: f"\n{tables}\n", text), encoding="utf-8")  # noqa: B023
                 shutil.copymode(path, new)
         except OSError as error:
-            raise RunFailed(f"{path} can't be written ({error.strerror or error}); it is as it was") from None
+            raise not_written(path, error, "it is as it was") from None
         written[path] = None
     if not written:
         raise InputError("--readme: no table is made of what these reports measured; measure with 'nbody bench'")

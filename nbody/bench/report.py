@@ -90,9 +90,9 @@ def machine() -> Machine:
     return provenance(gpu=compute.facts().name, gpu_facts=asdict(compute.facts()))  # type: ignore[return-value]
 
 
-def prepared(suite: str, options: Mapping[str, Any], say: Notify) -> Measure:
+def prepared(suite: str, options: Mapping[str, Any], notify: Notify) -> Measure:
     """Check the options of a suite; returns ``measure(notify) -> Report``. Raises the errors of the suite's ``prepare``."""
-    measure = SUITES.load(suite)(say, **options)
+    measure = SUITES.load(suite)(notify, **options)
     return lambda notify: replace(measure(notify), suite=suite, options=dict(options))
 
 
@@ -122,7 +122,9 @@ def load(path: Path) -> Report:
 @cache
 def _options_of(suite: str) -> TypeAdapter:
     """What checks the options of a suite, the keyword arguments of its ``prepare``; unknown ones are ignored."""
-    types = {name: kind for name, kind in get_type_hints(SUITES.load(suite)).items() if name not in ("say", "return")}
+    types = {
+        name: kind for name, kind in get_type_hints(SUITES.load(suite)).items() if name not in ("notify", "return")
+    }
     strict = with_config(ConfigDict(strict=True))
     return TypeAdapter(strict(TypedDict("Options", types, total=False)))  # type: ignore[operator, misc]
 

@@ -21,12 +21,6 @@ FLOPS = 20
 """Floating-point operations per interaction, by convention (Nyland, Harris & Prins 2007)."""
 
 
-def facts(amounts: str = "", counts: str = "", texts: str = "", needed: str = "") -> dict[str, Any]:
-    """The names and types of what rows of a kind have beside the fields of :class:`Row`; those ``needed`` must be there."""
-    types = {name: kind for names, kind in ((amounts, Amount), (counts, Count), (texts, str)) for name in names.split()}
-    return {name: Required[kind] if name in needed.split() else kind for name, kind in types.items()}
-
-
 def suite_of(kind: str) -> str:
     """The suite of a kind of row. Raises ValueError if there is no such kind."""
     suites = {each: suite for suite in SUITES for each in KINDS.get(suite, (suite,))}
@@ -56,7 +50,7 @@ class Row:
         error: the largest relative error; of an integrator the distance from the exact orbit, in semi-major axes.
         wrong: True if rounding does not explain the error.
         note: why nothing was measured, or what is special.
-        facts: what else rows of this kind have.
+        facts: what else rows of this kind have: a dictionary of the type in ``FACTS`` of its suite.
     """
 
     suite: Annotated[str, AfterValidator(_known)]
@@ -133,7 +127,8 @@ FIELDS = {each.name: each for each in fields(Row) if each.name != "facts"}
 
 
 def _facts_of(kind: str) -> dict[str, Any]:
-    return part(suite_of(kind), "tables").FACTS[kind]
+    """The names and types of the facts of a kind of row."""
+    return get_type_hints(part(suite_of(kind), "tables").FACTS[kind], include_extras=True)
 
 
 @cache

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
+from glob import escape
 from inspect import signature
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.options import AsJson, count_option, real, text_option, whole
 from nbody.cli.progress import status_line
 from nbody.cli.streams import print_message, result, result_json, styled
-from nbody.errors import InputError, RunFailed
+from nbody.errors import InputError, NBodyError, RunFailed
 
 if TYPE_CHECKING:
     from nbody.bench.compare import Comparison
@@ -121,7 +122,7 @@ def _measuring(suite: str) -> Callable[..., int]:
     ) -> int:
         if explain := requested.pop("explain", None):
             return _explain(explain, as_json)
-        found, failed, _ = _measure(suite, requested, output, readme)
+        found, failed = _measure(suite, requested, output, readme)
         return _finish(found, failed, as_json, readme)
 
     command.__name__, command.__doc__ = suite, prepare.__doc__
@@ -149,8 +150,11 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
     from nbody.bench.report import load
 
     before, file = load(_there(old)), old.stat()
-    found, failed, kept = ([load(new)], [], None) if new else _measure(*again(before, str(old), print_message), output)
-    name = kept if kept and os.path.samestat(kept.stat(), file) else old
+    found, failed = ([load(new)], []) if new else _measure(*again(before, str(old), print_message), output)
+    numbered = old.parent.glob(
+        f"{escape(old.stem)}.*{old.suffix}"
+    )  # the old report's name, if the new one has its place
+    name = next((each for each in numbered if os.path.samestat(each.stat(), file)), old)
     return _finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 
 
@@ -195,11 +199,8 @@ def _explain(words: Sequence[str], as_json: bool) -> int:
     return 0
 
 
-def _measure(
-    suite: str, requested: Values, output: Path, readme: bool = False
-) -> tuple[list["Report"], list[str], Path | None]:
-    """Measure a suite and write its files. Returns the report, why a file of it could not be written, and the numbered
-    name of an earlier report."""
+def _measure(suite: str, requested: Values, output: Path, readme: bool = False) -> tuple[list["Report"], list[str]]:
+    """Measure a suite and write its files. Returns the report, and why a file of it could not be written."""
     from nbody.bench.output import report_path, write
     from nbody.bench.plot import plot
     from nbody.bench.readme import table_slots
@@ -219,9 +220,10 @@ def _measure(
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted; nothing was written") from None
     try:
-        return [found], [], write(found, path, plot, print_message)
-    except RunFailed as error:
-        return [found], [f"{error}; the figures are above"], None
+        write(found, path, plot, print_message)
+    except NBodyError as error:
+        return [found], [f"{error}; the figures are above"]
+    return [found], []
 
 
 def _finish(

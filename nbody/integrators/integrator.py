@@ -90,6 +90,8 @@ class SchemeFacts(NamedTuple):
         velocity_fields: it computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`).
         softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
+        accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
+            measures, from coarse to fine.
         memory: the working arrays for an engine, a number of bodies and a precision.
     """
 
@@ -109,6 +111,7 @@ class SchemeFacts(NamedTuple):
     velocity_fields: bool = False
     softened: bool = False
     moves: tuple[Move, ...] = ()
+    accuracies: Mapping[str, tuple[float, ...]] = {}
     memory: Callable[[type[Engine], int, str], WorkingBytes] = no_working_bytes
 
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:

@@ -6,7 +6,7 @@ from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Notify,
+    notify: Notify,
     *,
     cpu: bool = False,
     gpu: bool = False,
@@ -42,7 +42,7 @@ def prepare(
     from nbody.bench import report
     from nbody.bench.forces import foreign, selection, suite
 
-    on = selection.backends(cpu, gpu, say)
+    on = selection.backends(cpu, gpu, notify)
     if up_to is not None:
         particles, engines, precision = selection.scaling(up_to, particles, engines, precision, on)
     counts = selection.counts(particles, "gpu" in on)
@@ -52,5 +52,5 @@ def prepare(
     absent = [each for each in others if isinstance(each, str)]
     own += [each for each in others if not isinstance(each, str)]
     for line in absent:
-        say(f"not measured: {line}")
+        notify(f"not measured: {line}")
     return lambda notify: report.Report(report.machine(), suite.measure(own, counts, notify), absent)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.bench.forces.accuracy import on_all_cores
-from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster
+from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine, amount, device_of, is_tree
 from nbody.forces.problem import Problem
@@ -36,6 +35,30 @@ ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
 """The engine to which speed-ups refer, with all threads and with one."""
 
 
+class Speed:
+    """What is known of an engine's speed, to estimate the time of a larger N.
+
+    Attributes:
+        rate: the best N**growth per second so far; 0 if none is known.
+        took: seconds of the last evaluation that was waited for.
+        measured: True once it was timed with some N.
+        compile_s: seconds its first call took longer than later ones.
+    """
+
+    def __init__(self, kind: type[Engine]) -> None:
+        self._kind = kind
+        self.rate = self.took = self.compile_s = 0.0
+        self.measured = False
+
+    def learn(self, count: int, seconds: float) -> None:
+        """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
+        self.rate = max(self.rate, amount(self._kind, count) / seconds)
+
+    def expected(self, count: int) -> float:
+        """The expected time of an evaluation of ``count`` particles in seconds."""
+        return amount(self._kind, count) / self.rate
+
+
 class Competitor:
     """An engine that is timed.
 
@@ -44,25 +67,21 @@ class Competitor:
         kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
         threads: CPU threads that it uses; 0 on a GPU.
+        one_core: True if it is kept to one thread, though its engine uses all.
         foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
-        rate: the best N**growth per second so far, to estimate the time of a larger N.
-        took: seconds of the last evaluation that was waited for.
-        measured: True once it was timed with some N.
-        compile_s: seconds its first call took longer than later ones.
+        speed: what is known of its speed.
     """
-
-    rate = took = compile_s = 0.0
-    measured = one_core = False
 
     def __init__(
         self, name: str, kind: type[Engine], precision: str, options: Group | None = None, threads: int = 1,
-        gravity: Gravity = CLUSTER, foreign: bool = False,
+        gravity: Gravity = CLUSTER, foreign: bool = False, one_core: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
         self.backend, self.device = device_of(kind), self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
-        self.foreign = foreign
+        self.foreign, self.one_core = foreign, one_core
+        self.speed = Speed(kind)
         self._state: State | None = None
 
     @classmethod
@@ -78,9 +97,7 @@ class Competitor:
             import numba
 
             threads = numba.get_num_threads()
-        made = cls(name, kind, precision, options, threads)
-        made.one_core = one_core
-        return made
+        return cls(name, kind, precision, options, threads, one_core=one_core)
 
     @property
     def suite(self) -> str:
@@ -160,29 +177,21 @@ class Competitor:
         finally:
             numba.set_num_threads(before)
 
-    def learn(self, count: int, seconds: float) -> None:
-        """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, amount(self.kind, count) / seconds)
-
-    def expected(self, count: int) -> float:
-        """The expected time of an evaluation of ``count`` particles in seconds."""
-        return amount(self.kind, count) / self.rate
-
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
         with self.running():
             start = time.perf_counter()
             self.evaluate()
             self.wait()
-            self.took = time.perf_counter() - start
-            return self.took
+            self.speed.took = time.perf_counter() - start
+            return self.speed.took
 
     def warm_up(self, largest: int) -> None:
         """Compile and measure the rate, with at most :data:`PILOT` particles; on a GPU again with more."""
         first, fastest = self._pilot(min(PILOT, largest))
-        self.compile_s = max(0.0, first - fastest)
+        self.speed.compile_s = max(0.0, first - fastest)
         count = largest // FULLER if self.backend == "gpu" else 0
-        while count and (self.expected(count) > LONGEST_SECOND_RUN or not self.fits(count)):
+        while count and (self.speed.expected(count) > LONGEST_SECOND_RUN or not self.fits(count)):
             count //= FULLER
         if count > PILOT:
             self._pilot(count)
@@ -193,5 +202,5 @@ class Competitor:
         first, others = self.timed(), [self.timed()]
         while len(others) < PILOTS and sum(others) < PILOT_SECONDS:
             others.append(self.timed())
-        self.learn(count, min(others))
+        self.speed.learn(count, min(others))
         return first, min(others)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem, Judge, with_error
 from nbody.bench.row import Row
 from nbody.bench.timing import TimedCall, Timing, in_turns
 from nbody.integrators import INTEGRATORS
@@ -49,7 +48,7 @@ class LectureRun:
             # Kernels are compiled; a GPU also records the graphs of its steps.
             for steps in (LECTURE_STEPS, LECTURE_STEPS) if self._competitor.backend == "gpu" else (1,):
                 self._run(steps)
-            expected = LECTURE_STEPS * self._competitor.expected(self._state.count)
+            expected = LECTURE_STEPS * self._competitor.speed.expected(self._state.count)
             return in_turns([TimedCall(self._run, expected)])[0]
 
     def _run(self, steps: int = LECTURE_STEPS) -> None:

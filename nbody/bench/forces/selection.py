@@ -1,4 +1,4 @@
-"""Selects the competitors: engines by the user's options and the machine's devices, and their competitors."""
+"""Selects what is measured: N, precisions and engines, by the user's options and the machine's devices."""
 
 import math
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ SMALLEST = 1000
 """The first N of a measurement of scaling."""
 
 
-def backends(cpu: bool, gpu: bool, say: Notify) -> tuple[str, ...]:
+def backends(cpu: bool, gpu: bool, notify: Notify) -> tuple[str, ...]:
     """The backends to measure: those requested, or, if none is, those of this machine. Where there is no GPU, ``--cpu
-    --gpu`` measures the CPU, and ``say`` gets a line.
+    --gpu`` measures the CPU, and ``notify`` gets a line.
 
     Raises:
         DeviceError: only the GPU is requested, and there is none.
@@ -35,7 +35,7 @@ def backends(cpu: bool, gpu: bool, say: Notify) -> tuple[str, ...]:
     if gpu and reason:
         if not cpu:
             card.require_gpu("--gpu")
-        say(f"--gpu: there is no NVIDIA GPU to measure here ({reason}); measuring the CPU")
+        notify(f"--gpu: there is no NVIDIA GPU to measure here ({reason}); measuring the CPU")
     requested = {"cpu": cpu or not gpu, "gpu": not reason and (gpu or not cpu)}
     return tuple(name for name, yes in requested.items() if yes)
 
@@ -68,7 +68,7 @@ def scaling(
 def competitors(
     engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
 ) -> list[Competitor]:
-    """The competitors, in the order of ``ENGINES``.
+    """The engines that take part, in the order of ``ENGINES``.
 
     Args:
         engines: names of ``ENGINES``; all direct sums that ``on`` has when empty. The ``cpu`` engine is always measured,

@@ -6,9 +6,8 @@ from functools import cached_property
 
 from nbody.bench import KINDS, Notify
 from nbody.bench.forces import lecture
-from nbody.bench.forces.accuracy import Judge, with_error
 from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
-from nbody.bench.forces.problems import LECTURE_STEPS, cluster, lecture_disk
+from nbody.bench.forces.problems import LECTURE_STEPS, Judge, cluster, lecture_disk, with_error
 from nbody.bench.row import Row, ratio
 from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity
@@ -46,10 +45,10 @@ def checked(kind: str, competitor: Competitor, judge: Judge, notify: Notify, lon
     c, count = competitor, judge.count
     row = Row(
         suite=kind, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=count, facts={"compile_seconds": c.compile_s},
+        particles=count, facts={"compile_seconds": c.speed.compile_s},
     )  # fmt: skip
-    if c.expected(count) > longest:
-        return row.noted(f"left out: one evaluation would take about {c.expected(count):.0f} s")
+    if c.speed.expected(count) > longest:
+        return row.noted(f"left out: one evaluation would take about {c.speed.expected(count):.0f} s")
     if not c.fits(count):
         return row.noted("left out: it needs more memory than is free")
     notify(f"N = {count}: checking {c.name} {c.precision}")
@@ -78,7 +77,7 @@ class _AtCount:
 
     def rows(self, group: Sequence[Competitor]) -> list[Row]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
-        longest = [LONGEST_AGAIN if c.measured and c.backend == "cpu" else LONGEST for c in group]
+        longest = [LONGEST_AGAIN if c.speed.measured and c.backend == "cpu" else LONGEST for c in group]
         rows = [checked(c.suite, c, self._judge(c), self._notify, most) for c, most in zip(group, longest, strict=True)]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
@@ -86,8 +85,8 @@ class _AtCount:
             self._notify(f"N = {self._count}: timing {names}")
         for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
             rows[k] = _timed(rows[k], time)
-            group[k].learn(self._count, time.best)
-            group[k].measured = True
+            group[k].speed.learn(self._count, time.best)
+            group[k].speed.measured = True
         for competitor in group:
             competitor.release()
         return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
@@ -97,7 +96,7 @@ class _AtCount:
         makes_one = competitor.suite == "forces" and not competitor.foreign
         if not (row.seconds and makes_one and self._count <= max(lecture.COUNTS)):
             return [row]
-        expected = LECTURE_STEPS * competitor.expected(self._count)
+        expected = LECTURE_STEPS * competitor.speed.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {competitor.name} {competitor.precision}")
@@ -117,10 +116,13 @@ def _timed(row: Row, time: Timing) -> Row:
 def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
     """Times of an evaluation by each, all of one backend, loaded and run once."""
     if group and group[0].backend == "gpu":
-        return [on_device(c.evaluate, c.expected(count)) for c in group]
-    firsts = [(c.took,) if c.took > FIRST_COUNTS else () for c in group]
+        return [on_device(c.evaluate, c.speed.expected(count)) for c in group]
+    firsts = [(c.speed.took,) if c.speed.took > FIRST_COUNTS else () for c in group]
     return in_turns(
-        [TimedCall(c.evaluate, c.expected(count), c.running, first) for c, first in zip(group, firsts, strict=True)]
+        [
+            TimedCall(c.evaluate, c.speed.expected(count), c.running, first)
+            for c, first in zip(group, firsts, strict=True)
+        ]
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from nbody.bench import Measure, Notify
 
 
-def prepare(say: Notify, *, particles: Sequence[int] = (), gpu: bool = False) -> Measure:
+def prepare(notify: Notify, *, particles: Sequence[int] = (), gpu: bool = False) -> Measure:
     """Measure error against time of every integrator.
 
     Three problems, in float64: an orbit of eccentricity 0.9, the outer solar

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nbody.bench import Notify
 from nbody.bench.integrators.problems import COUNTS, MotionProblem, problems
+from nbody.bench.integrators.tables import IntegratorFacts
 from nbody.bench.row import Row
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
@@ -15,15 +16,6 @@ from nbody.integrators.integrator import Integrator, Motion, unsupported
 from nbody.state import Outputs
 
 __all__ = ["COUNTS", "measure"]
-
-SETTINGS = {
-    "leapfrog_adaptive": ("eta", 0.3, 0.1, 0.05),
-    "hermite4": ("eta", 0.1, 0.04, 0.01),
-    "hermite4_block": ("eta", 0.04, 0.01, 0.0025),
-    "hermite6_block": ("eta", 1.0, 0.5, 0.25),
-    "ias15": ("epsilon", 1e-5, 1e-7, 1e-9),
-}
-"""The option that sets the accuracy of schemes that choose their steps, and its values; others get steps of one length."""
 
 ENGINE = {"cpu": "cpu", "gpu": "gpu-symmetric"}
 
@@ -49,12 +41,12 @@ def measure(
 
 
 def _settings(problem: MotionProblem, name: str) -> Iterator[tuple[str, float]]:
-    if name in SETTINGS:
-        key, *values = SETTINGS[name]
-        yield from ((str(key), float(value)) for value in values)
-    else:
-        each = INTEGRATORS.load(name).facts.evaluations
-        yield from (("dt", problem.end / round(count / each)) for count in problem.evaluations)
+    """The options that set the accuracy, and their values."""
+    facts = INTEGRATORS.load(name).facts
+    for key, values in facts.accuracies.items():
+        yield from ((key, value) for value in values)
+    if not facts.accuracies:
+        yield from (("dt", problem.end / round(count / facts.evaluations)) for count in problem.evaluations)
 
 
 def measured(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> Row:
@@ -62,7 +54,8 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     scheme, motion = _begun(problem, backend, name, key, value)
     row = Row(
         suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
-        particles=motion.state.count, backend=backend, facts={"problem": problem.name, "setting": f"{key}: {value:.4g}"},
+        particles=motion.state.count, backend=backend,
+        facts=IntegratorFacts(problem=problem.name, setting=f"{key}: {value:.4g}"),
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.progress.wait()

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from typing_extensions import TypedDict
+
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, facts, grouped
+from nbody.bench.row import Amount, Count, Row, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
 from nbody.forces import ENGINES
 from nbody.forces.engine import device_of
@@ -14,10 +16,24 @@ from nbody.integrators.integrator import unsupported
 from nbody.law import Gravity
 from nbody.number_format import duration
 
-FACTS = {
-    "integrators": facts("energy_error", counts="steps", texts="problem setting"),  # the option that sets the accuracy
-    "few": facts(texts="problem setting"),  # what is called
-}
+
+class CallFacts(TypedDict, total=False):
+    """The system, and what is called."""
+
+    problem: str
+    setting: str
+
+
+class IntegratorFacts(TypedDict, total=False):
+    """The problem, the option that sets the accuracy, the steps, and the error at the end."""
+
+    energy_error: Amount
+    steps: Count
+    problem: str
+    setting: str
+
+
+FACTS = {"integrators": IntegratorFacts, "few": CallFacts}
 
 COLUMNS = (
     TableColumn("problem", "problem", left=True),

@@ -7,7 +7,7 @@ from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Notify,
+    notify: Notify,
     *,
     sizes: Sequence[int] = (),
     rungs: Sequence[str] = (),
@@ -34,7 +34,7 @@ def prepare(
     suite.check(sizes, precision, rungs)
     library, reason = cublas.load()
     if library is None:
-        say(f"not measured: cuBLAS ({reason})")
+        notify(f"not measured: cuBLAS ({reason})")
 
     def measure(notify: Notify) -> Any:
         machine: Any = report.machine() | {"cublas": library and library.version, "no_cublas": reason}  # type: ignore

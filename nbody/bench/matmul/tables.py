@@ -1,28 +1,47 @@
 """The tables of the ladder's report, one for each size and precision, and those of the README; and its picture."""
 
 from collections.abc import Iterator, Sequence
+from typing import Required
+
+from typing_extensions import TypedDict
 
 from nbody.bench.matmul.cublas import CUBLAS
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Row, facts, grouped
+from nbody.bench.row import Amount, Count, Row, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, checked_time, error, markdown, named, of, three
 from nbody.linalg import LADDER
 from nbody.linalg.rung import LECTURE_SIZE
 from nbody.number_format import duration, rate, size
 
-FACTS = {
-    "matmul": facts(
-        "percent_of_peak percent_of_cublas gbytes_per_s reads_global bytes_global predicted_cycles predicted_speedup "
-        "error_mean",
-        counts="size m n k",
-        texts="title improves",
-        needed="title size m n",
-    )
-}
-"""Of C (m, n) = A (m, k) B (k, n), where m = n = k = size unless the rung says otherwise. The peak is that of the float
-pipes, without tensor cores; ``gbytes_per_s`` counts each matrix once; ``reads_global`` and ``bytes_global`` are elements
-read from global memory per result, and bytes for the whole product; the model is that of the course."""
+
+class MatmulFacts(TypedDict, total=False):
+    """Of C (m, n) = A (m, k) B (k, n), where m = n = k = size unless the rung says otherwise.
+
+    Attributes:
+        percent_of_peak: of the float pipes, without tensor cores.
+        gbytes_per_s: counts each matrix once.
+        reads_global, bytes_global: elements read from global memory per result, and bytes for the whole product.
+        predicted_cycles, predicted_speedup: by the model of the course.
+    """
+
+    percent_of_peak: Amount
+    percent_of_cublas: Amount
+    gbytes_per_s: Amount
+    reads_global: Amount
+    bytes_global: Amount
+    predicted_cycles: Amount
+    predicted_speedup: Amount
+    error_mean: Amount
+    size: Required[Count]
+    m: Required[Count]
+    n: Required[Count]
+    k: Count
+    title: Required[str]
+    improves: str
+
+
+FACTS = {"matmul": MatmulFacts}
 
 COLUMNS = (
     TableColumn("rung", "name", left=True),

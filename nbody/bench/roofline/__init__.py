@@ -6,7 +6,7 @@ from nbody.bench import Measure, Notify
 
 
 def prepare(
-    say: Notify,
+    notify: Notify,
     *,
     particles: Sequence[int] = (),
     engines: Sequence[str] = (),

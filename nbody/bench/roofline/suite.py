@@ -10,12 +10,12 @@ from typing import Any
 
 from nbody import compute
 from nbody.bench import Notify
-from nbody.bench.forces.accuracy import Judge
 from nbody.bench.forces.competitor import PILOT, Competitor
-from nbody.bench.forces.problems import cluster
+from nbody.bench.forces.problems import Judge, cluster
 from nbody.bench.forces.suite import checked
 from nbody.bench.roofline import slots
 from nbody.bench.roofline.bounds import bounded
+from nbody.bench.roofline.tables import RooflineFacts
 from nbody.bench.row import Row
 from nbody.bench.timing import FEWEST, device_times
 
@@ -43,7 +43,7 @@ def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: No
 
 def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
     """Compile, check and time a competitor, and add its bounds."""
-    if not competitor.rate:
+    if not competitor.speed.rate:
         notify(f"compiling {competitor.name} {competitor.precision}")
         competitor.warm_up(PILOT)
     row = checked("roofline", competitor, judge, notify)
@@ -51,8 +51,8 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
         notify(f"N = {judge.count}: timing {competitor.name} {competitor.precision}")
         with compute.launches() as seen:
             competitor.evaluate()
-        timing = device_times(competitor.evaluate, _repeats(competitor.expected(judge.count)))
-        competitor.learn(judge.count, timing.best)
+        timing = device_times(competitor.evaluate, _repeats(competitor.speed.expected(judge.count)))
+        competitor.speed.learn(judge.count, timing.best)
         row = _explained(row.timed(timing, judge.count**2), 1 + competitor.kind.can.pairs_once, seen)
     competitor.release()
     return row
@@ -83,17 +83,17 @@ def pairs_loop(kernel: Any, machine_code: Any) -> slots.InstructionCounts | None
     return slots.hottest_loop(slots.disassembled(machine_code(kernel)) or "")
 
 
-def facts_of(launch: compute.Launch) -> dict[str, Any]:
-    """The facts of a launch, by their names in the report. Asks the current device."""
+def facts_of(launch: compute.Launch) -> RooflineFacts:
+    """The facts of a launch. Asks the current device."""
     used, resident = launch.resources(), launch.resident()
     warps = resident / compute.facts().multiprocessors * -(-launch.threads // 32)
-    return {
-        "kernel": launch.kernel.py_func.__name__,
-        "registers": used.registers,
-        "shared_bytes": used.shared + launch.dynamic_shared,
-        "local_bytes": used.local,
-        "threads_a_block": launch.threads,
-        "blocks": launch.blocks,
-        "waves": launch.blocks / resident,
-        "occupancy": warps / (compute.threads_per_multiprocessor() / 32),
-    }
+    return RooflineFacts(
+        kernel=launch.kernel.py_func.__name__,
+        registers=used.registers,
+        shared_bytes=used.shared + launch.dynamic_shared,
+        local_bytes=used.local,
+        threads_a_block=launch.threads,
+        blocks=launch.blocks,
+        waves=launch.blocks / resident,
+        occupancy=warps / (compute.threads_per_multiprocessor() / 32),
+    )

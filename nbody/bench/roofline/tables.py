@@ -2,24 +2,49 @@
 
 from collections.abc import Callable, Iterator
 
-from nbody.bench.forces.tables import CHECKED, speeds
+from nbody.bench.forces.tables import CheckedFacts, speeds
 from nbody.bench.plot import Picture
 from nbody.bench.report import Report
-from nbody.bench.row import facts
+from nbody.bench.row import Amount, Count
 from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, checked_time, percent, whole
 from nbody.number_format import rate
 
-FACTS = {
-    "roofline": facts(
-        CHECKED + "percent_of_peak percent_of_slots percent_of_roots slots slot_bound root_bound waves occupancy",
-        counts="interactions_a_root launches registers shared_bytes local_bytes threads_a_block blocks",
-        texts="kernel",
-    )
-}
-"""The bounds by issue slots and by reciprocal square roots, in interactions per second at the card's highest clock, and the
-speed in per cent of them and of the float pipes' peak; the issue slots per interaction in the kernel's machine code, the
-interactions per root; kernels per evaluation; what the kernel that computes the pairs takes per thread (registers, local
-memory) and per block; its blocks divided by those that fit on the card, and the fraction of the card's warps."""
+
+class RooflineFacts(CheckedFacts, total=False):
+    """What limits a kernel.
+
+    Attributes:
+        slot_bound, root_bound: the bounds by issue slots and by reciprocal square roots, in interactions per second at the
+            card's highest clock.
+        percent_of_slots, percent_of_roots, percent_of_peak: the speed in per cent of them and of the float pipes' peak.
+        slots: the issue slots per interaction in the kernel's machine code.
+        interactions_a_root: interactions per root.
+        launches: kernels per evaluation.
+        kernel: what computes the pairs, in ``blocks`` of ``threads_a_block``; it takes ``registers`` and ``local_bytes`` per
+            thread, and ``shared_bytes`` per block.
+        waves: its blocks divided by those that fit on the card.
+        occupancy: the fraction of the card's warps.
+    """
+
+    percent_of_peak: Amount
+    percent_of_slots: Amount
+    percent_of_roots: Amount
+    slots: Amount
+    slot_bound: Amount
+    root_bound: Amount
+    waves: Amount
+    occupancy: Amount
+    interactions_a_root: Count
+    launches: Count
+    registers: Count
+    shared_bytes: Count
+    local_bytes: Count
+    threads_a_block: Count
+    blocks: Count
+    kernel: str
+
+
+FACTS = {"roofline": RooflineFacts}
 
 SPEEDS = (
     *WHO,

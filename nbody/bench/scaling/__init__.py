@@ -9,7 +9,7 @@ DEFAULT, ENGINE = "1,2,4,8", "gpu-symmetric"
 
 
 def prepare(
-    say: Notify,
+    notify: Notify,
     *,
     gpus: str = "",
     particles: Sequence[int] = (),

@@ -1,14 +1,26 @@
 """The table and the picture of the scaling suite."""
 
 from collections.abc import Callable, Iterator
+from typing import Required
+
+from typing_extensions import TypedDict
 
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import facts, grouped
+from nbody.bench.row import Amount, Count, grouped
 from nbody.bench.tables import WHO, Sheet, TableColumn, about
 from nbody.number_format import duration, rate
 
-FACTS = {"scaling": facts("efficiency", counts="gpus steps", needed="gpus steps")}
+
+class ScalingFacts(TypedDict, total=False):
+    """The GPUs, the steps, and the speed divided by that of as many single GPUs."""
+
+    efficiency: Amount
+    gpus: Required[Count]
+    steps: Required[Count]
+
+
+FACTS = {"scaling": ScalingFacts}
 
 COLUMNS = (
     *WHO,

@@ -47,6 +47,7 @@ class Hermite4(AdaptiveStep):
 
     facts = SchemeFacts(
         order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Outputs.JERK, power_of_dt=3,
+        accuracies={"eta": (0.1, 0.04, 0.01)},
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
 

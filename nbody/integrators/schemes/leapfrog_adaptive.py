@@ -50,7 +50,7 @@ class LeapfrogAdaptive(AdaptiveStep):
 
     facts = SchemeFacts(
         order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
-        precisions={"cpu": ("float32", "float64")},
+        precisions={"cpu": ("float32", "float64")}, accuracies={"eta": (0.3, 0.1, 0.05)},
         columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
     )  # fmt: skip
 

@@ -39,10 +39,10 @@ LARGEST = 8.0
 are a tenth of what they are later.)"""
 
 
-def _facts(order: int, source: str, *on_gpus: str) -> SchemeFacts:
+def _facts(order: int, source: str, etas: tuple[float, ...], *on_gpus: str) -> SchemeFacts:
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
-        precisions={"cpu": ("float64",), "gpu": on_gpus},
+        precisions={"cpu": ("float64",), "gpu": on_gpus}, accuracies={"eta": etas},
         columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
@@ -235,11 +235,11 @@ class BlockHermite(Integrator):
 class Hermite4Block(BlockHermite):
     """Order 4: one pass over the pairs gives acceleration and jerk."""
 
-    facts = _facts(4, "Makino & Aarseth 1992", "float64", "mixed")
+    facts = _facts(4, "Makino & Aarseth 1992", (0.04, 0.01, 0.0025), "float64", "mixed")
 
 
 class Hermite6Block(BlockHermite):
     """Order 6, with the snap: larger steps, the better choice. In float64 only: its steps depend on the fifth derivative of
     the acceleration, in which the noise of float32 forces grows without limit."""
 
-    facts = _facts(6, "Nitadori & Makino 2008", "float64")
+    facts = _facts(6, "Nitadori & Makino 2008", (1.0, 0.5, 0.25), "float64")
