@@ -101,6 +101,16 @@ def test_nothing_is_appended_to_a_file_that_is_gone_or_changed(tmp_path):
     assert simulation.run(steps=2).frames == 3
 
 
+def test_the_energy_of_the_beginning_is_there_before_the_first_step_and_changes_no_bits():
+    asked, other = Simulation(bodies(), **KEYS), Simulation(bodies(), **KEYS)
+    before = asked.energies
+    assert before.initial == before.latest == pytest.approx(Simulation(bodies(), **KEYS).run(steps=1).energy_initial)
+    for simulation in (asked, other):
+        simulation.step(3)
+    assert asked.energies.initial == before.initial != asked.energies.latest
+    np.testing.assert_array_equal(asked.particles.position, other.particles.position)
+
+
 def test_particles_are_the_present_state(tmp_path):
     simulation = Simulation(bodies(), tmp_path / "run.h5", **KEYS)
     np.testing.assert_array_equal(simulation.particles.position, bodies().position)
