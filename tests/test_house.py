@@ -172,7 +172,7 @@ LINES = {
     "forces": 11590,
     "exchange": 886,
     "initial": 2655,
-    "integrators": 7185,
+    "integrators": 7224,
     "law": 380,
     "lessons": 1121,
     "linalg": 2939,
