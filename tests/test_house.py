@@ -177,7 +177,7 @@ LINES = {
     "lessons": 1121,
     "linalg": 2939,
     "parallel": 924,
-    "run": 4634,
+    "run": 4639,
     "scenario": 2050,
     "state": 1517,
     "trajectory": 3117,
