@@ -14,7 +14,8 @@ T = TypeVar("T", int, float)
 
 
 class KeyProblem(ValueError):
-    """An error about one key of a group (``"length"``, or ``"gravity.length"``); empty: about the group."""
+    """An error about one key of a scenario's group (``"length"``, or ``"gravity.length"``); empty: about the group. Laws,
+    units and generators raise it; the scenario adds the file and the line."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +33,7 @@ def shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     if isinstance(value, int) and value.bit_length() > 200:
-        return "a number beyond all bounds"
+        return "a very large number"
     text = ascii(value) if isinstance(value, str) else " ".join(repr(value).split())
     return text if len(text) <= 48 else f"{text[:45]}..."
 

@@ -12,8 +12,7 @@ from nbody import Scenario, Simulation, diagnostics
 from nbody.cli import main
 from nbody.cli.progress import facts
 from nbody.cli.summary import summary_text
-from nbody.diagnostics.energy import ALWAYS
-from nbody.diagnostics.observables import OBSERVABLES, measured
+from nbody.diagnostics.observables import ALWAYS, OBSERVABLES, measured
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.run.resume import resume

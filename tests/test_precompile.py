@@ -93,7 +93,7 @@ def test_an_interrupt_ends_the_workers(workers, monkeypatch):
 
 
 def test_a_worker_that_dies_leaves_its_kernels_to_the_call(workers, monkeypatch):
-    monkeypatch.setattr(precompile.child, "python", lambda *arguments: {"args": ["false"]})
+    monkeypatch.setattr(precompile.child, "python", lambda *arguments, **environment: {"args": ["false"]})
     x, made = np.zeros(3), kernels()
     compile_together(lambda: call(made, x))
     call(made, x)

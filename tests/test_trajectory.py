@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import ENVIRONMENT, ROOT
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError, RunFailed
 from nbody.machine import provenance
 from nbody.particles import Particles

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.trajectory import (

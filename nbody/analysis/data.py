@@ -13,9 +13,9 @@ from nbody.particles import Particles
 from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
 from nbody.trajectory import Trajectory
+from nbody.whole_file import Notify
 
 Array = np.ndarray
-Notify = Callable[[str], object]
 Read = TypeVar("Read")
 
 SAMPLES = 200

@@ -1,7 +1,7 @@
 """``plot``: one figure with one panel per plot, of one run or of several."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
@@ -19,8 +19,8 @@ from nbody.analysis.panel import Plot, View
 from nbody.errors import InputError
 from nbody.figures import GREY, RC, plain, tidy_log
 from nbody.trajectory import Trajectory
+from nbody.whole_file import Notify
 
-Notify = Callable[[str], object]
 Source: TypeAlias = Trajectory | str | os.PathLike
 
 PANEL = (3.4, 2.7)

@@ -2,7 +2,7 @@
 
 from nbody.cli.streams import Json
 from nbody.cli.summary import unit_of
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import counted
 from nbody.number_format import duration, size
 from nbody.scenario.quantities import Units, shown_time

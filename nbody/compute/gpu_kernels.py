@@ -21,7 +21,7 @@ from nbody.compute.typed_once import typed_once
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
 
-LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
+LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"}
 """Numba's settings that do not affect the machine code."""
 
 

@@ -12,8 +12,8 @@ import contextlib
 import gc
 import pickle
 import subprocess
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from queue import Queue
 from threading import Thread, local
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ from nbody.compute.announce import compiling
 
 MOST = 16
 """Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
+
+PLAIN = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
+"""The environment of a worker: coloured messages, which Numba makes and drops while it tries types, take a fifth of the time
+where the package colorama is installed."""
 
 TIMEOUT = 120.0
 """Seconds that a worker gets for its last kernel, when this process has none left."""
@@ -99,10 +103,10 @@ def compile_missing(calls: Iterable[Call]) -> None:
 
 def _compile(missing: dict[str, Call], processes: int) -> None:
     largest_first = sorted(missing.items(), key=lambda item: item[1].kernel._cache.size, reverse=True)
-    queue = deque((each.kernel._cache.job(name, each.types), each) for name, each in largest_first)
+    queue = Queue[tuple[bytes, Call] | None]()
     workers = [
         subprocess.Popen(
-            **child.python("-m", "nbody.compute.precompile_worker"),
+            **child.python("-m", "nbody.compute.precompile_worker", **PLAIN),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )
         for _ in range(processes - 1)
@@ -113,10 +117,12 @@ def _compile(missing: dict[str, Call], processes: int) -> None:
     try:
         for thread in threads:
             thread.start()
-        with contextlib.suppress(IndexError):
-            while True:
-                _, (kernel, types) = queue.popleft()
-                kernel.compile(types)
+        for name, each in largest_first:  # while the workers start
+            queue.put((each.kernel._cache.job(name, each.types), each))
+        for _ in range(processes):
+            queue.put(None)
+        while (job := queue.get()) is not None:
+            job[1].kernel.compile(job[1].types)
         for thread in threads:
             thread.join(TIMEOUT)
     finally:  # also after Ctrl-C
@@ -127,11 +133,11 @@ def _compile(missing: dict[str, Call], processes: int) -> None:
             worker.wait()
 
 
-def _feed(worker: "subprocess.Popen[bytes]", queue: deque) -> None:
+def _feed(worker: "subprocess.Popen[bytes]", queue: "Queue[tuple[bytes, Call] | None]") -> None:
     """Give jobs to a worker until there are none. What it fails to compile is compiled when it is called."""
     to, back = worker.stdin, worker.stdout
     assert to is not None and back is not None
-    with contextlib.suppress(OSError, IndexError), to, back:
-        while back.read(1):  # it has started, or finished a job
-            pickle.dump(queue.popleft()[0], to)
+    with contextlib.suppress(OSError), to, back:
+        while back.read(1) and (job := queue.get()) is not None:  # it has started, or finished a job
+            pickle.dump(job[0], to)
             to.flush()

@@ -9,16 +9,6 @@ import numpy as np
 from nbody.diagnostics.structure import centre_velocity, distances
 from nbody.particles import Particles
 
-ALWAYS: dict[str, int] = {
-    "kinetic_energy": 1,
-    "potential_energy": 1,
-    "total_energy": 1,
-    "momentum": 3,
-    "angular_momentum": 3,
-    "virial_ratio": 1,
-}
-"""The observables that every run records, and how many numbers each has. Units are those of the scenario."""
-
 DIRECT = 16384
 """The most bodies for which the potential is summed over pairs."""
 

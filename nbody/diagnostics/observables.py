@@ -20,6 +20,16 @@ from nbody.diagnostics.structure import (
 from nbody.particles import Particles
 from nbody.registry import Entry, Registry
 
+ALWAYS: dict[str, int] = {
+    "kinetic_energy": 1,
+    "potential_energy": 1,
+    "total_energy": 1,
+    "momentum": 3,
+    "angular_momentum": 3,
+    "virial_ratio": 1,
+}
+"""The observables that every run records, and how many numbers each has. Units are those of the scenario."""
+
 OBSERVABLES = Registry(
     "observable",
     {

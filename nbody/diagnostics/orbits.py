@@ -134,30 +134,35 @@ def orbits(
     for each in [*([] if bodies is None else bodies), *([] if isinstance(about, str) else [about])]:
         if each not in row:
             raise InputError(f"orbits: there is no body with the id {each}; ids go from {min(row)} to {max(row)}")
-    focus = row[int(about)] if not isinstance(about, str) else None
-    first = 0 if about == "inner" else focus
+    focus = about if isinstance(about, str) else row[int(about)]
+    first = 0 if focus == "inner" else focus
     chosen = (
         [k for k in range(particles.count) if k != first] if bodies is None else [row[int(each)] for each in bodies]
     )
-    rows = np.array(chosen, int)
     if first in chosen:
         raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
-    x, v = particles.in_space()
-    mass = particles.mass
-    if focus is not None:
-        central, mass_at_focus = [each[focus] for each in (x, v)], mass[focus] + mass[rows]
-    elif about == "centre":
-        central, mass_at_focus = [mass @ each / mass.sum() for each in (x, v)], np.full(len(rows), mass.sum())
-    else:
-        inner = np.cumsum(mass)
-        below = rows - 1
-        with np.errstate(invalid="ignore"):
-            central = [(np.cumsum(mass[:, None] * each, axis=0) / inner[:, None])[below] for each in (x, v)]
-        mass_at_focus = inner[rows]
-    if not (mass_at_focus > 0).all():
-        bad = particles.id[rows[int(np.argmin(mass_at_focus > 0))]]
+    rows = np.array(chosen, int)
+    x, v, mass = _relative(particles, rows, focus)
+    if not (mass > 0).all():
+        bad = particles.id[rows[int(np.argmin(mass > 0))]]
         raise InputError(f"orbits: body {bad} has no mass about it; choose another focus with about=")
-    return elements(x[rows] - central[0], v[rows] - central[1], G * mass_at_focus, particles.id[rows], particles.time)
+    return elements(x, v, G * mass, particles.id[rows], particles.time)
+
+
+def _relative(particles: Particles, rows: Array, focus: int | str) -> tuple[Array, Array, Array]:
+    """Positions and velocities of bodies about their focus, (K, 3) each, and the masses (K,) that move them: of body and
+    focus. ``focus``: a row, or one of :data:`FOCI`."""
+    (x, v), mass = particles.in_space(), particles.mass
+    if focus == "inner":
+        inner = np.cumsum(mass)
+        with np.errstate(invalid="ignore"):
+            central = [(np.cumsum(mass[:, None] * each, axis=0) / inner[:, None])[rows - 1] for each in (x, v)]
+        total = inner[rows]
+    elif focus == "centre":
+        central, total = [mass @ each / mass.sum() for each in (x, v)], np.full(len(rows), mass.sum())
+    else:
+        central, total = [each[focus] for each in (x, v)], mass[focus] + mass[rows]
+    return x[rows] - central[0], v[rows] - central[1], total
 
 
 def at_times(moments: Sequence[Elements]) -> Elements:

@@ -67,4 +67,5 @@ class Format(ABC):
     @abstractmethod
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
         """The bodies in a file, which may be damaged or malicious; ``frame`` (the last by default) if :attr:`many`.
-        ``notify`` gets a line about what is ignored. Raises InputError: one line that begins with ``start``."""
+        Their time and step are 0, because they begin a run. ``notify`` gets a line about what is ignored. Raises InputError:
+        one line that begins with ``start``."""

@@ -126,5 +126,4 @@ def _particles(found: dict[str, np.ndarray], start: str) -> Particles:
         raise InputError(f"{start}Mass, Position and Velocity do not belong to the same bodies")
     key = found.get(LONG, found.get("Key", np.zeros(0)))
     own = key.shape == mass.shape and len(np.unique(key)) == len(key)
-    time = found.get("Time", np.zeros(()))
-    return Particles(mass, x, v, id=key if own else np.empty(0, np.int64), time=float(time) if time.ndim == 0 else 0.0)
+    return Particles(mass, x, v, id=key if own else np.empty(0, np.int64))

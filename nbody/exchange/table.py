@@ -119,10 +119,11 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -
         )
     if not set(names) & set(COLUMNS):
         raise InputError(f"{start}{expected}, got {shown(','.join(cells))}")
-    if names[0] in INDEX:
+    ignored = names[0] in INDEX
+    if ignored:
         notify(f"{start}the first column ({names[0] or 'without a name'}) numbers the rows; it is ignored")
         names[0] = ""
-    for name in names[not names[0] :]:
+    for name in names[1:] if ignored else names:
         if name not in COLUMNS and name not in EXTRA:
             raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
         if names.count(name) > 1:

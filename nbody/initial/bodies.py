@@ -42,7 +42,7 @@ def read_bodies(
     if _is_recording(path, where):
         particles = _read_frame(path, frame, where)
     else:
-        particles = replace(read_format(path, frame, where, notify), time=0.0, step=0)
+        particles = read_format(path, frame, where, notify)
     return _in_dimensions(particles.check(start), dimensions, start)
 
 

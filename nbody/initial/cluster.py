@@ -112,14 +112,14 @@ class StarCluster(Generator):
         """The scale radius of the model with virial radius 1."""
 
     @abstractmethod
-    def half_mass(self) -> float:
+    def model_half_mass_radius(self) -> float:
         """The radius of half the mass, in scale radii."""
 
     @property
     def scale(self) -> float:
         """The scale radius of these bodies."""
         if self.half_mass_radius is not None:
-            return self.half_mass_radius / self.half_mass()
+            return self.half_mass_radius / self.model_half_mass_radius()
         return self.radius or (self.virial_radius or 1.0) * self.scale_radius()
 
     @abstractmethod

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from nbody.given import KeyProblem
-
 Array = np.ndarray
 
 POINTS = 800
@@ -90,9 +88,14 @@ class Sphere:
         return speed
 
 
-def hernquist(r: Array, taper: Array | float = 1.0) -> Array:
-    """The density of Hernquist's sphere up to a factor, times ``taper``."""
-    return taper / (r * (1 + r) ** 3)
+def hernquist(r: Array, factor: Array | float = 1.0) -> Array:
+    """The density of Hernquist's sphere up to a constant, times ``factor``."""
+    return factor / (r * (1 + r) ** 3)
+
+
+def tapering(r: Array, taper: float) -> Array:
+    """The factor exp(−(r/taper)²), with which a density ends without an edge."""
+    return np.exp(-((r / taper) ** 2))
 
 
 def sphere(
@@ -111,7 +114,7 @@ def sphere(
         attracting: r² times the whole attraction at r, instead of this sphere's own mass and ``others``.
 
     Raises:
-        KeyProblem: the mass is infinite, or f would be negative: no isotropic sphere has this density.
+        ValueError: the mass is infinite, or f would be negative: no isotropic sphere has this density.
     """
     u = np.linspace(math.log(innermost), math.log(outermost), POINTS)
     r = np.exp(u)
@@ -125,7 +128,7 @@ def sphere(
     shells = CubicSpline(u, 4 * math.pi * rho * r**3)
     mass = shells.antiderivative()(u) + shells(u[0]) / (3 + slope(u[0]))
     if not slope(u[0]) > -3 or not shells(u[-1]) < 1e-3 * mass[-1]:
-        raise KeyProblem("profile", "the mass of this density is infinite; give 'taper', where it shall end")
+        raise ValueError("the mass of this density is infinite; give 'taper', where it shall end")
     rho, mass, total = rho / mass[-1], mass / mass[-1], mass[-1]
     if attracting is not None:
         whole = attracting(r)
@@ -142,7 +145,7 @@ def _check_density(r: Array, rho: Array) -> None:
     wrong = ~np.isfinite(rho) | (rho < 0)
     if wrong.any() or not rho.any():
         at = r[np.argmax(wrong)]
-        raise KeyProblem("profile", f"the density at r = {at:.3g} is not a number, zero or more; correct the formula")
+        raise ValueError(f"the density at r = {at:.3g} is not a number, zero or more; correct the formula")
 
 
 def _eddington(u: Array, rho: Array, slope: Array, mass: Array, psi: Array) -> Array:
@@ -150,7 +153,7 @@ def _eddington(u: Array, rho: Array, slope: Array, mass: Array, psi: Array) -> A
     first = rho * -slope * np.exp(u) / mass  # dρ/dΨ, because dΨ/du = −M/r
     if not (first > 0).all():
         at = float(np.exp(u[np.argmax(~(first > 0))]))
-        raise KeyProblem("profile", f"the density must fall outwards, and does not at r = {at:.3g}")
+        raise ValueError(f"the density must fall outwards, and does not at r = {at:.3g}")
     log_first, mass_at, psi_at = CubicSpline(u, np.log(first)), CubicSpline(u, mass), CubicSpline(u, psi)
     log_derivative = log_first.derivative()
     node, weight = np.polynomial.legendre.leggauss(NODES)
@@ -167,7 +170,5 @@ def _eddington(u: Array, rho: Array, slope: Array, mass: Array, psi: Array) -> A
     f = (width / 2 * weight * second * 2 * w / root).sum(axis=1) / (math.sqrt(8) * math.pi**2)
     if not (f > 0).all():
         at_r = float(np.exp(u[np.argmax(~(f > 0))]))
-        raise KeyProblem(
-            "profile", f"no isotropic sphere has this density (f is negative near r = {at_r:.3g}); make it smoother"
-        )
+        raise ValueError(f"no isotropic sphere has this density (f is negative near r = {at_r:.3g}); make it smoother")
     return np.log(f)

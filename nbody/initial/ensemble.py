@@ -43,7 +43,7 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
                 source = source.with_option(keys_of(path), f"ensemble.vary: system {k}: {path} = {shown(value)}", value)
             except (AttributeError, TypeError):
                 raise InputError(f"{scenario.where('ensemble.vary')}{path}: there is no such key") from None
-        yield Scenario._of(source)
+        yield Scenario.from_source(source)
 
 
 def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> Particles:

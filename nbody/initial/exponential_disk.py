@@ -12,13 +12,13 @@ from scipy.special import i0e, i1e, k0e, k1e
 
 from nbody.errors import InputError
 from nbody.initial.combine import apportioned
-from nbody.initial.eddington import Sphere, hernquist, sphere
+from nbody.initial.eddington import Sphere, hernquist, sphere, tapering
 from nbody.initial.generator import Generator, at_rest
 from nbody.initial.sampling import on_circle, on_sphere
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
-from nbody.law import Gravity
+from nbody.law import LAWS, Gravity
 from nbody.particles import Particles
-from nbody.scenario.values import Finite, Group, Length, Mass, NotNegative, Positive
+from nbody.scenario.values import Finite, Group, KeyProblem, Length, Mass, NotNegative, Positive
 
 Array = np.ndarray
 
@@ -36,7 +36,7 @@ Lengths = Callable[[str, str], float]
 @cache
 def _tapered_mass(taper: float) -> CubicSpline:
     """The share of the mass within r, of ln r."""
-    model = sphere(lambda r: hernquist(r, np.exp(-((r / taper) ** 2))), innermost=1e-6, outermost=8 * taper)
+    model = sphere(lambda r: hernquist(r, tapering(r, taper)), innermost=1e-6, outermost=8 * taper)
     return CubicSpline(np.log(model.radius), model.mass)
 
 
@@ -60,7 +60,7 @@ class Spheroid(Group):
 
     def density(self, r: Array) -> Array:
         """The density at r in scale radii, up to a factor."""
-        return hernquist(r) * (1.0 if self.taper is None else np.exp(-((r / self.taper) ** 2)))
+        return hernquist(r) * (1.0 if self.taper is None else tapering(r, self.taper))
 
     def within(self, r: Array) -> Array:
         """The mass within r."""
@@ -159,7 +159,7 @@ class ExponentialDisk(Generator):
         if self.equilibrium == "thin":
             return None
         given = gravity.length if isinstance(gravity.length, Mapping) else {}
-        usual = math.sqrt(gravity.length2) if gravity.softening in ("plummer", "spline") else 0.0
+        usual = math.sqrt(gravity.length2) if LAWS.load(gravity.softening).needs_length else 0.0
         return lambda one, other: max(given.get(one, usual), given.get(other, usual))
 
     def curve(self, G: float, lengths: Lengths | None = None) -> RotationCurve:
@@ -246,7 +246,11 @@ class ExponentialDisk(Generator):
     def _sphere(
         self, name: str, count: int, G: float, lengths: Lengths | None, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        one, model = self._spheres[name], self._model(name, lengths)
+        one = self._spheres[name]
+        try:
+            model = self._model(name, lengths)
+        except ValueError as error:
+            raise KeyProblem(name, str(error)) from None
         radius = model.radii(rng.random(count), one.cut)
         speed = math.sqrt(G * one.mass / one.radius) * model.speeds(radius, rng)
         return one.radius * radius[:, None] * on_sphere(rng, count), speed[:, None] * on_sphere(rng, count)

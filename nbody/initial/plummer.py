@@ -36,7 +36,7 @@ class PlummerSphere(StarCluster):
     def scale_radius(self) -> float:
         return SCALE_LENGTH
 
-    def half_mass(self) -> float:
+    def model_half_mass_radius(self) -> float:
         s = self._largest * 0.5 ** (1 / 3)
         return s / math.sqrt(1 - s * s)
 

@@ -17,10 +17,10 @@ from scipy.interpolate import CubicSpline
 from scipy.special import erf
 
 from nbody.initial.cluster import StarCluster
-from nbody.initial.eddington import POINTS, Sphere, hernquist, sphere
+from nbody.initial.eddington import POINTS, Sphere, hernquist, sphere, tapering
 from nbody.initial.formula import compiled
 from nbody.initial.sampling import on_sphere
-from nbody.scenario.values import Finite, Positive, Text
+from nbody.scenario.values import Finite, KeyProblem, Positive, Text
 
 Array = np.ndarray
 
@@ -41,7 +41,7 @@ class EddingtonSphere(StarCluster):
     def scale_radius(self) -> float:
         return 1 / self.model().virial_radius
 
-    def half_mass(self) -> float:
+    def model_half_mass_radius(self) -> float:
         """Of the bodies within ``cut``, after they have been scaled to the energy of the whole model."""
         model = self.model()
         half = float(model.radii(np.array(0.5), self.cut))
@@ -194,7 +194,10 @@ class ProfileSphere(EddingtonSphere):
     taper: Annotated[Positive, Field(ge=1e-6, le=1e6)] | None = None
 
     def model(self) -> Sphere:
-        return profile_model(self.profile, self.taper)
+        try:
+            return profile_model(self.profile, self.taper)
+        except ValueError as error:
+            raise KeyProblem("profile", str(error)) from None
 
 
 @cache
@@ -203,6 +206,4 @@ def profile_model(profile: str, taper: float | None) -> Sphere:
     density = compiled(PROFILES.get(profile.lower(), profile), "r")
     if taper is None:
         return sphere(density)
-    return sphere(
-        lambda r: density(r) * np.exp(-((r / taper) ** 2)), innermost=1e-5 * min(1.0, taper), outermost=8 * taper
-    )
+    return sphere(lambda r: density(r) * tapering(r, taper), innermost=1e-5 * min(1.0, taper), outermost=8 * taper)

@@ -10,27 +10,31 @@ from nbody import machine
 from nbody.errors import InputError
 from nbody.registry import Entry, Registry
 
-_TEXTS = {
-    "tiles:who_reads_what": "k00 to k03: what one block reads of A and B",
-    "banks:banks": "k04, k05, k06: the banks and lines of one access of a warp",
-    "tiles:register_tiles": "k06 to k13: one thread's results and reads",
-    "tiles:reads": "k04 to k17: reads per multiply-add, counted",
-    "banks:vectors": "k10, k14: 128-bit accesses and a padded, transposed slab",
-    "overlap:overlap": "k14, k15, k17: what a thread does, in order",
-    "tiles:champion": "k17: the tiles of a block, its warps and a lane",
-    "overlap:skinny": "k18: who reads what of a block's rows",
-    "fragments:fragments": "k19, k20, k21: the lanes of one tensor instruction",
-    "rounding:rounding": "k16, gpu-kahan: how errors of sums grow",
-    "measured:model": "the ladder's cost model beside the measurement",
-    "pairs:meetings": "gpu-global to gpu-split: which thread meets which body",
-    "pairs:triangle": "gpu-symmetric: how blocks share the triangle of pairs",
-    "pairs:rotation": "gpu-symmetric: columns rotate through the lanes",
-    "trees:morton": "barnes-hut, cpu-tree: the order of the bodies, and what acts on one",
-    "trees:opening": "cpu-tree: errors and times, measured on this machine",
-    "pairs:force_matrix": "matrix: the force matrix times four columns",
-    "measured:speed": "measured speeds of the force engines",
-}
-FIGURES = Registry("figure", {key.split(":")[1]: Entry(f"nbody.lessons.{key}", text) for key, text in _TEXTS.items()})
+FIGURES = Registry(
+    "figure",
+    {
+        "who_reads_what": Entry("nbody.lessons.tiles:who_reads_what", "k00 to k03: what one block reads of A and B"),
+        "banks": Entry("nbody.lessons.banks:banks", "k04, k05, k06: the banks and lines of one access of a warp"),
+        "register_tiles": Entry("nbody.lessons.tiles:register_tiles", "k06 to k13: one thread's results and reads"),
+        "reads": Entry("nbody.lessons.tiles:reads", "k04 to k17: reads per multiply-add, counted"),
+        "vectors": Entry("nbody.lessons.banks:vectors", "k10, k14: 128-bit accesses and a padded, transposed slab"),
+        "overlap": Entry("nbody.lessons.overlap:overlap", "k14, k15, k17: what a thread does, in order"),
+        "champion": Entry("nbody.lessons.tiles:champion", "k17: the tiles of a block, its warps and a lane"),
+        "skinny": Entry("nbody.lessons.overlap:skinny", "k18: who reads what of a block's rows"),
+        "fragments": Entry("nbody.lessons.fragments:fragments", "k19, k20, k21: the lanes of one tensor instruction"),
+        "rounding": Entry("nbody.lessons.rounding:rounding", "k16, gpu-kahan: how errors of sums grow"),
+        "model": Entry("nbody.lessons.measured:model", "the ladder's cost model beside the measurement"),
+        "meetings": Entry("nbody.lessons.pairs:meetings", "gpu-global to gpu-split: which thread meets which body"),
+        "triangle": Entry("nbody.lessons.pairs:triangle", "gpu-symmetric: how blocks share the triangle of pairs"),
+        "rotation": Entry("nbody.lessons.pairs:rotation", "gpu-symmetric: columns rotate through the lanes"),
+        "morton": Entry(
+            "nbody.lessons.trees:morton", "barnes-hut, cpu-tree: the order of the bodies, and what acts on one"
+        ),
+        "opening": Entry("nbody.lessons.trees:opening", "cpu-tree: errors and times, measured on this machine"),
+        "force_matrix": Entry("nbody.lessons.pairs:force_matrix", "matrix: the force matrix times four columns"),
+        "speed": Entry("nbody.lessons.measured:speed", "measured speeds of the force engines"),
+    },
+)
 """Every figure, in the order of the lessons. Each is a function without arguments that returns a Matplotlib figure."""
 
 FOLDER = machine.ROOT / ".github" / "lessons"

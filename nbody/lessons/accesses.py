@@ -6,22 +6,37 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.compute.traced import BARRIER, Access, Trace, trace
-from nbody.linalg import LADDER
+from nbody.linalg import (
+    LADDER,
+    k01_one_block,
+    k04_bank_conflicts,
+    k07_results_per_thread,
+    k09_sliding_window,
+    k11_outer_products,
+    k14_transposed,
+)  # fmt: skip
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
 from nbody.linalg.rung import ProductLaunch, ProductShape
 
 BANKS, LINE = 32, 128
 """Banks of shared memory, each a word of 4 bytes wide, and bytes of a line of global memory."""
 
+CHAMPION = TILINGS["float32"][0][1]
+"""The large tiling of k17."""
+
 ONE_BLOCK = {
-    name: ProductShape(*shape)
-    for names, shape in (
-        ("k01 k04 k05 k06 k07 k08", (32, 32, 32)),
-        ("k09 k10", (64, 64, 16)),
-        ("k11", (32, 32, 8)),
-        ("k12", (64, 64, 8)),
-        ("k13 k14", (128, 128, 8)),
-        ("k15 k17", (128, 128, 16)),
+    name: ProductShape(side, side, depth)
+    for names, side, depth in (
+        ("k01", k01_one_block.LARGEST, k01_one_block.LARGEST),
+        ("k04 k05 k06", k04_bank_conflicts.TILE, k04_bank_conflicts.TILE),
+        ("k07 k08", k07_results_per_thread.TILE, k07_results_per_thread.TILE),
+        ("k09 k10", k09_sliding_window.TILE, k09_sliding_window.DEPTH),
+        ("k11", 2 * k11_outer_products.SIDE, k11_outer_products.DEPTH),
+        ("k12", 4 * k11_outer_products.SIDE, k11_outer_products.DEPTH),
+        ("k13", 8 * k11_outer_products.SIDE, k11_outer_products.DEPTH),
+        ("k14", k14_transposed.TILE, k14_transposed.DEPTH),
+        ("k15", k14_transposed.TILE, 2 * k14_transposed.DEPTH),
+        ("k17", CHAMPION.block[0], CHAMPION.depth),
     )
     for name in names.split()
 }
@@ -36,7 +51,7 @@ def traced(name: str, shape: ProductShape | None = None) -> Trace:
     dtype = np.dtype(np.float32)
     launch = LADDER.load(name).launch(shape, dtype)
     if name == "k17":
-        launch = tiled_launch(shape, dtype, TILINGS["float32"][0][1], 1)
+        launch = tiled_launch(shape, dtype, CHAMPION, 1)
     assert isinstance(launch, ProductLaunch)
     rng = np.random.default_rng(1)
     a, b = (rng.random(size).astype(dtype) for size in ((shape.m, shape.k), (shape.k, shape.n)))

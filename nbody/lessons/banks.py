@@ -5,8 +5,11 @@ from matplotlib.figure import Figure
 
 from nbody.lessons.accesses import BANKS, LINE, ONE_BLOCK, conflicts, of_warp, traced
 from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, cells, panels, plain
+from nbody.linalg import k14_transposed
+from nbody.linalg.k04_bank_conflicts import TILE
+from nbody.linalg.k05_padded_tile import WIDTH
 
-TILED = {"k04": ("shared0", "A", 32), "k05": ("shared0", "A", 33), "k06": ("shared1", "B", 32)}
+TILED = {"k04": ("shared0", "A", TILE), "k05": ("shared0", "A", WIDTH), "k06": ("shared1", "B", TILE)}
 """The shared array that a warp reads with the most conflicts, whose tile it is, and the words of its rows."""
 
 
@@ -19,14 +22,16 @@ def banks() -> Figure:
         words, numbers = of_warp(block, array, False)[0], of_warp(block, "a", False)[0]
         served = conflicts(words)
         colour = RED if served > 1 else GREEN
-        cells(axes[0, column], _touched((32, width), words, colour), f"{name}: {matrix}'s tile, rows of {width} words")
+        cells(
+            axes[0, column], _touched((TILE, width), words, colour), f"{name}: {matrix}'s tile, rows of {width} words"
+        )
         counts = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
         axes[1, column].bar(range(BANKS), counts, color=colour, width=0.85)
         axes[1, column].set_ylim(0, 34)
         plain(axes[1, column], f"words of each bank: served {served}×")
         lines = len(np.unique(numbers * 4 // LINE))
         label = f"A, global: {lines} line{'s' if lines > 1 else ''} of {LINE} B"
-        cells(axes[2, column], _touched((32, 32), numbers, RED if lines > 1 else GREEN), label)
+        cells(axes[2, column], _touched((TILE, TILE), numbers, RED if lines > 1 else GREEN), label)
     axes[1, 0].set_ylabel("words")
     axes[1, 1].set_xlabel("bank")
     return figure
@@ -49,9 +54,10 @@ def vectors() -> Figure:
         label = f"{name}: one load,\n{np.unique(first).size * 4} bytes"
         cells(panel, _touched(shape, first, colour), label)
     written = of_warp(traced("k14")[0, 0], "shared0", True)[0]
-    depth = np.unique(written // 132)
-    for panel, pitch in ((axes[0, 2], 128), (axes[0, 3], 132)):
-        words = written // 132 * pitch + written % 132
+    padded = k14_transposed.pieces(np.float32).pitch
+    depth = np.unique(written // padded)
+    for panel, pitch in ((axes[0, 2], k14_transposed.TILE), (axes[0, 3], padded)):
+        words = written // padded * pitch + written % padded
         served = conflicts(words)
         counts = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
         panel.bar(range(BANKS), counts, color=RED if served > 1 else GREEN, width=0.85)

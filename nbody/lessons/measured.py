@@ -1,4 +1,5 @@
-"""Figures of measured numbers, read from the tables that ``nbody bench`` writes into the lessons."""
+"""Figures of measured numbers, read from the tables that ``nbody bench`` writes into the lessons: the reports themselves are
+not kept in a checkout, and figures of the same numbers as the text can't contradict it."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,8 @@
 """Figures of the force engines: which thread meets which body, when, and what it reads for that."""
 
+from collections import Counter
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -68,26 +69,39 @@ def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int]
     return acted, met
 
 
+class Meetings(NamedTuple):
+    """The pairs that an engine computes, (N, N) bool by the body acted on and the acting one: all of one thread, and those
+    of its block in the first quarter of the time; and the bodies read from global and from shared memory per pair."""
+
+    of_thread: np.ndarray
+    of_block: np.ndarray
+    from_global: float
+    from_shared: float
+
+
+def meetings_of(name: str, traced: Trace, thread: int = 5) -> Meetings:
+    """What an engine's kernel does by its trace, in its second block if it has several."""
+    block = min(1, len(traced) - 1)
+    of_thread, of_block = np.zeros((2, COUNT, COUNT), bool)
+    for t, accesses in enumerate(traced[block, 0]):
+        acted, met = _met(name, block, t, accesses)
+        of_block[np.ix_(acted, met[: len(met) // 4])] = True
+        if t == thread:
+            of_thread[np.ix_(acted, met)] = True
+    events = (e for threads in traced.values() for accesses in threads for e in accesses)
+    reads = Counter(e.array for e in events if e.array in ("body", "shared0") and not e.write and e.index % 4 == 3)
+    return Meetings(of_thread, of_block, reads["body"] / COUNT**2, reads["shared0"] / COUNT**2)
+
+
 def meetings() -> Figure:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
     figure, axes = panels(1, 4, 2.6)
     for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
-        colours = np.full((COUNT, COUNT), "", dtype=object)
-        reads = {"body": 0, "shared0": 0}
-        for (block, _), threads in traced.items():
-            for t, thread in enumerate(threads):
-                for array in reads:
-                    reads[array] += sum(e.array == array and not e.write and e.index % 4 == 3 for e in thread)
-                if block != min(1, len(traced) - 1):
-                    continue
-                acted, met = _met(name, block, t, thread)
-                colours[np.ix_(acted, met[: len(met) // 4])] = "#a9c6e6"
-        acted, met = _met(name, block := min(1, len(traced) - 1), 5, traced[block, 0][5])
-        colours[np.ix_(acted, met)] = RED
-        loads = [reads[array] / COUNT**2 for array in ("body", "shared0")]
-        title = f"{name}, per pair:\n{loads[0]:.2g} bodies from global,\n{loads[1]:.2g} from shared memory"
-        image(panel, coloured(colours), title)
+        found = meetings_of(name, traced)
+        colours = np.where(found.of_thread, RED, np.where(found.of_block, "#a9c6e6", ""))
+        loads = f"{found.from_global:.2g} bodies from global,\n{found.from_shared:.2g} from shared memory"
+        image(panel, coloured(colours), f"{name}, per pair:\n{loads}")
     axes[0, 0].set_ylabel("body i, acted on")
     figure.supxlabel(
         "body j, acting.   red: the pairs of one thread; blue: of its block in the first quarter of the time",

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nbody.errors import counted
-from nbody.lessons.accesses import ONE_BLOCK, count, traced
+from nbody.lessons.accesses import CHAMPION, ONE_BLOCK, count, traced
 from nbody.lessons.style import (
     BLUE,
     GREEN,
@@ -121,8 +121,9 @@ def champion() -> Figure:
     figure, axes = panels(1, 2, 3.2)
     warps = np.array(SERIES, dtype=object)[owner // 32]
     image(axes[0, 0], coloured(warps), f"a block's tile, {shape.m}×{shape.n}:\n{len(threads) // 32} warps")
-    warp = owner[:64, :64]
+    height, width = CHAMPION.warp
+    warp = owner[:height, :width]
     lanes = np.where(warp == 5, INK, np.array(("#cfe0f1", "#9fc1e4"), dtype=object)[(warp % 8 + warp // 8) % 2])
     held = int((owner == 5).sum())
-    image(axes[0, 1], coloured(lanes), f"the tile of warp 0, 64×64:\nlane 5 of 32 (dark) has {held} results")
+    image(axes[0, 1], coloured(lanes), f"the tile of warp 0, {height}×{width}:\nlane 5 of 32 (dark) has {held} results")
     return figure

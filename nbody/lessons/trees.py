@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem, Judge
@@ -98,7 +98,8 @@ def opening() -> Figure:
     handles += [Line2D([], [], color=INK, label="median"), Line2D([], [], color=INK, linestyle="--", label="99 %")]
     errors.legend(handles=handles, frameon=False, fontsize=7.5)
     errors.set_xlabel("seconds per evaluation")
-    errors.set_xticks([0.1, 0.2, 0.4], ["0.1", "0.2", "0.4"])
+    errors.xaxis.set_major_locator(LogLocator(subs=(1, 2, 4)))
+    errors.xaxis.set_major_formatter("{x:g}")
     errors.xaxis.set_minor_formatter(NullFormatter())
     errors.set_ylabel("relative error of the force")
     plain(errors, f"what opening cells costs, N = {COUNT}")

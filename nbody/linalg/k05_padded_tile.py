@@ -9,11 +9,14 @@ H200, n = 2048: 1.83 TFLOP/s in float32 (k04: 1.23), 1.76 in float64 (0.76).
 from nbody.linalg.k04_bank_conflicts import TILE, launcher
 from nbody.linalg.rung import Rung, tile_reads
 
+WIDTH = TILE + 1
+"""Numbers in a row of a stored tile."""
+
 RUNG = Rung(
     title="padded tiles",
     idea="Tiles are stored in rows of 33 words, so that a column touches all 32 banks.",
     limit="global reads are still not coalesced: the threads of a warp read 32 rows at once.",
-    launch=launcher(width=TILE + 1, x_is_row=True),
+    launch=launcher(width=WIDTH, x_is_row=True),
     reads=tile_reads((TILE, TILE)),
     improves="k04",
 )

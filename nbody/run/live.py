@@ -163,8 +163,7 @@ class LiveRun:
 
     def wait(self) -> Summary | None:
         """Return when the run has ended, with its summary. The first Ctrl-C stops it after the current step, a second
-        one within the step. Raises the error that ended the run; KeyboardInterrupt if it was stopped within a step.:
-        ."""
+        one within the step. Raises the error that ended the run; KeyboardInterrupt if it was stopped within a step."""
         try:
             with stop_on_signals() as signals:
                 while self.thread.is_alive():

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody import machine
 from nbody.compute import cache
-from nbody.diagnostics.energy import ALWAYS
-from nbody.diagnostics.observables import widths
+from nbody.diagnostics.observables import ALWAYS, widths
 from nbody.errors import InputError, NBodyError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields

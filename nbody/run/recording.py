@@ -86,10 +86,12 @@ class Recording(Observer):
     def energies_now(self) -> Energies:
         """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
-        if self.looks or not self._stepper.begun:
+        if self.looks:
             return self.energies
         if math.isnan(self.energies.initial):
             self._energies = self._of_the_beginning()
+        if not self._stepper.begun:  # an evaluation of the run's own state would come before the scheme's first
+            return self.energies
         return self.energies.after(self._energy_of(self._stepper.frame()))
 
     @property

@@ -34,7 +34,7 @@ def resume(
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
-    It starts from the newest checkpoint. If everything that :meth:`Simulation.scope` names is the same, the result has the
+    It starts from the newest checkpoint. If everything that :meth:`Setup.scope` names is the same, the result has the
     same bits as that of a run that was never interrupted; if not, ``notify`` gets a line that says so. Frames after the
     checkpoint are recorded again.
 

@@ -5,25 +5,26 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import device_of, devices_of
+from nbody.forces.engine import Engine, device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
-from nbody.parallel import team
+from nbody.integrators.integrator import Integrator, Motion
+from nbody.parallel import Team, team
 from nbody.particles import Particles
 from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.observers import Callback, CollisionLog, Function, callback_of
+from nbody.run.plan import Plan
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import Setup, asked_for, set_up
+from nbody.run.setup import asked_for, set_up
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -34,13 +35,6 @@ if TYPE_CHECKING:
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
-
-
-PARTS = {
-    "motion": "stepper.motion", "begun": "stepper.begun", "within_a_step": "stepper.within_a_step",
-    "checkpoint_arrays": "stepper.arrays", "scope": "setup.scope",
-}  # fmt: skip
-"""Attributes of :class:`Simulation` that are those of its parts."""
 
 
 class Simulation:
@@ -69,9 +63,7 @@ class Simulation:
             (:mod:`nbody.scenario.options`).
 
     Attributes:
-        setup: what the run is: ``plan`` (engine, scheme, schedule and sizes), ``scenario`` (in the precision of the run),
-            ``engine`` and its ``engine_name`` (``auto`` is replaced by its choice), ``integrator``, ``bodies`` (the
-            particles at the beginning), ``team`` (the ranks) and ``notify``.
+        setup: what the run is.
         stepper: what moves the bodies.
         recording: what goes to the file.
         resumed: True if an earlier process has begun the run.
@@ -108,7 +100,7 @@ class Simulation:
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self._be(set_up(asked, ranks, notify, self.resumed))
+            self.setup = set_up(asked, ranks, notify, self.resumed)
             self.stepper = Stepper(self.setup)
             if start is not None:
                 from nbody.trajectory.structure.opening import one_line
@@ -123,12 +115,6 @@ class Simulation:
         self._running = False
         self.summary: Summary | None = None
 
-    def _be(self, setup: Setup) -> None:
-        """Take over what the run is."""
-        self.setup, self.plan, self.scenario, self.bodies = setup, setup.plan, setup.scenario, setup.bodies
-        self.engine, self.integrator, self.engine_name = setup.engine, setup.integrator, setup.plan.engine_name
-        self.team, self.notify = setup.team, setup.notify
-
     def _new_log(self, recorded: int = 0) -> CollisionLog | None:
         return None if self.stepper.collisions is None else CollisionLog(self.stepper, self.setup, recorded)
 
@@ -139,12 +125,59 @@ class Simulation:
             f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
 
-    def __getattr__(self, name: str) -> Any:
-        if name in PARTS:  # what belongs to a part of the run
-            return attrgetter(PARTS[name])(self)
-        raise AttributeError(f"'Simulation' has no attribute {name!r}")
+    # --- What the run is ---
 
-    # --- What the run is, and where it is ---
+    @property
+    def plan(self) -> Plan:
+        """The engine, the scheme, the schedule and the sizes."""
+        return self.setup.plan
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is simulated, in the precision of the run."""
+        return self.setup.scenario
+
+    @property
+    def bodies(self) -> Particles:
+        """The particles at the beginning."""
+        return self.setup.bodies
+
+    @property
+    def engine(self) -> Engine:
+        """What computes the forces."""
+        return self.setup.engine
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the engine; ``auto`` is replaced by its choice."""
+        return self.setup.plan.engine_name
+
+    @property
+    def integrator(self) -> Integrator:
+        """The scheme that makes the steps."""
+        return self.setup.integrator
+
+    @property
+    def team(self) -> Team:
+        """The ranks."""
+        return self.setup.team
+
+    @property
+    def notify(self) -> Notify:
+        """What gets lines about automatic choices and possible problems."""
+        return self.setup.notify
+
+    # --- Where it is ---
+
+    @property
+    def motion(self) -> Motion:
+        """The engine and the state; another one after a merger."""
+        return self.stepper.motion
+
+    @property
+    def within_a_step(self) -> bool:
+        """True after a step was ended between two pieces of a force."""
+        return self.stepper.within_a_step
 
     @property
     def state(self) -> State:
@@ -179,9 +212,13 @@ class Simulation:
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
-        were given, whatever the precision of the run."""
-        return self.stepper.particles()
+        """The particles at this moment, as copies on the host in float64, which are read-only: writing into them would not
+        change the run. (Start another one from changed copies, as ``dataclasses.replace(now, mass=2 * now.mass)``.) Before
+        the first step they have the digits that were given, whatever the precision of the run."""
+        found = self.stepper.particles()
+        for array in (found.mass, found.position, found.velocity, found.id, found.species, found.radius):
+            array.flags.writeable = False
+        return found
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.
@@ -254,7 +291,7 @@ class Simulation:
             self.recording.redirect(file)
         if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
-        self._be(self.setup.beginning_with(self.state.count, self.particles))
+        self.setup = self.setup.beginning_with(self.state.count, self.particles)
         self.stepper.continue_as(self.setup)
         self._log = self._new_log()
         self.recording.continue_as(self.setup, self._log)

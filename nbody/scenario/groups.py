@@ -14,8 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from nbody.diagnostics.energy import ALWAYS
-from nbody.diagnostics.observables import OBSERVABLES
+from nbody.diagnostics.observables import ALWAYS, OBSERVABLES
 from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law

@@ -65,12 +65,12 @@ class Scenario(Group):
         """Read a YAML file, or the packaged scenario of a name such as ``disk``, and replace values as :meth:`override`
         does; they may be values that the file lacks. Raises InputError: one line with the file, the line, the key and the
         fix."""
-        return cls._of(overridden(read_file(Path(path_text(path))), assignments, "--set", options))
+        return cls.from_source(overridden(read_file(Path(path_text(path))), assignments, "--set", options))
 
     @classmethod
     def from_text(cls, text: str, source: str = "scenario", folder: str | Path = ".") -> Self:
         """Read YAML text. Errors call it ``source``; a relative ``initial.file`` starts from ``folder``."""
-        return cls._of(read_text(text, source, Path(folder)))
+        return cls.from_source(read_text(text, source, Path(folder)))
 
     @classmethod
     def from_dict(
@@ -81,10 +81,11 @@ class Scenario(Group):
         if not isinstance(values, Mapping):
             raise InputError(f"a scenario is a mapping of keys, got {shown(values)}")
         source = ScenarioText(folder=Path(folder), values=plain_python(values))
-        return cls._of(with_keywords(source, keywords or {}, cls.model_fields))
+        return cls.from_source(with_keywords(source, keywords or {}, cls.model_fields))
 
     @classmethod
-    def _of(cls, source: ScenarioText) -> Self:
+    def from_source(cls, source: ScenarioText) -> Self:
+        """The scenario of values with their places in a file. Raises InputError."""
         stem = Path(source.name).stem
         default: dict[str, object] = {"name": stem} if stem and stem.isprintable() else {}
         if isinstance(source.values.get("units", False), Mapping):
@@ -133,7 +134,7 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
         """
-        return self._of(overridden(self._source, assignments, by, options))
+        return self.from_source(overridden(self._source, assignments, by, options))
 
     def with_keywords(self, values: Mapping[str, object]) -> Self:
         """A copy in which keyword arguments of Python replace values (:mod:`nbody.scenario.options`).
@@ -141,7 +142,7 @@ class Scenario(Group):
         Raises:
             InputError: one line that begins with the keyword.
         """
-        return self._of(with_keywords(self._source, values, type(self).model_fields))
+        return self.from_source(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
         """A copy in a higher precision, in which every value stays valid."""
@@ -152,7 +153,7 @@ class Scenario(Group):
     def with_arrays(self, particles: int) -> Self:
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
         initial = FromArrays(particles=particles).model_dump()
-        return self._of(replace(self._source, values={**self._source.values, "initial": initial}))
+        return self.from_source(replace(self._source, values={**self._source.values, "initial": initial}))
 
     def where(self, field: str, *others: str) -> str:
         """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`ScenarioText.where`."""

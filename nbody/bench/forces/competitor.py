@@ -67,6 +67,7 @@ class Competitor:
         kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
         threads: CPU threads that it uses; 0 on a GPU.
+        one_core: True if it is kept to one thread, though its engine uses all.
         foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
         speed: what is known of its speed.
     """

@@ -10,6 +10,7 @@ import numpy as np
 from nbody import machine
 from nbody.bench import Notify
 from nbody.bench.integrators.problems import SUN, outer_solar_system
+from nbody.bench.integrators.tables import CallFacts
 from nbody.bench.row import Row
 from nbody.initial.few import FigureEight
 from nbody.law import Gravity
@@ -64,7 +65,7 @@ def measure(notify: Notify = lambda _: None) -> tuple[list[Row], list[str]]:
         Row(
             suite="few", name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1,
             particles=case.system.bodies.count, seconds=seconds, clock="host",
-            facts={"problem": case.system.name, "setting": case.setting},
+            facts=CallFacts(problem=case.system.name, setting=case.setting),
         )
         for case, seconds in zip(cases, best, strict=True)
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nbody.bench import Notify
 from nbody.bench.integrators.problems import COUNTS, MotionProblem, problems
+from nbody.bench.integrators.tables import IntegratorFacts
 from nbody.bench.row import Row
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
@@ -53,7 +54,8 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     scheme, motion = _begun(problem, backend, name, key, value)
     row = Row(
         suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
-        particles=motion.state.count, backend=backend, facts={"problem": problem.name, "setting": f"{key}: {value:.4g}"},
+        particles=motion.state.count, backend=backend,
+        facts=IntegratorFacts(problem=problem.name, setting=f"{key}: {value:.4g}"),
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.progress.wait()

@@ -15,6 +15,7 @@ from nbody.bench.forces.problems import Judge, cluster
 from nbody.bench.forces.suite import checked
 from nbody.bench.roofline import slots
 from nbody.bench.roofline.bounds import bounded
+from nbody.bench.roofline.tables import RooflineFacts
 from nbody.bench.row import Row
 from nbody.bench.timing import FEWEST, device_times
 
@@ -82,17 +83,17 @@ def pairs_loop(kernel: Any, machine_code: Any) -> slots.InstructionCounts | None
     return slots.hottest_loop(slots.disassembled(machine_code(kernel)) or "")
 
 
-def facts_of(launch: compute.Launch) -> dict[str, Any]:
-    """The facts of a launch, by their names in the report. Asks the current device."""
+def facts_of(launch: compute.Launch) -> RooflineFacts:
+    """The facts of a launch. Asks the current device."""
     used, resident = launch.resources(), launch.resident()
     warps = resident / compute.facts().multiprocessors * -(-launch.threads // 32)
-    return {
-        "kernel": launch.kernel.py_func.__name__,
-        "registers": used.registers,
-        "shared_bytes": used.shared + launch.dynamic_shared,
-        "local_bytes": used.local,
-        "threads_a_block": launch.threads,
-        "blocks": launch.blocks,
-        "waves": launch.blocks / resident,
-        "occupancy": warps / (compute.threads_per_multiprocessor() / 32),
-    }
+    return RooflineFacts(
+        kernel=launch.kernel.py_func.__name__,
+        registers=used.registers,
+        shared_bytes=used.shared + launch.dynamic_shared,
+        local_bytes=used.local,
+        threads_a_block=launch.threads,
+        blocks=launch.blocks,
+        waves=launch.blocks / resident,
+        occupancy=warps / (compute.threads_per_multiprocessor() / 32),
+    )

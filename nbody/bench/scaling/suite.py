@@ -6,6 +6,7 @@ from dataclasses import replace
 from nbody.bench import Notify
 from nbody.bench.forces.problems import cluster
 from nbody.bench.row import Row, ratio
+from nbody.bench.scaling.tables import ScalingFacts
 from nbody.run.simulation import Simulation
 from nbody.scenario.options import PRECISIONS
 
@@ -59,6 +60,6 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     row = Row(
         suite="scaling", name=engine, device=summary.device, precision=precision, particles=count,
         seconds=ratio(1.0, summary.steps_per_s), clock="host", interactions_per_s=summary.interactions_per_s,
-        facts={"gpus": gpus, "steps": steps},
+        facts=ScalingFacts(gpus=gpus, steps=steps),
     )  # fmt: skip
     return row, run.state.values("position")[0].tobytes()

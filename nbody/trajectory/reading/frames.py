@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
 from nbody.particles import Particles

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError
 from nbody.trajectory.structure import layout
 

@@ -18,7 +18,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import DATASET, ELSEWHERE, GROUP, LINK, MISSING, UnknownFormat
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.diagnostics.energy import ALWAYS
+from nbody.diagnostics.observables import ALWAYS
 from nbody.trajectory.structure.layout import EVENT_DTYPE
 
 
