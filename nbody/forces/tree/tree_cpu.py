@@ -1,6 +1,6 @@
 """A tree over bodies on the CPU: built once, it gives accelerations and potentials of its bodies or at any points.
 
-tree = Tree(position, mass, Gravity(G=1.0), accuracy=1e-4)
+tree = HostTree(position, mass, Gravity(G=1.0), options=TreeOptions(accuracy=1e-4))
 tree.accelerations()            # of the bodies, (N, 3)
 tree.potential(at=points)       # (M,)
 """
