@@ -14,7 +14,7 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.adaptive import NEXT
 from nbody.integrators.integrator import unsupported
 from nbody.integrators.solvers.kepler import kepler_step
-from nbody.integrators.solvers.radau import NODES
+from nbody.integrators.solvers.radau_tables import NODES
 from nbody.integrators.solvers.wisdom_holman import corrector_kicks
 from nbody.law import Gravity
 from nbody.particles import Particles

@@ -10,8 +10,8 @@ from nbody.errors import InputError, RunFailed
 from nbody.forces.api import accelerations
 from nbody.forces.direct.cpu import FEW
 from nbody.forces.reference import direct_sum
-from nbody.integrators import INTEGRATORS
-from nbody.integrators.schemes import hermite4, leapfrog_adaptive, table
+from nbody.integrators import INTEGRATORS, adaptive
+from nbody.integrators.schemes import table
 from nbody.integrators.schemes.table import MoveTable
 from nbody.law import Gravity
 
@@ -72,7 +72,7 @@ def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
         given = {"softening": "plummer", "length": 0.1}
         ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
         with monkeypatch.context() as patch:
-            for module in (table, hermite4, leapfrog_adaptive):
+            for module in (table, adaptive):
                 patch.setattr(module, "in_one_call", lambda motion, in_fields=False: False)
             ends.append(moved(scheme, bodies, precision, [40], **given))
         for end in ends[1:]:

@@ -1,10 +1,16 @@
 """Schemes that choose the length of each step, one for all bodies; and the error of a step that is too short."""
 
 import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
+from numba import njit
 
+from nbody import compute
 from nbody.errors import RunFailed
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
 from nbody.state import Outputs
@@ -18,6 +24,9 @@ UNKNOWN = -1.0
 
 LONGEST = 1e300
 """A step that nothing limits, as a checkpoint holds it: a finite number."""
+
+inlined = njit(error_model="numpy", forceinline=True)
+"""Compiles a part of a step for a compiled loop."""
 
 
 class AdaptiveStep(Integrator):
@@ -42,6 +51,49 @@ class AdaptiveStep(Integrator):
         """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
         motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
 
+    def _make_steps(
+        self, motion: Motion, steps: int, until: float, loops: tuple[Callable, Callable], scratch: Any, *more: Any
+    ) -> None:
+        """Make steps with one force evaluation each, by a scheme's loop over steps: for few bodies many steps in a compiled
+        call with the pair sums in it; else Python runs the loop step by step, and the engine computes the forces.
+
+        Args:
+            loops: ``(evaluate, dimensions)``, the loop for Python; and ``(softening, dimensions)``, the compiled one.
+            scratch: working memory of the compiled loop.
+            more: further arguments of the loop.
+
+        Raises:
+            RunFailed: a step can't be made.
+        """
+        (engine, state), host, few, failed = motion, motion.host, in_one_call(motion), False
+        clock, gravity = state.clock, engine.gravity
+
+        def evaluate(x: Any, v: Any, law: tuple, h: float) -> Any:
+            clock.drift(h)
+            return self._forces(motion)
+
+        loop = loops[few](gravity.softening if few else evaluate, state.dimensions)
+        law = host.mass, gravity.G, gravity.length2, scratch
+        while steps and clock.time < until and not failed:
+            made, time, h, failed = loop(
+                *self._changed(host), self._clock, (clock.time, clock.origin, clock.step), law,
+                (steps if few else 1, float(until), float(self.dt)), *more,
+            )  # fmt: skip
+            steps -= made
+            self._count(motion, made, time)
+            clock.current = self.facts.leaves
+            if few:
+                state.progress.report(made * engine.work(state, self.facts.outputs))
+        if failed:
+            raise too_short(motion, h, self._remedy)
+
+    _remedy = "a softening"
+    """What to give instead of a step that is too short."""
+
+    def _forces(self, motion: Motion) -> Any:
+        """The forces at the present positions as a loop over steps takes them, (D, N) each."""
+        raise NotImplementedError
+
     def _changed(self, state: HostState) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """The arrays that a step changes, and those with their values at the beginning of the last one."""
         raise NotImplementedError
@@ -52,6 +104,12 @@ class AdaptiveStep(Integrator):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._clock = np.where(arrays["clock"] < LONGEST, arrays["clock"], math.inf)
+
+
+@cache
+def kernels(parts: Callable, dimensions: int) -> tuple[Callable, ...]:
+    """The parts of a step, compiled for callers in Python."""
+    return tuple(map(compute.kernel("cpu"), parts(dimensions)))
 
 
 def nearest_pair(motion: Motion, i: int | None = None) -> str:

@@ -19,18 +19,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
 from nbody.forces.direct.cpu_few import adding_jerks
-from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, too_short
-from nbody.integrators.few_bodies import in_one_call
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 from nbody.state.host import HostState
-
-REMEDY = "the largest step (integrator.dt), or a softening"
 
 
 class Hermite4(AdaptiveStep):
@@ -50,6 +46,8 @@ class Hermite4(AdaptiveStep):
         accuracies={"eta": (0.1, 0.04, 0.01)},
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
+
+    _remedy = "the largest step (integrator.dt), or a softening"
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         self._eta: float | None = options.eta if isinstance(options, self.Options) else None
@@ -85,33 +83,18 @@ class Hermite4(AdaptiveStep):
         names = "position", "velocity", "step_acceleration", "step_jerk"
         return tuple(state.values(*names, copy=False)), tuple(self._before)
 
-    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+    def _forces(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+        motion.evaluate(Outputs.JERK)
+        return motion.host.acceleration.T, motion.host.column("jerk").T
+
+    def _count(self, motion: Motion, steps: int, time: float) -> None:
+        super()._count(motion, steps, time)
         state = motion.host
-        engine, clock, few, failed = motion.engine, motion.state.clock, in_one_call(motion), False
+        state.acceleration[...], state.column("jerk")[...] = self._changed(state)[0][2:]
 
-        def evaluate(x: Any, v: Any, law: tuple, h: float) -> tuple[np.ndarray, np.ndarray]:
-            clock.drift(h)
-            motion.evaluate(Outputs.JERK)
-            return state.acceleration.T, state.column("jerk").T
-
-        law = state.mass, engine.gravity.G, engine.gravity.length2, np.empty((6, state.count if few else 0))
-        kernel = steps_by(evaluate, *kernels(state.dimensions))
-        if few:
-            kernel = steps_of_few(engine.gravity.softening, state.dimensions)
-        while steps and clock.time < until and not failed:
-            made, time, h, failed = kernel(
-                *self._changed(state), self._clock, (clock.time, clock.origin, clock.step), law,
-                (steps if few else 1, float(until), float(self.dt), float(self._eta or 0.0)),
-            )  # fmt: skip
-            steps -= made
-            self._count(motion, made, time)
-            if made and few:
-                state.acceleration[...] = state.column("step_acceleration")
-                state.column("jerk")[...] = state.column("step_jerk")
-                state.progress.report(made * engine.work(state, Outputs.JERK))
-            state.invalidate()
-        if failed:
-            raise too_short(motion, h, REMEDY)
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        scratch = np.empty((6, motion.state.count))
+        self._make_steps(motion, steps, until, (engine_loop, compiled_loop), scratch, float(self._eta or 0.0))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock; and the bodies at the beginning of the last step, if it is adaptive."""
@@ -176,7 +159,7 @@ def parts(dimensions: int) -> tuple[Any, ...]:
 def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable) -> Callable:
     """The loop over steps; ``evaluate(x, v, law, h)``: accelerations and jerks, (D, N), a time h later."""
 
-    def make_steps(rows, before, clock, moment, law, limits):
+    def make_steps(rows, before, clock, moment, law, limits, eta):
         """Make steps of all bodies.
 
         Args:
@@ -185,13 +168,14 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
             clock: (4,) see :mod:`nbody.integrators.adaptive`.
             moment: the time, the time of step 0, and the number of this step.
             law: masses, G, the softening length squared, and scratch, (6, N).
-            limits: the number of steps, the time until, the longest step, and eta; 0 if all steps have that length.
+            limits: the number of steps, the time until, and the longest step.
+            eta: 0 if all steps have the longest length.
 
         Returns:
             The number of steps made, the time, and the length of a step that can't be made, with True if there is one.
         """
         x, v, a, j = rows
-        (time, origin, first), (steps, until, longest, eta), done = moment, limits, 0
+        (time, origin, first), (steps, until, longest), done = moment, limits, 0
         while done < steps and time < until:
             end = time + clock[NEXT]
             h = until - time if end > until else clock[NEXT]
@@ -211,24 +195,23 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
     return make_steps
 
 
-@cache
-def kernels(dimensions: int) -> tuple[Callable, ...]:
-    """The parts of a step, compiled for callers in Python."""
-    return tuple(map(compute.kernel("cpu"), parts(dimensions)))
+def engine_loop(evaluate: Callable, dimensions: int) -> Callable:
+    """The loop for Python."""
+    return steps_by(evaluate, *kernels(parts, dimensions))
 
 
 @cache
-def steps_of_few(softening: str, dimensions: int) -> Callable:
+def compiled_loop(softening: str, dimensions: int) -> Callable:
     """The compiled loop with the pair sums of a law."""
-    add_jerks, compiled = adding_jerks(softening, dimensions), njit(error_model="numpy", forceinline=True)
+    add_jerks = adding_jerks(softening, dimensions)
 
-    @compiled
+    @inlined
     def evaluate(x, v, law, h):
         m, G, length2, sums = law
         add_jerks(x, v, m, G, length2, sums)
         return sums[:3], sums[3:]
 
-    return compute.kernel("cpu")(steps_by(evaluate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, *map(inlined, parts(dimensions))))  # type: ignore[no-any-return]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, too_short
-from nbody.integrators.few_bodies import components, in_one_call, shortest_time
+from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
+from nbody.integrators.few_bodies import components, shortest_time
 from nbody.integrators.integrator import Motion, SchemeFacts
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
@@ -34,8 +34,6 @@ from nbody.state.host import HostState
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
-
-REMEDY = "a smaller integrator.eta, the largest step (integrator.dt), or a softening"
 
 
 class LeapfrogAdaptive(AdaptiveStep):
@@ -53,6 +51,8 @@ class LeapfrogAdaptive(AdaptiveStep):
         precisions={"cpu": ("float32", "float64")}, accuracies={"eta": (0.3, 0.1, 0.05)},
         columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
     )  # fmt: skip
+
+    _remedy = "a smaller integrator.eta, the largest step (integrator.dt), or a softening"
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
@@ -81,33 +81,15 @@ class LeapfrogAdaptive(AdaptiveStep):
             self._rates[0], self._clock[NEXT] = self._rates[1], 0.0  # the rates say how long the next step is
         return returned
 
-    def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        state = motion.host
-        clock = state.clock
-        engine, few, failed = motion.engine, in_one_call(motion), False
+    def _forces(self, motion: Motion) -> np.ndarray:
         motion.evaluate()
+        return motion.host.acceleration.T
 
-        def evaluate(x: Any, law: tuple, h: float) -> np.ndarray:
-            clock.drift(h)
-            motion.evaluate()
-            return state.acceleration.T  # type: ignore[no-any-return]
-
-        law = state.mass, engine.gravity.G, engine.gravity.length2, tuple(np.zeros((3, 3, state.count if few else 0)))
-        kernel = steps_by(evaluate, rate_of_all, *kernels(state.dimensions))
-        if few:
-            kernel = steps_of_few(engine.gravity.softening, state.dimensions)
-        while steps and clock.time < until and not failed:
-            made, time, h, failed = kernel(
-                *self._changed(state), self._clock, self._rates, clock.time, law,
-                (steps if few else 1, float(until), float(self.dt), self._options.eta),
-            )  # fmt: skip
-            steps -= made
-            self._count(motion, made, time)
-            if few:
-                clock.current = self.facts.leaves
-                state.progress.report(made * engine.work(state))
-        if failed:
-            raise too_short(motion, h, REMEDY)
+    def _advance(self, motion: Motion, steps: int, until: float) -> None:
+        motion.evaluate()
+        scratch = tuple(np.zeros((3, 3, motion.state.count)))
+        loops = engine_loop, compiled_loop
+        self._make_steps(motion, steps, until, loops, scratch, self._rates, self._options.eta)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock, and the rates now and at the beginning of the last step."""
@@ -166,23 +148,25 @@ def parts(dimensions: int) -> tuple[Any, ...]:
 
 
 def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable) -> Callable:
-    """The loop over steps; ``evaluate(x, law, h)``: accelerations (D, N) a time h later, ``rate(x, v, law, scale)``: ρη."""
+    """The loop; ``evaluate(x, v, law, h)``: accelerations (D, N) a time h later; ``rate(x, v, law, scale)``: ρ η."""
 
-    def make_steps(rows, before, clock, rates, time, law, limits):
+    def make_steps(rows, before, clock, moment, law, limits, rates, eta):
         """Make steps of all bodies.
 
         Args:
             rows: positions, velocities and accelerations, (N, D) each, changed in place.
             before: they get these at the beginning of the last step.
             clock: (4,) see :mod:`nbody.integrators.adaptive`; the last number is not used.
-            rates: (2, 2) ρ of the next step and ρ(x, v) η; and both at the beginning of the last step.
+            moment: the time, the time of step 0, and the number of this step.
             law: masses, G, the softening length squared, and scratch, (3, N) each.
-            limits: the number of steps, the time until, the longest step, and η.
+            limits: the number of steps, the time until, and the longest step.
+            rates: (2, 2) ρ of the next step and ρ(x, v) η; and both at the beginning of the last step.
+            eta: η.
 
         Returns:
             The number of steps made, the time, and the length of a step that can't be made, with True if there is one.
         """
-        (x, v, a), (steps, until, longest, eta), (now, scale) = rows, limits, rates[0]
+        (x, v, a), (time, _, _), (steps, until, longest), (now, scale) = rows, moment, limits, rates[0]
         done, length, failed = 0, 0.0, False
         while done < steps and time < until:
             length = min(longest, 1 / now if now != 0.0 else np.inf)
@@ -192,7 +176,7 @@ def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable)
                 break
             first, whole, last, before_rates = time, length, time + length, (now, scale)
             begin(x, v, a, before, h)
-            end(v, a, evaluate(x, law, h), h)
+            end(v, a, evaluate(x, v, law, h), h)
             done += 1
             if last <= until:
                 if scale > 0.0:
@@ -218,25 +202,24 @@ def compiled_rate(parallel: bool) -> Callable:
     return compute.kernel("cpu", parallel=parallel, fastmath=FAST)(rate_of_pairs)  # type: ignore[no-any-return]
 
 
-@cache
-def kernels(dimensions: int) -> tuple[Callable, ...]:
-    """The parts of a step, compiled for callers in Python."""
-    return tuple(map(compute.kernel("cpu"), parts(dimensions)))
+def engine_loop(evaluate: Callable, dimensions: int) -> Callable:
+    """The loop for Python."""
+    return steps_by(evaluate, rate_of_all, *kernels(parts, dimensions))
 
 
 @cache
-def steps_of_few(softening: str, dimensions: int) -> Callable:
+def compiled_loop(softening: str, dimensions: int) -> Callable:
     """The compiled loop with the pair sums of a law."""
-    add_pairs, compiled = adding_pairs(softening, dimensions), njit(error_model="numpy", forceinline=True)
+    add_pairs = adding_pairs(softening, dimensions)
     rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
 
-    @compiled
-    def evaluate(x, law, h):
+    @inlined
+    def evaluate(x, v, law, h):
         m, G, length2, (sums, _, _) = law
         add_pairs(x, m, G, length2, sums)
         return sums
 
-    @compiled
+    @inlined
     def rate(x, v, law, scale):
         m, G, length2, (_, position, speed) = law
         for i in range(m.size):
@@ -244,4 +227,4 @@ def steps_of_few(softening: str, dimensions: int) -> Callable:
                 position[d, i], speed[d, i] = x[i, d], v[i, d]
         return rate_alone(position, speed, m, G, length2, scale)
 
-    return compute.kernel("cpu")(steps_by(evaluate, rate, *map(compiled, parts(dimensions))))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, rate, *map(inlined, parts(dimensions))))  # type: ignore[no-any-return]
