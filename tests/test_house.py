@@ -180,7 +180,7 @@ LINES = {
     "run": 4639,
     "scenario": 2050,
     "state": 1517,
-    "trajectory": 3117,
+    "trajectory": 3130,
     "verify": 277,
     "viewer": 5978,
     "child": 15,
