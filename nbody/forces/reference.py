@@ -54,6 +54,7 @@ def direct_sum(
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
         f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i, gravity))
+        u[:, m == 0] = 0.0  # a body without mass does not act: u may be infinite
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
