@@ -112,7 +112,7 @@ def test_a_part_of_a_power_of_two_fills_a_card(count, devices):
 def card(monkeypatch):
     """A function that puts a card of so many GiB into this machine."""
     from nbody import compute
-    from nbody.forces.direct.gpu_triangle import interactions_per_piece
+    from nbody.forces.direct.gpu_pieces import interactions_per_piece
 
     def put(memory, free=None):
         size = int(memory * 2**30)

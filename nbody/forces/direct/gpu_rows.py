@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import compute
-from nbody.forces.direct.gpu_triangle import SEGMENTS_FROM, interactions_per_piece
+from nbody.forces.direct.gpu_pieces import SEGMENTS_FROM, interactions_per_piece
 from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import Abilities
 from nbody.parallel.devices import Worker

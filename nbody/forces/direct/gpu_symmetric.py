@@ -30,11 +30,11 @@ from nbody.forces.direct.gpu_pair_sums import (
     sum_kernel,
 )
 from nbody.forces.direct.gpu_pairs import build, masses_of, resident_warps
+from nbody.forces.direct.gpu_pieces import SEGMENTS_FROM
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SEGMENTS,
-    SEGMENTS_FROM,
     Node,
     PairTiling,
     PairWork,

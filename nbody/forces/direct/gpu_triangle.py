@@ -23,18 +23,15 @@ from N, the tiling and the card; the bits do not depend on the launches, nor on 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from nbody import compute
+from nbody.forces.direct.gpu_pieces import SEGMENTS_FROM, interactions_per_piece
 
 LANES = 32
-
-SEGMENTS_FROM = 32768
-"""From this number of bodies on the runs are divided into segments. Below, several GPUs would wait for each other longer
-than they compute."""
 
 SEGMENTS = 64
 """The fewest segments, and the most of a launch. (There are more segments only if a launch can have one of them alone.)"""
@@ -93,7 +90,7 @@ def block_of(unit, units, blocks):
 
 class CardLimits(NamedTuple):
     """What fits on a card: ``blocks`` of the kernel at a time, ``budget`` bytes of column sums, and ``piece``
-    interactions per launch (:data:`PIECE`)."""
+    interactions per launch (:data:`~nbody.forces.direct.gpu_pieces.PIECE`)."""
 
     blocks: int
     budget: int
@@ -238,22 +235,3 @@ def push(stack: list[Node], node: Node) -> int:
         stack[-2:] = [(begin, 2 * size)]
         mergers += 1
     return mergers
-
-
-PIECE = 1 << 25
-"""Interactions of a piece per floating-point lane of the card (see :class:`nbody.compute.Facts`): on an H200 0.17 s with
-``gpu-symmetric`` and 0.3 s with ``gpu-tiled``; lanes of other cards are about as fast.
-
-A running kernel can't be stopped, and a process that ends waits for it. So an evaluation of many bodies is divided into
-pieces, between which the run shows its progress and reacts to Ctrl-C (:meth:`nbody.state.ForceProgress.report`). Their size
-depends on N and the card alone, never on time: in ``gpu-symmetric`` it determines the order of a sum."""
-
-
-@cache
-def interactions_per_piece(dtype: np.dtype) -> int:
-    """Interactions per piece on the current device; ``dtype`` is the type of a pair's arithmetic."""
-    if not compute.available():
-        return PIECE * 132 * 128  # an H200, to estimate the memory of a run on a machine without a GPU
-    card = compute.facts()
-    lanes = card.lanes_float64 if dtype == np.float64 else card.lanes_float32
-    return PIECE * card.multiprocessors * lanes
