@@ -38,7 +38,7 @@ class Pretended(Team):
     def __init__(self, rank: int, size: int, meeting: Meeting) -> None:
         self.rank, self.size, self._meeting = rank, size, meeting
 
-    def all(self, value: Any, soon: bool = False) -> list[Any]:
+    def allgather(self, value: Any, short_timeout: bool = False) -> list[Any]:
         self._meeting.brought[self.rank] = value
         self._meeting.pass_on(self.rank)  # all have brought theirs when this rank runs again
         found = list(self._meeting.brought)
@@ -46,17 +46,17 @@ class Pretended(Team):
         return found
 
     def broadcast(self, value: Any) -> Any:
-        return self.all(value)[0]
+        return self.allgather(value)[0]
 
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
         """Rows that a rank has not computed must come from the others."""
         assert rows.flags.c_contiguous and bounds[0] == 0 and bounds[-1] == len(rows)
         own = slice(bounds[self.rank], bounds[self.rank + 1])
-        for p, part in enumerate(self.all(rows[own].copy())):
+        for p, part in enumerate(self.allgather(rows[own].copy())):
             rows[bounds[p] : bounds[p + 1]] = part
 
     def exchange(self, blocks: list[np.ndarray], found: list[np.ndarray] | None = None) -> list[np.ndarray]:
-        received = [sent[self.rank].copy() for sent in self.all(blocks)]
+        received = [sent[self.rank].copy() for sent in self.allgather(blocks)]
         if found is None:
             assert all(block.shape == blocks[self.rank].shape for block in received)
             return received
@@ -73,7 +73,7 @@ class Copies:
         self._team = team
 
     def send(self, sent: list, received: list, stream: int) -> None:
-        brought = self._team.all([(part.rank, ctypes.string_at(part.address, part.size)) for part in sent])
+        brought = self._team.allgather([(part.rank, ctypes.string_at(part.address, part.size)) for part in sent])
         own = [[data for rank, data in theirs if rank == self._team.rank] for theirs in brought]
         for address, size, rank in received:
             data = own[rank].pop(0)

@@ -16,9 +16,9 @@ from nbody.parallel import team
 
 def values(ranks, folder):
     """What each rank has after exchanges of values and rows."""
-    said = [ranks.broadcast({"from": ranks.rank}), ranks.all(ranks.rank**2)]
+    said = [ranks.broadcast({"from": ranks.rank}), ranks.allgather(ranks.rank**2)]
     bounds = ranks.bounds(1001)
-    first, last = ranks.own(1001)
+    first, last = ranks.own_range(1001)
     rows = np.zeros((1001, 3))
     rows[first:last] = np.arange(first, last)[:, None]
     ranks.gather_rows(rows, bounds)
@@ -88,7 +88,7 @@ def simulated(ranks, folder):
 
     with nbody.simulate(nbody.Scenario.load(folder / "small.yaml")) as run:
         found = len(run)
-        ranks.all(None)  # rank 0 removes the file
+        ranks.allgather(None)  # rank 0 removes the file
     return found
 
 
@@ -103,7 +103,7 @@ def stopped_in_an_evaluation(ranks, folder):
     """The same, and the others wait for a value that belongs to an evaluation."""
     if ranks.rank == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
-    ranks.all(1, soon=True)
+    ranks.allgather(1, short_timeout=True)
 
 
 def stopped_elsewhere(ranks, folder):

@@ -261,3 +261,26 @@ def test_invalid_fields_are_refused(old, new, line):
     with pytest.raises(InputError) as caught:
         Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))
     assert str(caught.value).startswith(f"bad.yaml:{line}") and str(caught.value).isprintable()
+
+
+def test_a_field_with_too_many_numbers_is_refused_in_one_line():
+    class Wide(FIELDS.load("plummer")):
+        def parameters(self, G):
+            return (1.0,) * 8
+
+    with pytest.raises(InputError, match=r"fields: Wide has 8 numbers in parameters\(\), and a field has 7 at most"):
+        AddedFields([Wide(mass=1.0, b=1.0)], G)
+
+
+def test_a_force_by_velocity_is_added_to_the_targets_alone():
+    bodies = random_bodies(5)
+    state = ENGINES.load("reference")(Gravity(0.0)).load(bodies)
+    law = AddedFields([FIELDS.load("post_newtonian")(c=10.0)], G)
+    law.add(state, Outputs.POTENTIAL)
+    everywhere = state.acceleration.copy(), state.potential.copy()
+    state.acceleration[...] = state.potential[...] = 0
+    law.add(state, Outputs.POTENTIAL, targets=np.array([1, 3]))
+    for got, whole in zip((state.acceleration, state.potential), everywhere, strict=True):
+        assert np.array_equal(got[[1, 3]], whole[[1, 3]])
+        assert whole.any()
+        assert not got[[0, 2, 4]].any()

@@ -12,7 +12,7 @@ from test_forces_matrix import excess
 
 from nbody import compute
 from nbody.forces import ENGINES, gpu_engine
-from nbody.forces.api import accelerations
+from nbody.forces.api import accelerations, potential
 from nbody.forces.direct import gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
 from nbody.forces.direct.gpu_triangle import PairTiling
@@ -60,6 +60,23 @@ def test_the_simulator_agrees_with_the_referee(engine, softening, dimensions, pr
 def test_a_simulated_matrix_product_agrees_with_the_referee(engine, softening, dimensions, precision, count):
     bodies, law = random_bodies(count, dimensions), Gravity(1.0, dimensions, softening, LENGTHS[softening])
     assert max(excess(engine, bodies, law, precision, *forces(engine, bodies, softening, precision))) <= 1
+
+
+HERE, SIMULATED = ("reference", "cpu", "barnes-hut", "cpu-tree", "matrix:numpy"), pytest.mark.simulated
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [*HERE, *(pytest.param(e, marks=SIMULATED) for e in ("matrix:k07", *ENGINES) if e not in (*HERE, "matrix"))],
+)
+def test_sources_without_mass_add_nothing_to_a_potential(engine):
+    """Nor in the place of another body or point: 0 · ∞ would be a NaN."""
+    given = {"engine": engine, "precision": ENGINES.load(engine).can.precisions[0]}
+    assert potential([[1.0, 0, 0]], [1.0], at=[[3.0, 0, 0]] * 2, **given) == pytest.approx(-0.5)
+    phi = potential([[0.0, 0, 0], [0.0, 0, 0], [1.0, 0, 0]], [1.0, 0.0, 1.0], **given)
+    assert phi[[0, 2]] == pytest.approx(-1)
+    if engine != "gpu-kahan":  # the correction of an infinite sum is a NaN
+        assert phi[1] == -np.inf
 
 
 def with_energy(engine, bodies, precision):

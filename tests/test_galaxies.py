@@ -7,6 +7,7 @@ import pytest
 from samples import largest_gap, made
 
 from nbody.errors import InputError
+from nbody.initial import make_particles
 from nbody.initial.exponential_disk import ExponentialDisk, Spheroid, rotation_of_disc
 from nbody.initial.galaxy_collision import GalaxyCollision
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass
@@ -283,3 +284,12 @@ def test_a_second_galaxy_with_less_mass_is_smaller():
 def test_invalid_galaxies_are_refused(generator, own, says):
     with pytest.raises(InputError, match=says):
         made(generator, 10, **own)
+
+
+def test_a_bulge_without_an_equilibrium_is_named():
+    bulge = {"mass": 0.001, "radius": 0.01}
+    initial = {"generator": "exponential_disk", "particles": 300, "equilibrium": "softened", "bulge": bulge}
+    gravity = {"softening": "plummer", "length": 1.0}
+    scenario = Scenario.from_dict({"initial": initial, "gravity": gravity, "integrator": {"dt": 0.01, "steps": 1}})
+    with pytest.raises(InputError, match=r"^initial\.bulge: no isotropic sphere has this density"):
+        make_particles(scenario)

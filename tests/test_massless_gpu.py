@@ -59,6 +59,19 @@ def test_the_simulator_computes_what_the_referee_does(monkeypatch, engine):
 
 
 @pytest.mark.simulated
+@pytest.mark.parametrize("accelerations", [True, False])
+def test_simulated_rows_return_what_is_new(accelerations):
+    bodies = bodies_of(70, 3)
+    state = layered(ENGINES.load("gpu-tiled")(Gravity(), "float64")).load(bodies)
+    state.acceleration.copy_to_device(np.full((70, 4), 7.0))
+    state.workspace.state.acceleration.copy_to_device(np.ones((70, 4)))
+    state.workspace.scatter(state, Outputs.POTENTIAL, None, accelerations)
+    found = state.acceleration.copy_to_host()
+    assert (found[:, :3] == (1 if accelerations else 7)).all()
+    assert (found[:, 3] == 1).all()
+
+
+@pytest.mark.simulated
 def test_a_simulated_tile_has_softening_per_species_too():
     check("gpu-tiled", "float64", bodies_of(30, 9, species=True), {"stars": 0.05, "dust": 0.3})
 

@@ -88,7 +88,7 @@ class Answers(Alone):
     def __init__(self, *versions):
         self.versions = [(version, "") for version in versions]
 
-    def all(self, value):
+    def allgather(self, value):
         return self.versions
 
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,15 +125,20 @@ def test_particles_are_the_present_state(tmp_path):
     assert not np.array_equal(now.position, simulation.particles.position)
 
 
-def test_particles_are_copies_of_the_state_as_it_is_before_the_first_step_too():
-    simulation = Simulation(bodies(), **KEYS)
+def test_particles_are_read_only_copies_of_the_state_as_it_is_before_the_first_step_too():
+    mine = replace(bodies(), radius=np.ones(24))
+    simulation = Simulation(mine, **KEYS)
     for _ in range(2):
-        mine = simulation.particles
-        for name in ("mass", "position", "velocity", "id", "species"):
-            assert not np.shares_memory(getattr(mine, name), getattr(simulation.particles, name))
-        mine.mass *= 2
-        np.testing.assert_array_equal(simulation.particles.mass, bodies().mass)
+        now = simulation.particles
+        for name in ("mass", "position", "velocity", "id", "species", "radius"):
+            assert not np.shares_memory(getattr(now, name), getattr(simulation.particles, name))
+            assert getattr(mine, name).flags.writeable
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(now, name)[0] = 1
         simulation.run(steps=1)
+    again = Simulation(replace(now, mass=2 * now.mass), **KEYS)
+    np.testing.assert_array_equal(again.particles.mass, 2 * bodies().mass)
+    again.run(steps=1)
     simulation = Simulation(bodies(), **KEYS)
     simulation.arrays["velocity"][...] = 5.0
     simulation.state.invalidate()

@@ -238,7 +238,7 @@ class Hosts(Alone):
     def __init__(self, rank, hosts, answers):
         self.rank, self.size, self.hosts, self._answers = rank, len(hosts), hosts, answers
 
-    def all(self, value):
+    def allgather(self, value):
         return self._answers
 
 
@@ -276,7 +276,7 @@ def test_each_rank_of_a_host_sees_another_gpu(monkeypatch, visible, local_rank, 
 class Cards(Hosts):
     """A team whose ranks are alike, and have the given cards."""
 
-    def all(self, value):
+    def allgather(self, value):
         return self._answers if isinstance(value, tuple) else [value] * self.size
 
 

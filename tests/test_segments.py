@@ -71,7 +71,7 @@ def test_each_rank_gets_the_sum_of_all_shares_in_its_rows(ranks):
     bounds = [rows * p * p // ranks**2 for p in range(ranks + 1)]  # uneven, and some empty
 
     def part(team):
-        own = cover(*team.own(number))
+        own = cover(*team.own_range(number))
         mine = np.array([tree_sum(values[first : first + size]) for first, size in own]).reshape(-1, rows, 2)
         return add_over_ranks(team, number, mine, bounds)
 

@@ -102,7 +102,7 @@ def examine_ranks() -> Iterator[Finding]:
         return
     card, uuid = ("no GPU", "") if compute.why_unavailable() else (compute.facts().name, compute.uuid())
     own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card, "uuid": uuid}
-    everyone = ranks.all(own)
+    everyone = ranks.allgather(own)
     for rank, facts in enumerate(everyone):
         text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['gpu']}"
         yield good(f"rank {rank}", text, **facts)

@@ -30,7 +30,7 @@ class AddedFields:
 
     Raises:
         ArithmeticError: a parameter of a field is not finite.
-        InputError: two of the fields are a :class:`~nbody.fields.field.VelocityField`.
+        InputError: a field has more than MOST parameters, or two are a :class:`~nbody.fields.field.VelocityField`.
 
     Attributes:
         functions: :attr:`~nbody.fields.field.Field.evaluate` of each part of the sum.
@@ -53,6 +53,9 @@ class AddedFields:
         self.parameters = np.zeros((len(parts), 3 + MOST))
         for row, part in zip(self.parameters, parts, strict=True):
             values = (*part.centre, *part.parameters(G))
+            if len(values) > len(row):
+                given = f"fields: {type(part).__name__} has {len(values) - 3} numbers in parameters()"
+                raise InputError(f"{given}, and a field has {MOST} at most; divide it into parts()")
             row[: len(values)] = values
         if not np.isfinite(self.parameters).all():
             raise OverflowError
@@ -83,11 +86,16 @@ class AddedFields:
         return found[:, : position.shape[1]], found[:, 3]
 
     def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: Array | None) -> None:
+        rows: slice | Array = slice(None) if targets is None else targets
         if self.velocity_field is not None:
+            arrays = (state.acceleration, state.potential)
+            others = [array.copy() for array in arrays] if targets is not None else []
             self.velocity_field.add(state, self._G, accelerations, Outputs.ENERGY in outputs)
+            for array, before in zip(arrays, others, strict=False):
+                before[rows] = array[rows]
+                array[...] = before
         if not self.functions:
             return
-        rows: slice | Array = slice(None) if targets is None else targets
         x = state.position[rows].astype(np.float64, copy=False)
         acceleration, potential = self.at(x, state.clock.now)
         if accelerations:

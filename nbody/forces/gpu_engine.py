@@ -21,7 +21,7 @@ from nbody.forces.problem import Abilities, Problem
 from nbody.forces.resources import require_device
 from nbody.forces.transports.gpus import Gpus
 from nbody.forces.transports.ranks import FEWEST, Ranks
-from nbody.law import Gravity, pair_law
+from nbody.law import Gravity, pair_law, potential_factor
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
 from nbody.scenario.values import Group
@@ -51,6 +51,11 @@ class Shape(NamedTuple):
     def law(self) -> Callable:
         """The pair law as a CUDA device function; see :func:`nbody.law.pair_law`."""
         return pair_law(self.softening, self.dimensions, compute.rsqrt, compute.device_function)
+
+    @property
+    def potential_factor(self) -> Callable:
+        """:func:`nbody.law.potential_factor` as a CUDA device function."""
+        return compute.device_function(potential_factor)
 
     @property
     def real(self) -> type:

@@ -11,9 +11,7 @@ import numpy as np
 
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.problem import Abilities, Problem
-from nbody.forces.registry import ENGINES
 from nbody.law import Gravity, pair_law, pair_slopes
-from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -54,6 +52,7 @@ def direct_sum(
         i = targets[block]
         d = [x[k] - x[k, i, None] for k in range(dimensions)]  # each (rows, N): x_j - x_i
         f, u = pair_factors(sum(dk * dk for dk in d), gravity, _of_pairs(softening2, i, gravity))
+        u[:, m == 0] = 0.0  # a body without mass does not act: u may be infinite
         f[np.arange(len(i)), i] = 0.0  # a particle never acts on itself
         u[np.arange(len(i)), i] = 0.0
         f *= m
@@ -215,22 +214,3 @@ class ReferenceEngine(Engine):
         # The bodies' components, and eight blocks of pairs.
         count = problem.particles
         return Memory(super().memory(problem).own + 8 * (3 * count + 8 * max(BLOCK_PAIRS, count)))
-
-
-PIECE = 1 << 20
-"""The bodies of :func:`direct_sums` that act at a time: they take 100 MB of memory, with any number of bodies."""
-
-
-def direct_sums(position: np.ndarray, mass: np.ndarray, gravity: Gravity, rows: np.ndarray) -> np.ndarray:
-    """Accelerations (T, D) of the bodies ``rows`` in float64, by the ``cpu`` engine, which takes a second for 1000 of a
-    million bodies, :func:`direct_sum` 12 on a core. They are points without mass beside
-    each piece of the bodies: a body in the same place, such as the body itself, exerts no force."""
-    engine = ENGINES.load("cpu")(gravity, "float64")
-    total = np.zeros((len(rows), position.shape[1]))
-    for first in range(0, len(position), PIECE):
-        some = slice(first, first + PIECE)
-        x = np.concatenate([position[some], position[rows]])
-        state = engine.load(Particles(np.append(mass[some], np.zeros(len(rows))), x, np.zeros_like(x)))
-        engine.evaluate(state, Outputs.ACCELERATION, np.arange(len(x) - len(rows), len(x)))
-        total += state.values("acceleration")[0][-len(rows) :]
-    return total

@@ -13,7 +13,8 @@ none       cutoff with r_min = 0               -G m_j / r                       
 =========  ==================================  ===============================  ==========================
 
 In each law the force is minus the gradient of the potential, so that energy is conserved. The force of a particle on itself
-is zero; sums of the potential must leave j = i out. If species have lengths of their own, the ε of a pair is the larger one:
+is zero; sums of the potential must leave j = i out. A source without mass adds nothing to either, also in the same place
+(:func:`~nbody.law.pair.potential_factor`). If species have lengths of their own, the ε of a pair is the larger one:
 :class:`~nbody.law.gravity.Gravity`.
 
 To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``LAWS``, and add its formula to
@@ -21,6 +22,6 @@ To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``
 """
 
 from nbody.law.gravity import LAWS, Gravity
-from nbody.law.pair import Law, pair_law, pair_slopes
+from nbody.law.pair import Law, pair_law, pair_slopes, potential_factor
 
-__all__ = ["LAWS", "Gravity", "Law", "pair_law", "pair_slopes"]
+__all__ = ["LAWS", "Gravity", "Law", "pair_law", "pair_slopes", "potential_factor"]

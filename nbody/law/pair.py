@@ -87,6 +87,12 @@ def pair_slopes(
     return compile(law.slopes(dimensions == 2, inverse_cube or _cube_of(rsqrt, compile), rsqrt))
 
 
+def potential_factor(u: Any, m: Any) -> Any:
+    """u of a pair for the potential -m u of a source of mass m: 0 if it has none, as u may be infinite and 0 · ∞ is a NaN.
+    Kernels compile it as they do the law."""
+    return u if m != 0 else m
+
+
 def _cube_of(rsqrt: Callable, compile: Callable[[Any], Any]) -> Callable:
     @compile
     def cube_of_root(x):

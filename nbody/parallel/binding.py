@@ -13,7 +13,7 @@ def divide_cores(ranks: Team) -> None:
     """Divide the cores of a host among its ranks, unless the launcher has done so (by affinity) or the user has (by
     NUMBA_NUM_THREADS). All ranks call this together."""
     own = frozenset(os.sched_getaffinity(0))
-    hosts = zip(ranks.hosts, ranks.all(own), strict=True)
+    hosts = zip(ranks.hosts, ranks.allgather(own), strict=True)
     machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in hosts)
     _limit_threads()
 

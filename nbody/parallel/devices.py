@@ -99,9 +99,3 @@ class ForceTransport:
 
 
 ONE_DEVICE = ForceTransport()
-
-
-def bounds(count: int, parts: int, multiple: int = 1) -> list[int]:
-    """The first of ``count`` items of each part, and ``count``; parts are multiples of a number, as equal as possible."""
-    groups = -(-count // multiple)
-    return [min(count, groups * part // parts * multiple) for part in range(parts + 1)]

@@ -3,9 +3,9 @@
 Calls are non-blocking and polled, so signals are handled while a rank waits. If another rank does not arrive, the run ends
 with an error that names it.
 
-Values (:meth:`MpiTeam.all`, :meth:`MpiTeam.broadcast`) travel with a header that says whether a rank has failed. So all
-ranks that prepare a run learn of an error on one of them, and end in the same way (:meth:`MpiTeam.agreed`). Rows of forces
-have no header: an error there ends the run by :meth:`MpiTeam.abort`.
+Values (:meth:`MpiTeam.allgather`, :meth:`MpiTeam.broadcast`) travel with a header that says whether a rank has failed. So
+all ranks that prepare a run learn of an error on one of them, and end in the same way (:meth:`MpiTeam.agreed`). Rows of
+forces have no header: an error there ends the run by :meth:`MpiTeam.abort`.
 """
 
 import itertools
@@ -66,7 +66,7 @@ class MpiTeam(Team):
         self._row_types: dict[int, Any] = {}
         self.timeout = _timeout()
         self._lost = False  # True in an exchange: a rank that leaves it before its end can exchange nothing any more
-        self.hosts = self.all(socket.gethostname())
+        self.hosts = self.allgather(socket.gethostname())
 
     @property
     def local_rank(self) -> int:
@@ -85,8 +85,8 @@ class MpiTeam(Team):
         self._lost = False
         return value if self.first else pickle.loads(sent.data)
 
-    def all(self, value: Any, soon: bool = False) -> list[Any]:
-        data, limit = _pickled(value), self.timeout * (1 if soon else DECISION_FACTOR)
+    def allgather(self, value: Any, short_timeout: bool = False) -> list[Any]:
+        data, limit = _pickled(value), self.timeout * (1 if short_timeout else DECISION_FACTOR)
         found = self._gathered(self._headers(data, VALUE, limit=limit), data)
         self._lost = False
         return found
@@ -99,7 +99,7 @@ class MpiTeam(Team):
             self._headers(b"", END + self._depth)
             self._lost = False
         except BaseException as error:
-            if is_agreed(error) or self._lost or self.working:
+            if is_agreed(error) or self._lost or self.in_collective:
                 raise
             self._fail(error)
         finally:

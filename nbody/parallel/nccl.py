@@ -50,7 +50,7 @@ def version() -> tuple[str, str]:
 def connected(team: Team) -> "Nccl | None":
     """The NCCL of a team; None if one of its ranks lacks it, or has another version. All ranks call this together, each with
     its device current."""
-    found = {each for each, _ in team.all(version())}
+    found = {each for each, _ in team.allgather(version())}
     return Nccl(team) if len(found) == 1 and found != {""} else None
 
 

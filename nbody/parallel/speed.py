@@ -31,7 +31,7 @@ def exchange_speed(ranks: Team, prepared: Prepared | None = None, rows: int = RO
 def _seconds(ranks: Team, exchange: Callable[[], None]) -> float:
     times = []
     for _ in range(REPEATS):
-        ranks.all(None)
+        ranks.allgather(None)
         began = time.perf_counter()
         exchange()
         times.append(time.perf_counter() - began)

@@ -1,7 +1,7 @@
 """The ranks of a run. Every rank holds the whole state and makes the same moves; only the forces are divided.
 
 A rank must never take a branch that the others do not take. So what depends on a clock, a cache, a file or a signal is
-decided by rank 0 (:meth:`Team.broadcast`) or from the values of all (:meth:`Team.all`).
+decided by rank 0 (:meth:`Team.broadcast`) or from the values of all (:meth:`Team.allgather`).
 """
 
 import time
@@ -13,6 +13,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 
+def bounds(count: int, parts: int, multiple: int = 1) -> list[int]:
+    """The first of ``count`` items of each part, and ``count``; parts are multiples of a number, as equal as possible."""
+    groups = -(-count // multiple)
+    return [min(count, groups * part // parts * multiple) for part in range(parts + 1)]
+
+
 class Team(ABC):
     """The processes that compute one run together.
 
@@ -21,31 +27,32 @@ class Team(ABC):
         size: the number of processes.
         hosts: the name of each rank's host.
         library: the name and the version of what connects them.
-        working: True while the ranks exchange rows, so that an error of one of them must end all.
+        in_collective: True while the ranks exchange rows, so that an error of one of them must end all.
     """
 
     rank: int = 0
     size: int = 1
     hosts: list[str]
     library: str = ""
-    working: bool = False
+    in_collective: bool = False
 
     @property
     def first(self) -> bool:
         """True on rank 0, which alone writes files and messages."""
         return self.rank == 0
 
-    def own(self, count: int) -> tuple[int, int]:
+    def own_range(self, count: int) -> tuple[int, int]:
         """The part [first, last) of ``count`` equal pieces that belongs to this rank."""
-        return self.bounds(count)[self.rank], self.bounds(count)[self.rank + 1]
+        bounds = self.bounds(count)
+        return bounds[self.rank], bounds[self.rank + 1]
 
     def bounds(self, count: int) -> list[int]:
         """The first piece of each rank, and ``count``: rank p has the pieces [bounds[p], bounds[p + 1])."""
-        return [count * p // self.size for p in range(self.size + 1)]
+        return bounds(count, self.size)
 
     def agreed(self) -> AbstractContextManager[None]:
         """A block that all ranks leave, or in which all raise the error of the first rank that failed. Inside it they may
-        exchange values, but not rows, unless :attr:`working` is True."""
+        exchange values, but not rows, unless :attr:`in_collective` is True."""
         return nullcontext()
 
     def provenance(self) -> dict[str, Any]:
@@ -73,9 +80,10 @@ class Team(ABC):
         """Return the value of rank 0 on every rank. Raises the error of a rank that has failed."""
 
     @abstractmethod
-    def all(self, value: Any, soon: bool = False) -> list[Any]:
-        """Return the values of all ranks, on every rank. ``soon``: they are part of an evaluation, for which all ranks take
-        about the same time, so that a rank waits no longer than for rows. Raises the error of a rank that has failed."""
+    def allgather(self, value: Any, short_timeout: bool = False) -> list[Any]:
+        """Return the values of all ranks, on every rank. ``short_timeout``: they are part of an evaluation, for which all
+        ranks take about the same time, so that a rank waits no longer than for rows. Raises the error of a rank that has
+        failed."""
 
     @abstractmethod
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:
@@ -93,7 +101,7 @@ class Alone(Team):
     def broadcast(self, value: Any) -> Any:
         return value
 
-    def all(self, value: Any, soon: bool = False) -> list[Any]:
+    def allgather(self, value: Any, short_timeout: bool = False) -> list[Any]:
         return [value]
 
     def gather_rows(self, rows: np.ndarray, bounds: list[int]) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from nbody.forces.direct.sums import direct_sums
 from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
-from nbody.forces.reference import direct_sums
 from nbody.state import State
 
 SAMPLE, LEAST, PAIRS = 1000, 100, 1 << 30

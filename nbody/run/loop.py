@@ -152,10 +152,10 @@ class Loop:
                     show(self.status.progress(doing=doing, fraction=fraction))
 
             self._watch = Watch(self._stepper, self.stop, show_step, self._setup.notify)
-            self._team.working = True
+            self._team.in_collective = True
             self._compile()
             self._stepper.begin()
-            self._team.working = False
+            self._team.in_collective = False
             with self._team.agreed():
                 opened = self._recording.open(self._watch)
             with opened:
@@ -174,7 +174,7 @@ class Loop:
 
     def _steps(self) -> Iterator[ProgressEvent]:
         clock, stop, queued, at_most = self.clock, self.stop, 0, 0
-        self._team.working = True
+        self._team.in_collective = True
         if not self._recording.begun:
             self._recording.record()
             self._checkpoint()
@@ -243,7 +243,7 @@ class Loop:
             recording.record()
         if self._made:
             self._checkpoint()
-        self._team.working = False
+        self._team.in_collective = False
         with self._team.agreed():
             recording.close(complete=self.ended)
             if self._callback is not None and self._callback.failure is not None:

@@ -62,7 +62,7 @@ def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[
     card = compute.facts()
     kind = {"card": card.name, "multiprocessors": str(card.multiprocessors), "GiB": str(card.memory_total >> 30)}
     _require_same(ranks, kind, "the bits of a run are those of one kind of card")
-    cards = ranks.all((ranks.hosts[ranks.rank], compute.uuid()))
+    cards = ranks.allgather((ranks.hosts[ranks.rank], compute.uuid()))
     for rank, card in enumerate(cards):
         if (other := cards.index(card)) < rank and not compute.SIMULATED:
             raise InputError(
@@ -104,7 +104,7 @@ def agreed(ranks: Team, own: Decision) -> Decision:
     any of them may have got a signal. Raises the error of the recording."""
     if ranks.size == 1:
         return own
-    found: list[Decision] = ranks.all(own)
+    found: list[Decision] = ranks.allgather(own)
     if found[0].error is not None:
         raise_on_all(ranks, found[0].error)
     return found[0]._replace(stop=any(each.stop for each in found))
@@ -114,7 +114,7 @@ def require_same_state(ranks: Team, step: int, arrays: Callable[[], Mapping[str,
     """Raise RunFailed on all ranks if their states have different bits: one of them has computed wrongly."""
     if ranks.size == 1:
         return
-    found = ranks.all(_checksum(arrays().values()))
+    found = ranks.allgather(_checksum(arrays().values()))
     wrong = [rank for rank in range(ranks.size) if found[rank] != found[0]]
     if wrong:
         named = ", ".join(f"{rank} ({ranks.hosts[rank]})" for rank in wrong)
@@ -127,13 +127,13 @@ def require_same_state(ranks: Team, step: int, arrays: Callable[[], Mapping[str,
 
 def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
     """Raise an error that ends the loop on every rank after the same step, so that they can go on together."""
-    ranks.working = False
+    ranks.in_collective = False
     error.agreed = True  # type: ignore[attr-defined]
     raise error
 
 
 def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:
-    found = ranks.all(own)
+    found = ranks.allgather(own)
     for rank in range(1, ranks.size):
         keys = [key for key in {**found[0], **found[rank]} if found[rank].get(key) != found[0].get(key)]
         if keys:

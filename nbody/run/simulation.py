@@ -212,9 +212,13 @@ class Simulation:
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64. Before the first step they have the digits that
-        were given, whatever the precision of the run."""
-        return self.stepper.particles()
+        """The particles at this moment, as copies on the host in float64, which are read-only: writing into them would not
+        change the run. (Start another one from changed copies, as ``dataclasses.replace(now, mass=2 * now.mass)``.) Before
+        the first step they have the digits that were given, whatever the precision of the run."""
+        found = self.stepper.particles()
+        for array in (found.mass, found.position, found.velocity, found.id, found.species, found.radius):
+            array.flags.writeable = False
+        return found
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.

@@ -152,7 +152,8 @@ class Stepper:
                 for given, now in pairs
             )
         now = copy(bodies)  # which were checked when they were made
-        now.mass, now.id, now.species = bodies.mass.copy(), bodies.id.copy(), bodies.species.copy()
+        now.mass, now.radius = bodies.mass.copy(), bodies.radius.copy()
+        now.id, now.species = bodies.id.copy(), bodies.species.copy()
         now.position, now.velocity, now.time, now.step = position, velocity, clock.time, clock.step
         return now
 

@@ -72,9 +72,8 @@ class StateClock:
 
     def count_steps(self, steps: int, dt: float) -> None:
         """Count ``steps`` steps of the length ``dt``, which are complete."""
-        step, _, origin, _ = self.moment
-        self.dt, step = dt, step + steps
-        self.set(Moment(step, origin + step * dt, origin))
+        self.dt = dt
+        self.count(steps, self.time_at(self.step + steps))
 
     def begin_steps(self, dt: float) -> None:
         """Declare that the next steps have the length ``dt``."""

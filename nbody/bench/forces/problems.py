@@ -12,7 +12,8 @@ import numpy as np
 from nbody import machine
 from nbody.bench.row import Row
 from nbody.forces import timing
-from nbody.forces.reference import direct_sum, direct_sums
+from nbody.forces.direct.sums import direct_sums
+from nbody.forces.reference import direct_sum
 from nbody.forces.timing import GRAVITY as CLUSTER
 from nbody.initial.simple import Lecture
 from nbody.law import Gravity

@@ -135,7 +135,7 @@ class CpuEngine(Engine):
         x, v = components(state.position, units.position), components(state.velocity, power_of_two(1.0, -speed))
         mass = (state.mass * self._dtype.type(units.mass))[: state.workspace.acting]
         team = worth_dividing(self._team, len(targets) * len(mass))
-        own = slice(*team.own(len(targets)))
+        own = slice(*team.own_range(len(targets)))
         sums = np.empty((len(targets), SUMS), self._dtype)
         if self.gravity.per_species:
             softening2 = self._scaled_lengths(state, units)
@@ -192,7 +192,7 @@ class CpuEngine(Engine):
         team = worth_dividing(self._team, count**2)
         number, _, _ = Tiles.shape(count, self._dtype)
         segments = segment_count(number, MOST_SEGMENTS)
-        own = Segments(*team.own(segments), segments)
+        own = Segments(*team.own_range(segments), segments)
         tiles = state.workspace.tiles_for(count, self._dtype, own)
         law = LAWS.load(self.gravity.softening).name
         gravitate = gravitate_for(law, position.shape[1], potential, self.precision)

@@ -15,7 +15,7 @@ from numba import njit
 from nbody import compute
 from nbody.forces.engine import Engine
 from nbody.forces.layers.sorted import Sorted
-from nbody.law import pair_law, pair_slopes
+from nbody.law import pair_law, pair_slopes, potential_factor
 from nbody.state import State
 
 NEAREST2 = 1e-200
@@ -111,6 +111,7 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
     """For kernels: ``add_potentials(x, m, G, length2, sums)``, φ_i = -G Σ_j m_j u, as :func:`adding_pairs`; ``sums`` is
     (N,). Without softening that of a body in the place of another one with mass is -infinity."""
     law, flat = _law(softening, dimensions), dimensions == 2
+    factor = njit(error_model="numpy")(potential_factor)
 
     @njit(error_model="numpy")
     def add_potentials(x, m, G, length2, sums):
@@ -125,10 +126,8 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
                 if length2 == 0.0 and dx == 0.0 and dy == 0.0 and dz == 0.0:
                     u = np.inf
                 gm_j = G * m[j]
-                if gm_j != 0.0:  # 0 · infinity is a NaN
-                    sums[i] -= gm_j * u
-                if gm_i != 0.0:
-                    sums[j] -= gm_i * u
+                sums[i] -= gm_j * factor(u, gm_j)
+                sums[j] -= gm_i * factor(u, gm_i)
 
     return add_potentials
 

@@ -22,6 +22,7 @@ THREADS = 256
 def build(shape: Shape) -> Any:
     """The acceleration kernel that reads global memory, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    potential_factor = shape.potential_factor
 
     @compute.kernel("gpu", **compute.FAST)
     def accelerate_global(body, acceleration, start, acting, G, length2):
@@ -41,7 +42,7 @@ def build(shape: Shape) -> Any:
             if not flat:
                 az += f * dz
             if potential and j != i:
-                phi -= u * m
+                phi -= potential_factor(u, m) * m
         acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * ax, G * ay, G * az
         if potential:
             acceleration[i, 3] = G * phi

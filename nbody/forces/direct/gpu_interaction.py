@@ -95,15 +95,18 @@ def weighing(masses: str) -> Callable:
 
 
 def binding(shape: Shape, masses: str) -> Callable:
-    """The function of the term that the column adds to minus the potential of the row. For the energy each pair has one
-    term, which is added to the row; often it is a number that exists already: 1/distance, or a product of ``weigh``."""
+    """The function of the term that a body of mass mj, the column, adds to minus the potential of the row. For the energy
+    each pair has one term, which is added to the row; often it is a number that exists already: 1/distance, or a product of
+    ``weigh``."""
     counted = counts_alone(shape, masses)
+    with_massless, potential_factor = masses == "separate", shape.potential_factor
     weighed = shape.outputs == Outputs.ENERGY and masses == "product" and shape.softening == "plummer"
 
     @compute.device_function
     def bind(u, mj):
         if counted:
             return u
+        u = potential_factor(u, mj) if with_massless else u
         return compute.multiply(u, mj) if weighed else u * mj
 
     return bind
@@ -146,7 +149,7 @@ def interaction(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Ca
             if potential and not (with_itself and k == itself):
                 sums_i[3, k] -= bind(u, mj)
                 if of_each:
-                    bphi -= u * row[3, k]
+                    bphi -= bind(u, row[3, k])
         return bx, by, bz, bphi
 
     return interact

@@ -29,6 +29,7 @@ UNROLL = 8
 def build(shape: Shape) -> Any:
     """The tiled kernel with compensated sums, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    potential_factor = shape.potential_factor
 
     @compute.device_function
     def add_compensated(total, error, k, f, d):
@@ -50,8 +51,8 @@ def build(shape: Shape) -> Any:
         add_compensated(total, error, 1, f, dy)
         if not flat:
             add_compensated(total, error, 2, f, dz)
-        if potential and first + s != i and m != 0:
-            add_compensated(total, error, 3, -u, m)
+        if potential and first + s != i:
+            add_compensated(total, error, 3, -potential_factor(u, m), m)
 
     interact_unrolled = unrolled(interact, UNROLL)
 

@@ -31,8 +31,8 @@ from nbody.forces.direct.gpu_triangle import (
     push,
     units_before,
 )
-from nbody.parallel.devices import bounds
 from nbody.parallel.segments import cover
+from nbody.parallel.team import bounds
 from nbody.state import Outputs
 
 SLICES = 8

@@ -33,6 +33,7 @@ ALL = 0xFFFFFFFF
 def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    potential_factor = shape.potential_factor
 
     @compute.device_function
     def sum_of_lanes(value):
@@ -65,7 +66,7 @@ def build(shape: Shape) -> Any:
                 if not flat:
                     az[k] += f * dz
                 if potential and j != begin + k:
-                    phi[k] -= u * m
+                    phi[k] -= potential_factor(u, m) * m
             j += 32
         for k in range(BODIES):
             sx, sy, sz = sum_of_lanes(ax[k]), sum_of_lanes(ay[k]), sum_of_lanes(az[k])

@@ -45,7 +45,8 @@ from nbody.forces.direct.gpu_triangle import (
 from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
-from nbody.parallel.devices import Worker, bounds
+from nbody.parallel.devices import Worker
+from nbody.parallel.team import bounds
 from nbody.particles import Particles
 from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState

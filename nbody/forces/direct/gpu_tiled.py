@@ -39,6 +39,7 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
     """The acceleration kernel with shared-memory tiles, for a law, a precision and 2 or 3 dimensions. If each body has a
     softening length, ``length2`` is an array, (N,)."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    potential_factor = shape.potential_factor
     of_body, put, of_pair, _ = lengths(shape.per_species)
     size2 = tile_size if shape.per_species else 1
 
@@ -54,8 +55,8 @@ def build(shape: Shape, tile_size: int = TILE) -> Any:
         acceleration_i[1] += f * dy
         if not flat:
             acceleration_i[2] += f * dz
-        if potential and first + s != i and m != 0:  # copies of the last body have no mass
-            acceleration_i[3] -= u * m
+        if potential and first + s != i:
+            acceleration_i[3] -= potential_factor(u, m) * m  # copies of the last body have no mass
 
     interact_unrolled = unrolled(interact, UNROLL)
 

@@ -33,6 +33,7 @@ UNROLL = 4
 def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
+    potential_factor = shape.potential_factor
 
     @compute.kernel("gpu", **compute.FAST)
     def accelerate_unrolled(body, acceleration, start, acting, G, length2):
@@ -69,7 +70,7 @@ def build(shape: Shape) -> Any:
                         if not flat:
                             az[k] += f * dz
                         if potential and first + s != begin + k * THREADS and first + s < n:
-                            phi[k] -= u * m
+                            phi[k] -= potential_factor(u, m) * m
             for k in range(BODIES):
                 sx[k] += ax[k]
                 sy[k] += ay[k]

@@ -28,10 +28,10 @@ class DeviceSorted(Sorted):
 
     def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:
         # (The targets are all bodies: of engines on a GPU only the tree computes some, and it sums over all.)
-        components = np.int64(4 if Outputs.ENERGY in outputs else 3)
+        first, end = np.int64(0 if accelerations else 3), np.int64(4 if Outputs.ENERGY in outputs else 3)
         blocks = -(-state.count // THREADS)
         scatter_rows[blocks, THREADS, state.stream](
-            self.state.acceleration, self._order, state.acceleration, components
+            self.state.acceleration, self._order, state.acceleration, first, end
         )
 
 
@@ -45,9 +45,9 @@ def gather_rows(source, order, destination):
 
 
 @compute.kernel("gpu")
-def scatter_rows(source, order, destination, components):
-    """destination[order[q]] = source[q], for the first components of rows of four numbers."""
+def scatter_rows(source, order, destination, first, end):
+    """destination[order[q]] = source[q], for the components ``first`` to ``end`` of rows of four numbers."""
     q = cuda.grid(1)
     if q < destination.shape[0]:
-        for k in range(components):
+        for k in range(first, end):
             destination[order[q], k] = source[q, k]

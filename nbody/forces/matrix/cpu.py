@@ -18,7 +18,7 @@ from nbody.forces.matrix import blas
 from nbody.forces.matrix.condition import split_error
 from nbody.forces.problem import Problem
 from nbody.forces.resources import block_rows
-from nbody.law import pair_law
+from nbody.law import pair_law, potential_factor
 from nbody.linalg.rung import ProductShape, Rung
 from nbody.particles import Particles
 from nbody.state import Outputs, State
@@ -43,6 +43,8 @@ def block_writer(softening: str, dimensions: int, real: Any, potential: bool) ->
 
     law = pair_law(softening, dimensions, rsqrt, njit(forceinline=True, **EXACT))
 
+    factor = njit(forceinline=True, **EXACT)(potential_factor)
+
     @njit(nogil=True, **EXACT)
     def write_block(x, y, z, mass, block, first, length2):
         for r in range(len(block)):
@@ -50,7 +52,7 @@ def block_writer(softening: str, dimensions: int, real: Any, potential: bool) ->
             xi, yi, zi, row = x[i], y[i], z[i], block[r]
             for j in range(len(row)):
                 f, u = law(x[j] - xi, y[j] - yi, z[j] - zi, length2)
-                row[j] = mass[j] * (u if potential else f)
+                row[j] = mass[j] * (factor(u, mass[j]) if potential else f)
             row[i] = zero
 
     return write_block

@@ -83,7 +83,7 @@ def build_write_factor(real: type) -> Any:
 @cache
 def build_write_block(shape: Shape) -> Any:
     """The kernel that writes rows ``first`` … of W, or of U for the potential."""
-    law, real, potential = shape.law, shape.real, shape.potential
+    law, potential_factor, real, potential = shape.law, shape.potential_factor, shape.real, shape.potential
 
     @compute.kernel("gpu", **compute.FAST)
     def write_block(body, block, first, length2):
@@ -97,7 +97,7 @@ def build_write_block(shape: Shape) -> Any:
             i = first + r
             xi, yi, zi, _ = compute.row(body, i)
             f, u = law(x - xi, y - yi, z - zi, length2)
-            weight = (u if potential else f) * m
+            weight = (potential_factor(u, m) if potential else f) * m
             block[r, j] = weight if j != i and j < n else real(0)
 
     return write_block

@@ -139,7 +139,7 @@ def speed_between_gpus(team: Team) -> tuple[str, float, float]:
 
         return exchange
 
-    team.working = True  # an error of one rank ends all
+    team.in_collective = True  # an error of one rank ends all
     latency, speed = exchange_speed(team, prepared, 1 << 23)
-    team.working = False
+    team.in_collective = False
     return ranks.nccl.name if ranks.nccl else "through host memory", latency, speed

@@ -1,6 +1,6 @@
 """A tree over bodies on the CPU: built once, it gives accelerations and potentials of its bodies or at any points.
 
-tree = Tree(position, mass, Gravity(G=1.0), accuracy=1e-4)
+tree = HostTree(position, mass, Gravity(G=1.0), options=TreeOptions(accuracy=1e-4))
 tree.accelerations()            # of the bodies, (N, 3)
 tree.potential(at=points)       # (M,)
 """
@@ -215,7 +215,8 @@ class HostTree:
         rows[bounds[team.rank] : bounds[team.rank + 1]] = result.field[parts[team.rank]]
         team.gather_rows(rows, bounds)
         result.field[np.concatenate(parts)] = rows
-        self.work = TreeWork(*(sum(each) for each in zip(*team.all(tuple(self.work), soon=True), strict=True)))
+        of_ranks = team.allgather(tuple(self.work), short_timeout=True)
+        self.work = TreeWork(*(sum(each) for each in zip(*of_ranks, strict=True)))
 
     def _descend(
         self, variant: Variant, sources: TreeView, targets: TreeView, tasks: np.ndarray, same: bool, error: float,

@@ -52,16 +52,14 @@ class TrajectoryWriter:
         notify: Notify = lambda line: None,
     ) -> None:
         self.path = output_path.check_output(path)
-        self._overwrite, self._notify = overwrite, notify
         output_path.check_space(path, required_bytes(particles.count, header), f"recording {header.frames} frames")
         with as_input_error(self.path, output_path.RECORDING):
             self.path.parent.mkdir(exist_ok=True)
-        self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING)
+        self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING, overwrite, notify)
         self._waits_for_checkpoint = header.state_bytes > 0
 
-    @classmethod
+    @staticmethod
     def reopen(
-        cls,
         path: str | os.PathLike,
         checkpoint: Checkpoint,
         *,
@@ -83,20 +81,13 @@ class TrajectoryWriter:
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
         """
-        self = cls.__new__(cls)
-        self.path, self._overwrite, self._notify = output_path.check_output(path, output_path.RESUMED), True, notify
-        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-        self._begin(
-            lambda part: continue_file(self.path, part, checkpoint, keep, frames, resolved), output_path.RESUMED
-        )
-        self._sequence, self._restart_at = checkpoint.sequence, keep
-        self._events = events_until(checkpoint)
-        return self
+        return _ResumedWriter(path, checkpoint, frames, keep, resolved, notify)
 
-    def _begin(self, prepare: Callable[[Path], FrameFile], kind: FileKind) -> None:
+    def _begin(self, prepare: Callable[[Path], FrameFile], kind: FileKind, overwrite: bool, notify: Notify) -> None:
         """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
+        self._overwrite, self._notify = overwrite, notify
         with as_input_error(self.path, kind):
-            self._lock = WriterLock(self.path, self._notify)
+            self._lock = WriterLock(self.path, notify)
         part = self.path.with_name(f".{self.path.name}.part")
         try:
             with as_input_error(self.path, kind):
@@ -298,3 +289,25 @@ class TrajectoryWriter:
             raise RunFailed(
                 f"{self.path}: writing {what} failed ({error.strerror}); {UNCHANGED if self._part else kept}"
             ) from error
+
+
+class _ResumedWriter(TrajectoryWriter):
+    """Goes on with a recording; see :meth:`TrajectoryWriter.reopen`."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        checkpoint: Checkpoint,
+        frames: int,
+        keep: int | None,
+        resolved: Mapping[str, Any] | None,
+        notify: Notify,
+    ) -> None:
+        self.path = output_path.check_output(path, output_path.RESUMED)
+        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
+
+        def prepare(part: Path) -> FrameFile:
+            return continue_file(self.path, part, checkpoint, keep, frames, resolved)
+
+        self._begin(prepare, output_path.RESUMED, True, notify)
+        self._sequence, self._restart_at, self._events = checkpoint.sequence, keep, events_until(checkpoint)

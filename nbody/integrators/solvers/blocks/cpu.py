@@ -62,7 +62,7 @@ class HostBlocks(BlockLoop):
         p[PHASE], p[ACCELERATION] = rows[PHASE], 0.0
         team = worth_dividing(self._team, state.count**2)
         for _ in range(2):  # the second one knows the accelerations
-            start_for(gravity.softening)(*team.own(state.count), p, state.mass, gravity.length2, gravity.G, sums)
+            start_for(gravity.softening)(*team.own_range(state.count), p, state.mass, gravity.length2, gravity.G, sums)
             team.gather_rows(sums, team.bounds(state.count))
             rows[FORCES], p[ACCELERATION] = sums.T, sums.T[:3]
         return rows  # type: ignore[no-any-return]
