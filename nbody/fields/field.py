@@ -49,7 +49,7 @@ class VelocityField(Group):
     """Base class of forces between the bodies that depend on their velocities, such as those of general relativity.
 
     A scheme that only kicks at given positions gets them wrong, so a scheme must say that it computes them
-    (:class:`nbody.integrators.integrator.SchemeFacts`); it gets :meth:`strength`. The engine adds the same
+    (:class:`nbody.integrators.facts.SchemeFacts`); it gets :meth:`strength`. The engine adds the same
     forces and energies to what it computes for recorded frames.
     """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
 from nbody.forces.engine import compile_kernels, devices_of, is_tree
-from nbody.integrators.integrator import SchemeReport
+from nbody.integrators.facts import SchemeReport
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
 from nbody.run.progress import Progress, Summary, WallClock

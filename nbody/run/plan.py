@@ -18,7 +18,8 @@ from nbody.forces.options import gpu_count
 from nbody.forces.problem import Problem
 from nbody.forces.resources import check_fits, needs, require_device
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
-from nbody.integrators.integrator import Integrator, WorkingBytes
+from nbody.integrators.facts import WorkingBytes
+from nbody.integrators.integrator import Integrator
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice

@@ -29,7 +29,7 @@ def radii(scenario: Scenario, particles: Particles) -> np.ndarray:
     elif isinstance(given, Density):
         found = np.cbrt(3 * particles.mass / (4 * math.pi * given.density))
     elif isinstance(given, Mapping):
-        found = _of_species(given, particles, own, where)
+        found = _by_species(given, particles, own, where)
     else:
         found = np.full(particles.count, float(given))
     if not found.any():
@@ -37,7 +37,7 @@ def radii(scenario: Scenario, particles: Particles) -> np.ndarray:
     return found
 
 
-def _of_species(given: Mapping[str, float], particles: Particles, own: np.ndarray | None, where: str) -> np.ndarray:
+def _by_species(given: Mapping[str, float], particles: Particles, own: np.ndarray | None, where: str) -> np.ndarray:
     """The radii by the names of species. Bodies of species that are not named keep their own."""
     names = particles.species_names
     for name in given:

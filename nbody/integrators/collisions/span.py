@@ -21,7 +21,7 @@ class Encounter(NamedTuple):
 
 class Span(NamedTuple):
     """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times. ``star``:
-    they have moved on Kepler orbits about body 0 (:class:`nbody.integrators.integrator.SchemeFacts`). ``encounter``:
+    they have moved on Kepler orbits about body 0 (:class:`nbody.integrators.facts.SchemeFacts`). ``encounter``:
     those of them that have met."""
 
     x0: np.ndarray

@@ -23,7 +23,8 @@ import numpy as np
 from nbody import compute
 from nbody.forces.direct.cpu_few import adding_jerks
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
-from nbody.integrators.integrator import Motion, SchemeFacts
+from nbody.integrators.facts import SchemeFacts
+from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 from nbody.state.host import HostState

@@ -26,8 +26,9 @@ from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
+from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.few_bodies import components, shortest_time
-from nbody.integrators.integrator import Motion, SchemeFacts
+from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 from nbody.state.host import HostState

@@ -11,12 +11,13 @@ the energy drifts, more slowly for a smaller η.
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
 from nbody.forces.engine import Engine, device_of
-from nbody.integrators.integrator import FixedStep, Motion, SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.integrator import FixedStep, Motion
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
 from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
@@ -31,6 +32,21 @@ LENGTHS = {
 def working_bytes(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
     """Those of the lengths and ends of steps, and of the rows of a block."""
     return WorkingBytes(3 * 8 * particles)
+
+
+class StepLengths(Protocol):
+    """The lengths of the steps of a state's bodies, and the ticks at which they end; where the state is."""
+
+    state: Any
+
+    def begin(self) -> None:
+        """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
+
+    def next_block(self) -> tuple[int, Any]:
+        """The tick at which the next steps end, and the bodies that make them, an array where the state is."""
+
+    def end(self, rows: Any, now: int) -> None:
+        """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
 
 
 class LeapfrogBlock(FixedStep):
@@ -52,7 +68,7 @@ class LeapfrogBlock(FixedStep):
         super().__init__(dt, options)
         self._steps = 0  # of dt, made so far
         self._single = 0  # steps of single bodies made so far
-        self._lengths: Any = None
+        self._lengths: StepLengths | None = None
 
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
         for step in range(1, steps + 1):
@@ -78,11 +94,12 @@ class LeapfrogBlock(FixedStep):
             self._single += rows.shape[0]
         self._steps += 1
 
-    def _lengths_of(self, motion: Motion) -> Any:
+    def _lengths_of(self, motion: Motion) -> StepLengths:
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
             kind = imported(LENGTHS[device_of(motion.engine)])
-            self._lengths = kind(motion, self.dt, self._options.eta)
+            lengths: StepLengths = kind(motion, self.dt, self._options.eta)
+            self._lengths = lengths
         return self._lengths
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

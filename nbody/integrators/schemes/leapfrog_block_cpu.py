@@ -42,16 +42,13 @@ class HostLengths:
         self._scale = np.full(state.count, 2 * eta * np.sqrt(np.float64(length2)) / dt**2)
 
     def begin(self) -> None:
-        """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
         self._kernels.begin(*self._arrays(np.arange(self.state.count)))
 
     def next_block(self) -> tuple[int, np.ndarray]:
-        """The tick at which the next steps end, and the bodies that make them."""
         block = self._steps[:, END].min()
         return int(block), np.flatnonzero(self._steps[:, END] == block)
 
     def end(self, rows: np.ndarray, now: int) -> None:
-        """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
         self._kernels.end(*self._arrays(rows), now)
 
     def _arrays(self, rows: np.ndarray) -> tuple[Any, ...]:

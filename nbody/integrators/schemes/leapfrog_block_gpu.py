@@ -108,7 +108,7 @@ def collect_rows(steps, found, counts, rows):
 
 
 class DeviceLengths:
-    """The lengths of the steps of all bodies on the device, as :class:`.leapfrog_block_cpu.HostLengths`."""
+    """The lengths of the steps of all bodies on the device, as :class:`.HostLengths`."""
 
     def __init__(self, motion: Motion, dt: float, eta: float) -> None:
         state: Any = motion.state
@@ -123,11 +123,9 @@ class DeviceLengths:
         self._host = cuda.pinned_array(2, np.int32)
 
     def begin(self) -> None:
-        """Begin a step of dt: all bodies choose a length, and are kicked over half of it."""
         begin_steps[self._blocks, THREADS, self.state.stream](*self._arrays)
 
     def next_block(self) -> tuple[int, Any]:
-        """The tick at which the next steps end, and the bodies that make them, an array on the device."""
         state, grid = self.state, (self._blocks, THREADS, self.state.stream)
         find_block[grid](self._steps, self._found)
         count_rows[grid](self._steps, self._found, self._counts)
@@ -137,7 +135,6 @@ class DeviceLengths:
         return int(self._host[BLOCK]), self._rows[: int(self._host[COUNT])]
 
     def end(self, rows: Any, now: int) -> None:
-        """End the steps of some bodies, with a kick over half of them; and begin their next ones, unless dt is over."""
         blocks = -(-rows.shape[0] // THREADS)
         end_steps[blocks, THREADS, self.state.stream](*self._arrays, rows, np.int32(now))
 

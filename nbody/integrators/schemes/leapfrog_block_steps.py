@@ -37,7 +37,7 @@ def body_steps(compile: Callable, exponent: Callable, dimensions: int) -> BodySt
     """The functions for a processor; ``compile``: its decorator, ``exponent``: 2^k → k for integers."""
 
     @compile
-    def wanted(acceleration, i, scale):
+    def required(acceleration, i, scale):
         square = 0.0
         for k in range(dimensions):
             a = np.float64(acceleration[i, k])
@@ -54,7 +54,7 @@ def body_steps(compile: Callable, exponent: Callable, dimensions: int) -> BodySt
 
     @compile
     def begin(velocity, acceleration, steps, i, halves, scale):
-        length = wanted(acceleration, i, scale)
+        length = required(acceleration, i, scale)
         steps[i, LENGTH], steps[i, END] = length, length
         kick(velocity, acceleration, i, halves[exponent(length)])
 
@@ -63,7 +63,7 @@ def body_steps(compile: Callable, exponent: Callable, dimensions: int) -> BodySt
         length = int(steps[i, LENGTH])
         kick(velocity, acceleration, i, halves[exponent(length)])
         if now < TICKS:
-            new, longest = wanted(acceleration, i, scale), now & -now  # the largest power of two that divides it
+            new, longest = required(acceleration, i, scale), now & -now  # the largest power of two that divides it
             length = new if new <= length else max(length, min(new, longest))
             steps[i, LENGTH], steps[i, END] = length, now + length
             kick(velocity, acceleration, i, halves[exponent(length)])

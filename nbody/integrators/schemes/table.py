@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbody.integrators.facts import Move, SchemeFacts
 from nbody.integrators.few_bodies import in_one_call
-from nbody.integrators.integrator import FixedStep, Motion, Move, SchemeFacts
+from nbody.integrators.integrator import FixedStep, Motion
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 from nbody.state.moves import StateMove

@@ -10,7 +10,8 @@ from nbody import compute
 from nbody.fields.compiled import adding_fields
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
-from nbody.integrators.integrator import Motion, SchemeFacts
+from nbody.integrators.facts import SchemeFacts
+from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
 
 FORCE, KICK, DRIFT, DRIFT_TAYLOR = range(4)

@@ -4,7 +4,7 @@ All but :class:`Taylor` are symplectic (Hairer, Lubich & Wanner, Geometric Numer
 table here and a line to ``INTEGRATORS``.
 """
 
-from nbody.integrators.integrator import Move
+from nbody.integrators.facts import Move
 from nbody.integrators.schemes.table import FORCE, MoveTable, leapfrogs, leapfrogs_from_drifts, table
 
 

@@ -28,8 +28,9 @@ from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
+from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, require_star
-from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for

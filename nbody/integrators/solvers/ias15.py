@@ -21,8 +21,9 @@ from pydantic import Field
 
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
+from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, per_c2, shortest_time
-from nbody.integrators.integrator import FLOAT64_ON_CPU, Motion, SchemeFacts
+from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 from nbody.state.host import HostState

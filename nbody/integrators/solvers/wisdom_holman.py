@@ -24,8 +24,9 @@ from numba import njit
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
+from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
-from nbody.integrators.integrator import FLOAT64_ON_CPU, Integrator, Motion, SchemeFacts
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
@@ -119,9 +120,9 @@ def corrector_kicks(order: int) -> np.ndarray:
     powers = range(1, 2 * stages, 2)
     # 1/(2 sinh(x/2)) = 1/x - Σ (1 - 2^(1-2n)) B_2n x^(2n-1)/(2n)!, with Bernoulli's numbers
     bernoulli = {2: 1 / 6, 4: -1 / 30, 6: 1 / 42, 8: -1 / 30, 10: 5 / 66, 12: -691 / 2730, 14: 7 / 6, 16: -3617 / 510}
-    wanted = [(1 - 2.0**-p) * bernoulli[p + 1] / math.factorial(p + 1) for p in powers]
+    coefficients = [(1 - 2.0**-p) * bernoulli[p + 1] / math.factorial(p + 1) for p in powers]
     matrix = [[4 * (k * STAGE) ** p / math.factorial(p) for k in range(1, stages + 1)] for p in powers]
-    return np.linalg.solve(matrix, wanted) if stages else np.zeros(0)
+    return np.linalg.solve(matrix, coefficients) if stages else np.zeros(0)
 
 
 @njit(error_model="numpy", fastmath=STRICT)

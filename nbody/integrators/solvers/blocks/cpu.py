@@ -9,7 +9,6 @@ from nbody.forces.engine import team_of
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies, check_restored
 from nbody.integrators.solvers.blocks.cpu_kernels import (
-    DERIVATIVES,
     BlockArrays,
     BlockScale,
     blocks_for,
@@ -17,7 +16,7 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     prediction_for,
     start_for,
 )
-from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.formulas import ACCELERATION, FORCES, PHASE, ROWS, TICKS
 from nbody.integrators.solvers.blocks.loop import BlockLoop
 from nbody.parallel import segments
 from nbody.parallel.segments import worth_dividing
@@ -32,7 +31,7 @@ class HostBlocks(BlockLoop):
         count, self._team = state.count, team_of(motion.engine)
         self._memory = BlockArrays(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9)))
         rows, (last, step) = (
-            state.column("derivatives").reshape(3 * DERIVATIVES, count),
+            state.column("derivatives").reshape(ROWS, count),
             state.column("ticks").reshape(2, count),
         )
         self._columns = BlockBodies(rows, last, step, state.column("wanted_step"), np.zeros(count), np.zeros(count))
@@ -60,12 +59,12 @@ class HostBlocks(BlockLoop):
         self._orbits, self.pairs.dissolved = None, self.pairs.formed
         rows[:D], rows[3 : 3 + D] = state.position.T, state.velocity.T
         p, _, sums = self._memory
-        p[:6], p[6:] = rows[:6], 0.0
+        p[PHASE], p[ACCELERATION] = rows[PHASE], 0.0
         team = worth_dividing(self._team, state.count**2)
         for _ in range(2):  # the second one knows the accelerations
             start_for(gravity.softening)(*team.own_range(state.count), p, state.mass, gravity.length2, gravity.G, sums)
             team.gather_rows(sums, team.bounds(state.count))
-            rows[6:15], p[6:] = sums.T, sums.T[:3]
+            rows[FORCES], p[ACCELERATION] = sums.T, sums.T[:3]
         return rows  # type: ignore[no-any-return]
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
@@ -74,9 +73,9 @@ class HostBlocks(BlockLoop):
             self.pairs.begin_stretch(b, orbits, TICKS, before)
             self._pairs_changed()
         b.last[:] = self._now = 0
-        for i, wanted in enumerate(b.wanted):
+        for i, required in enumerate(b.required):
             if b.step[i] < PARKED:
-                b.step[i] = in_ticks(wanted, tick, unit)
+                b.step[i] = in_ticks(required, tick, unit)
         self.look(tick, unit)
         short = np.flatnonzero(b.step < smallest)
         return int(short[0]) if len(short) else -1

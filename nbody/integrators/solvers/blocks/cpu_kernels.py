@@ -21,9 +21,6 @@ from nbody.law import pair_law, pair_slopes
 ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
 
-DERIVATIVES = 6
-"""Rows of three components per body: position, velocity, and acceleration to crackle."""
-
 
 in_ticks, following_step = formulas.step_choice(njit)
 perturbs = formulas.pair_perturbation(njit(lambda x: np.sqrt(x)), njit(fastmath=FAST, error_model="numpy"))
@@ -228,14 +225,14 @@ def blocks_for(law_name: str, order: int) -> Callable:
         for k in range(number):
             i = active[k]
             sums[k] *= scale.G
-            wanted = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
+            required = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)
-                wanted = min(wanted, formulas.APPROACH / np.sqrt(quickest))
+                required = min(required, formulas.APPROACH / np.sqrt(quickest))
                 if strongest > b.limit[i]:
                     b.limit[i], exceeded = -b.limit[i], True
-            b.wanted[i], b.last[i] = wanted, now
-            b.step[i] = following_step(wanted, b.step[i], now, scale.tick, scale.largest)
+            b.required[i], b.last[i] = required, now
+            b.step[i] = following_step(required, b.step[i], now, scale.tick, scale.largest)
             if b.step[i] < scale.smallest:
                 failed = i
         return failed, exceeded

@@ -17,6 +17,19 @@ ETA = {4: 0.01, 6: 0.5}
 TICKS = 1 << 50
 """A stretch in ticks: the time between two moments at which the steps are chosen anew."""
 
+ROWS = 18
+"""The numbers of a body, (18, N): position, velocity, acceleration, jerk, snap and crackle at the end of its last step."""
+
+POSITION, VELOCITY, ACCELERATION, JERK, SNAP, CRACKLE = (slice(k, k + 3) for k in range(0, ROWS, 3))
+PHASE = slice(POSITION.start, VELOCITY.stop)
+"""Position and velocity."""
+
+FORCES = slice(ACCELERATION.start, SNAP.stop)
+"""The derivatives that sums over pairs give: acceleration, jerk and snap."""
+
+SEPARATION, RELATIVE_VELOCITY, FIRST = JERK, SNAP, CRACKLE.start
+"""Rows of a parked body: separation and relative velocity of its pair, and the number of the pair's first body."""
+
 FOREVER = 1e300
 """The step that accuracy asks for where no force acts; finite, like all numbers of a checkpoint."""
 
@@ -33,12 +46,12 @@ APPROACH = 0.25
 def first_steps(order: int, eta: float, rows: np.ndarray) -> np.ndarray:
     """The steps that accuracy asks for without derivatives beyond the snap, (N,); ``rows`` (18, N): position, velocity,
     acceleration, jerk, snap, crackle."""
-    a, j, s = (np.linalg.norm(rows[k : k + 3], axis=0) for k in (6, 9, 12))
+    a, j, s = (np.linalg.norm(rows[k], axis=0) for k in (ACCELERATION, JERK, SNAP))
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = START * eta ** (0.5 if order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
+        required = START * eta ** (0.5 if order == 4 else 1.0) * np.fmin(a / j, np.sqrt(a / s))
     cancelled = a * s < CANCELLED * j**2
-    wanted[cancelled] = np.nanmin(wanted[~cancelled], initial=FOREVER)
-    return np.fmin(wanted, FOREVER)
+    required[cancelled] = np.nanmin(required[~cancelled], initial=FOREVER)
+    return np.fmin(required, FOREVER)
 
 
 def pair_weights(
@@ -160,7 +173,7 @@ class StepChoice(NamedTuple):
     Attributes:
         in_ticks: ``(h, tick, most)``: the largest power of two of ticks that is at most h and ``most``; 0 if h is shorter
             than a tick or not a number.
-        following: ``(wanted, step, now, tick, largest)``: the next step of a body whose step ends now.
+        following: ``(required, step, now, tick, largest)``: the next step of a body whose step ends now.
     """
 
     in_ticks: Any
@@ -178,11 +191,11 @@ def step_choice(compile: Callable) -> StepChoice:
         return found
 
     @compile
-    def following(wanted, step, now, tick, largest):
+    def following(required, step, now, tick, largest):
         most = max(1, min(2 * step, largest))  # a body that is shown at an earlier time makes a step back
         while now & (most - 1):  # a longer step begins at its own multiples only
             most >>= 1
-        return in_ticks(wanted, tick, most)
+        return in_ticks(required, tick, most)
 
     return StepChoice(in_ticks, following)
 

@@ -27,7 +27,7 @@ from nbody.forces.engine import devices_of
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import BlockBodies, check_restored
-from nbody.integrators.solvers.blocks.formulas import TICKS
+from nbody.integrators.solvers.blocks.formulas import POSITION, ROWS, TICKS, VELOCITY
 from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
 from nbody.integrators.solvers.blocks.gpu_workers import (
     BLOCKS_PER_GRAPH,
@@ -107,8 +107,8 @@ class DeviceBlocks(BlockLoop):
 
     def first_derivatives(self) -> np.ndarray:
         state = self._state
-        rows = np.zeros((18, state.count))
-        rows[:3], rows[3:6] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
+        rows = np.zeros((ROWS, state.count))
+        rows[POSITION], rows[VELOCITY] = state.body.copy_to_host()[:, :3].T, state.velocity.copy_to_host()[:, :3].T
         self._columns.rows.copy_to_device(rows)
         for ticks in (self._columns.last, self._columns.step):
             ticks.copy_to_device(np.zeros(state.count, np.int64))
@@ -129,8 +129,8 @@ class DeviceBlocks(BlockLoop):
             self.pairs.begin_stretch(b, orbits, TICKS, before)
             self._pairs_changed(b)
         self._set_clock(tick, layout.FAR, 0, unit, smallest, 0)
-        first, (_, last, step, wanted, *_) = self._workers.first, self._columns
-        begin[blocks_for(state.count), layout.THREADS, state.stream](last, step, wanted, first.clock, first.scale)
+        first, (_, last, step, required, *_) = self._workers.first, self._columns
+        begin[blocks_for(state.count), layout.THREADS, state.stream](last, step, required, first.clock, first.scale)
         state.stream.synchronize()
         clock = first.clock.copy_to_host()
         self._next, self._now = int(clock[layout.NEXT]), 0

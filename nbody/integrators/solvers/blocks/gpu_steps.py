@@ -26,12 +26,12 @@ class Prediction(NamedTuple):
 
 
 @compute.kernel("gpu")
-def begin(last, step, wanted, clock, scale):
+def begin(last, step, required, clock, scale):
     """Begin a stretch: all bodies are at time 0, and get steps of whole ticks."""
     i = cuda.grid(1)
     if i < last.size and step[i] < PARKED:
         last[i] = 0
-        step[i] = layout.in_ticks(wanted[i], scale[layout.TICK], clock[layout.UNIT])
+        step[i] = layout.in_ticks(required[i], scale[layout.TICK], clock[layout.UNIT])
         if step[i] < clock[layout.SMALLEST]:
             cuda.atomic.max(clock, layout.FAILED, i)
         cuda.atomic.min(clock, 0, step[i])
@@ -155,7 +155,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
     @compute.kernel("gpu")
     def finish(bodies, p, sums, listed, clock, scale, slot, partition):
         """Correct the listed ones of the :class:`.BlockBodies`, a component per lane, and choose their next steps."""
-        rows, last, step, wanted, mass, limit = bodies
+        rows, last, step, required, mass, limit = bodies
         found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
         number = clock[3 + slot]
@@ -181,14 +181,14 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
                 rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
                 rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
-                required = length(a, j, s, c, d, e, scale[layout.ETA])
+                chosen = length(a, j, s, c, d, e, scale[layout.ETA])
                 if limit[i] > 0.0:
-                    required = min(required, APPROACH / math.sqrt(quickest))
+                    chosen = min(chosen, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
                         limit[i] = -limit[i]
                         clock[layout.EXCEEDED] = 1
-                wanted[i], last[i] = required, now
-                step[i] = layout.following_step(required, step[i], now, tick, clock[layout.UNIT])
+                required[i], last[i] = chosen, now
+                step[i] = layout.following_step(chosen, step[i], now, tick, clock[layout.UNIT])
                 if step[i] < clock[layout.SMALLEST]:
                     cuda.atomic.max(clock, layout.FAILED, i)
                 cuda.atomic.min(clock, (slot + 1) % 3, now + step[i])

@@ -1,7 +1,7 @@
 """The memory of the working arrays of block steps."""
 
 from nbody.forces.engine import Engine, device_of
-from nbody.integrators.integrator import WorkingBytes
+from nbody.integrators.facts import WorkingBytes
 
 FEWEST_SUMS = 32 * 9 * 4096
 """Partial sums on a GPU, for few bodies: nine sums of 32 bodies per block of threads that its multiprocessors hold."""

@@ -15,8 +15,9 @@ body on the pair; 1: also a light body should not feel the pair's quadrupole.)
   then ends, and the host puts both bodies back. All other bodies keep their times and steps.
 
 When a pair joins or parts, its energy changes by about γ of itself, the potential of its quadrupole. Everything is in the
-columns that checkpoints keep: the rows 9 to 14 of the parked body are the separation and the velocity of the pair at the end
-of the parked body's last step, and row 15 is the number of the first body.
+columns that checkpoints keep: the rows :data:`.formulas.SEPARATION` and :data:`.formulas.RELATIVE_VELOCITY` of the parked
+body are those of the pair at the end of the parked body's last step, and the row :data:`.formulas.FIRST` is the number of
+the first body.
 """
 
 import math
@@ -33,7 +34,20 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     prediction_for,
     start_for,
 )
-from nbody.integrators.solvers.blocks.formulas import APPROACH, FOREVER, first_steps
+from nbody.integrators.solvers.blocks.formulas import (
+    ACCELERATION,
+    APPROACH,
+    CRACKLE,
+    FIRST,
+    FORCES,
+    FOREVER,
+    PHASE,
+    POSITION,
+    RELATIVE_VELOCITY,
+    SEPARATION,
+    VELOCITY,
+    first_steps,
+)
 from nbody.law import LAWS, Gravity
 
 LOOK = 1024
@@ -68,9 +82,9 @@ class Orbits(NamedTuple):
     def of(cls, rows: np.ndarray, last: np.ndarray, step: np.ndarray, masses: np.ndarray, G: float) -> Self:
         """The pairs among bodies with these columns; ``masses``: of single bodies."""
         second = np.flatnonzero(step >= PARKED)
-        first = rows[15, second].astype(np.int64)
+        first = rows[FIRST, second].astype(np.int64)
         total = masses[first] + masses[second]
-        x, v = rows[9:12, second].copy(), rows[12:15, second].copy()
+        x, v = rows[SEPARATION, second].copy(), rows[RELATIVE_VELOCITY, second].copy()
         return cls(first, second, x, v, last[second], G * total, masses[second] / np.where(total > 0, total, 1.0))
 
     def at(self, now: float, tick: float) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +150,7 @@ class Pairs:
 
     def begin_stretch(self, b: BlockBodies, orbits: Orbits, now: int, tick: float) -> None:
         """Let the time ``now`` be 0: the times of all relative motions are moved there."""
-        b.rows[9:12, orbits.second], b.rows[12:15, orbits.second] = orbits.at(now, tick)
+        b.rows[SEPARATION, orbits.second], b.rows[RELATIVE_VELOCITY, orbits.second] = orbits.at(now, tick)
         b.last[orbits.second] = 0
 
     def candidates(self, last: np.ndarray, step: np.ndarray, limit: np.ndarray, now: int) -> np.ndarray:
@@ -150,7 +164,7 @@ class Pairs:
         found = self.candidates(b.last, b.step, b.limit, now)
         if len(found) < 2:
             return False
-        nearest = cKDTree(b.rows[:3, found].T).query(b.rows[:3, found].T, k=2)[1]
+        nearest = cKDTree(b.rows[POSITION, found].T).query(b.rows[POSITION, found].T, k=2)[1]
         other = np.where(nearest[:, 0] == np.arange(len(found)), nearest[:, 1], nearest[:, 0])
         mutual = [(found[k], found[other[k]]) for k in range(len(found)) if other[other[k]] == k and k < other[k]]
         longest = LONGEST * usual(b.step) * tick
@@ -173,9 +187,9 @@ class Pairs:
         for k, (i, j) in enumerate(zip(orbits.first, orbits.second, strict=True)):
             if b.limit[i] < 0.0:
                 relative, fraction = np.concatenate([x[:, k], v[:, k]]), orbits.fraction[k]
-                centre = b.rows[:6, i].copy()
-                b.rows[:6, i], b.rows[:6, j] = centre + fraction * relative, centre - (1 - fraction) * relative
-                p[:6, i], p[:6, j], p[6:, [i, j]] = b.rows[:6, i], b.rows[:6, j], 0.0
+                centre = b.rows[PHASE, i].copy()
+                b.rows[PHASE, i], b.rows[PHASE, j] = centre + fraction * relative, centre - (1 - fraction) * relative
+                p[PHASE, i], p[PHASE, j], p[ACCELERATION, [i, j]] = b.rows[PHASE, i], b.rows[PHASE, j], 0.0
                 b.mass[[i, j]], b.limit[i] = self._masses[[i, j]], 0.0
                 back += [i, j]
         self._begin(b, p, back, now, tick, largest)
@@ -186,23 +200,23 @@ class Pairs:
         p = np.empty((9, len(b.mass)))
         prediction_for(self._order)(b.rows, p, b.last, now, tick)
         parked = b.step >= PARKED
-        p[:3, parked], p[3:, parked] = b.rows[:3, parked], 0.0
+        p[:3, parked], p[3:, parked] = b.rows[POSITION, parked], 0.0
         return p
 
     def _period(self, b: BlockBodies, i: int, j: int) -> float:
         """The period of two bodies about each other; infinity if they are not bound."""
-        relative, mu = b.rows[:6, i] - b.rows[:6, j], self._gravity.G * (b.mass[i] + b.mass[j])
-        axis = 0.5 * sum(extremes(relative[:3], relative[3:], mu))
+        relative, mu = b.rows[PHASE, i] - b.rows[PHASE, j], self._gravity.G * (b.mass[i] + b.mass[j])
+        axis = 0.5 * sum(extremes(relative[POSITION], relative[VELOCITY], mu))
         return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
 
     def _join(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
         """Join a pair, unless it is perturbed: its centre of mass is body i."""
         total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
-        relative = b.rows[:6, i] - b.rows[:6, j]
-        pericentre, apocentre = extremes(relative[:3], relative[3:], mu)
+        relative = b.rows[PHASE, i] - b.rows[PHASE, j]
+        pericentre, apocentre = extremes(relative[POSITION], relative[VELOCITY], mu)
         if not (math.isfinite(apocentre) and self._is_newtonian(pericentre)):
             return False
-        centre = (b.mass[i] * b.rows[:6, i] + b.mass[j] * b.rows[:6, j]) / total
+        centre = (b.mass[i] * b.rows[PHASE, i] + b.mass[j] * b.rows[PHASE, j]) / total
         moved, masses = p.copy(), b.mass.copy()
         away = 8.0 * np.abs(p[:3, b.step < PARKED]).max()
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
@@ -212,9 +226,10 @@ class Pairs:
             return False
         p[:], b.mass[:] = moved, masses
         b.limit[i] = limit
-        b.rows[:6, i], b.rows[:, j] = centre, 0.0
-        b.rows[:3, j], b.rows[9:15, j], b.rows[15, j] = away, relative, i
-        b.last[j], b.step[j], b.wanted[j] = now, PARKED, FOREVER
+        b.rows[PHASE, i], b.rows[:, j] = centre, 0.0
+        b.rows[POSITION, j], b.rows[FIRST, j] = away, i
+        b.rows[SEPARATION, j], b.rows[RELATIVE_VELOCITY, j] = relative[POSITION], relative[VELOCITY]
+        b.last[j], b.step[j], b.required[j] = now, PARKED, FOREVER
         return True
 
     def _limit(self, apocentre: float, total: float) -> float:
@@ -235,11 +250,11 @@ class Pairs:
         for _ in range(2):  # the second one knows the accelerations
             for i in which:
                 evaluate(i, i + 1, p, b.mass, length2, G, sums)
-                b.rows[6:15, i] = sums[i]
-            p[6:9, which] = b.rows[6:9, which]
-        b.rows[15:, which] = 0.0
-        b.wanted[which] = first_steps(self._order, self._eta, b.rows[:, which])
+                b.rows[FORCES, i] = sums[i]
+            p[ACCELERATION, which] = b.rows[ACCELERATION, which]
+        b.rows[CRACKLE, which] = 0.0
+        b.required[which] = first_steps(self._order, self._eta, b.rows[:, which])
         while now % largest:
             largest >>= 1
         for i in which:
-            b.last[i], b.step[i] = now, max(1, in_ticks(b.wanted[i], tick, largest))
+            b.last[i], b.step[i] = now, max(1, in_ticks(b.required[i], tick, largest))

@@ -20,7 +20,8 @@ from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport
+from nbody.integrators.facts import SchemeFacts, SchemeReport
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import LOOK
@@ -94,7 +95,7 @@ class BlockHermite(Integrator):
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
-        self._blocks.put("wanted", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
+        self._blocks.put("required", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
@@ -164,15 +165,15 @@ class BlockHermite(Integrator):
 
     def _new_stretch(self, motion: Motion) -> None:
         """Begin a stretch: all bodies are at the same time."""
-        before, largest, wanted = self._tick, self.dt, self._blocks.host("wanted")
+        before, largest, required = self._tick, self.dt, self._blocks.host("required")
         if math.isinf(largest):
-            some = wanted[(wanted > 0) & (wanted < FOREVER)]
+            some = required[(required > 0) & (required < FOREVER)]
             usual = float(np.median(some)) if len(some) else (self._end - self._begin) or 1.0
             largest = 2.0 ** math.floor(math.log2(LARGEST * usual))
         self._begin, self._end, self._now = self._end, self._end + UNITS * largest, 0
         self._unit = TICKS // UNITS
         if not self._begin < self._end < math.inf:
-            raise self._too_short(motion, int(np.argmin(wanted)))
+            raise self._too_short(motion, int(np.argmin(required)))
         failed = self._blocks.new_stretch(before, self._tick, self._unit, self._smallest())
         if failed >= 0:
             raise self._too_short(motion, failed)

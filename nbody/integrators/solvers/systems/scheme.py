@@ -4,7 +4,8 @@ import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
-from nbody.integrators.integrator import Integrator, Motion, SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
+from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
 from nbody.state import bytes_of
 from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
