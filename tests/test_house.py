@@ -169,7 +169,7 @@ LINES = {
     "diagnostics": 1069,
     "fields": 743,
     "compute": 2578,
-    "forces": 11613,
+    "forces": 11620,
     "exchange": 886,
     "initial": 2655,
     "integrators": 7280,
