@@ -288,7 +288,7 @@ def device_of(engine: Engine | type[Engine]) -> str:
 
 
 def is_tree(engine: Engine | type[Engine]) -> bool:
-    """True for a tree, whose speed is told in bodies per second: it computes fewer than all pairs."""
+    """True for a tree. It computes fewer than all pairs, so its speed is given in bodies per second."""
     return engine.can.growth == 1
 
 

@@ -46,7 +46,7 @@ def gpus_asked(gpus: Any) -> int:
 
 
 def gpu_count(gpus: Any) -> int:
-    """The number of GPUs of this machine that they are, whether or not it has so many."""
+    """The number of GPUs that the value of ``gpus`` asks for, which may be more than this machine has."""
     from nbody import compute
 
     if gpus == "all":

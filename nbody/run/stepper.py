@@ -212,7 +212,7 @@ class Stepper:
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
-        """Go to the ``moment`` of :meth:`arrays`, before which there were so many ``events``; its origin is that of the run.
+        """Go back to the ``moment`` at which :meth:`arrays` was called. ``events``: the number of collisions before it.
         Raises LookupError, TypeError, ValueError: these are not arrays of such a run."""
         if self.collisions is not None:
             _require_like(arrays, self.collisions.arrays())

@@ -29,7 +29,7 @@ class Replays:
     """The graphs of one state.
 
     A graph depends on what is current when it begins, so there is one graph for each such beginning. A step with a long
-    evaluation is not recorded: a graph has no events of its own, and could not be interrupted.
+    evaluation is not recorded: the host could not stop a graph between its launches.
     """
 
     def __init__(self, stream: Any, clock: DeviceClock, progress: DeviceProgress) -> None:
