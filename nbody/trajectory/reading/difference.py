@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.trajectory.reading.events import event_line
+from nbody.trajectory.structure.layout import EVENT_DTYPE, events_as
 from nbody.trajectory.reading.frames import RecordedFrames
 
 
@@ -64,7 +65,10 @@ def _differences(one: RecordedFrames, two: RecordedFrames) -> Iterator[Differenc
                 yield Difference(name, found.values, k)  # a row of it is a component, not a particle
     if len(one) != len(two):
         yield Difference("frames", (len(one), len(two)))
-    events, others = one.event_rows(), two.event_rows()
+    stored = [run.stored_events() for run in (one, two)]
+    names = set(stored[0].dtype.names) & set(stored[1].dtype.names) - {"crc32"}  # an earlier version has fewer columns
+    shared = [column for column in EVENT_DTYPE if column[0] in names]
+    events, others = (events_as(rows, shared) for rows in stored)
     for k in range(min(len(events), len(others))):
         if events[k].tobytes() != others[k].tobytes():
             yield Difference(f"event {k}", (event_line(events[k]), event_line(others[k])))
