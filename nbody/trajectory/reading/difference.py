@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from nbody.trajectory.reading.events import event_line
-from nbody.trajectory.structure.layout import EVENT_DTYPE, events_as
 from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.structure.layout import EVENT_DTYPE, events_as
 
 
 @dataclass(frozen=True)
