@@ -65,9 +65,9 @@ def _differences(one: RecordedFrames, two: RecordedFrames) -> Iterator[Differenc
                 yield Difference(name, found.values, k)  # a row of it is a component, not a particle
     if len(one) != len(two):
         yield Difference("frames", (len(one), len(two)))
-    stored = [run.stored_events() for run in (one, two)]
-    names = set(stored[0].dtype.names) & set(stored[1].dtype.names) - {"crc32"}  # an earlier version has fewer columns
-    shared = [column for column in EVENT_DTYPE if column[0] in names]
+    stored = [run.stored_events() for run in (one, two)]  # an earlier version has fewer columns
+    names = [rows.dtype.names or () for rows in stored]
+    shared = [(name, kind) for name, kind in EVENT_DTYPE[:-1] if name in names[0] and name in names[1]]
     events, others = (events_as(rows, shared) for rows in stored)
     for k in range(min(len(events), len(others))):
         if events[k].tobytes() != others[k].tobytes():

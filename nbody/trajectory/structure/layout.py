@@ -12,7 +12,7 @@ file the index (see :mod:`.contents`).
 
 import zlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,12 +149,12 @@ def is_whole(commit: Array) -> bool:
     return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
 
 
-def events_as(rows: Array, dtype: object = EVENT_DTYPE) -> Array:
+def events_as(rows: Array, dtype: Any = EVENT_DTYPE) -> Array:
     """Rows of events in the form of this version, or of an earlier one's file; what they lack is -1 or NaN."""
-    found = np.zeros(len(rows), dtype)
-    names = found.dtype.names or ()
-    for name in names:
-        found[name] = rows[name] if name in rows.dtype.names else -1 if name == "event" else np.nan  # type: ignore[operator]
+    found: Array = np.zeros(len(rows), dtype)
+    for name in found.dtype.names or ():
+        known = name in (rows.dtype.names or ())
+        found[name] = rows[name] if known else -1 if name == "event" else np.nan
     return found
 
 
