@@ -58,7 +58,7 @@ class HostFrames(StateFrames):
 
 class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous; and
-    ``curve``, (N, D), a part of a move (:mod:`nbody.state.moves`)."""
+    ``_curve``, (N, D), for moves (:mod:`nbody.state.moves`)."""
 
     COLUMNS = (
         Column("mass", 0, saved=False),
@@ -66,14 +66,14 @@ class HostState(State[np.ndarray]):
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("curve", "D", saved=False),
+        Column("_curve", "D", saved=False),
     )
     mass: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     potential: np.ndarray
-    curve: np.ndarray
+    _curve: np.ndarray
     _MOVES: ClassVar[type[HostMoves]] = HostMoves
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -82,7 +82,7 @@ class HostState(State[np.ndarray]):
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
         self.clock, self.progress = StateClock(particles.time), ForceProgress()
-        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self.curve), self.clock)
+        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._curve), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:

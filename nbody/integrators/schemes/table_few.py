@@ -109,7 +109,7 @@ class FewSteps:
         step, time, origin, _ = clock.moment
         evaluations = self._kernel(
             self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
-            (state.position, state.velocity, state.acceleration, state.curve), state.mass, self._sums, *self._law,
+            (state.position, state.velocity, state.acceleration, state.column("_curve")), state.mass, self._sums, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves
