@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
@@ -17,10 +17,8 @@ from nbody.initial import files_read
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.parallel import Team, team
 from nbody.particles import Particles
-from nbody.run.loop import Loop, Pace, ProgressEvent
-from nbody.run.observers import Callback, CollisionLog, Function, callback_of
+from nbody.run.observers import Callback, CollisionLog, Function, Observer, callback_of
 from nbody.run.plan import Plan
-from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
@@ -32,7 +30,9 @@ from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
+    from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output, Start
+    from nbody.run.progress import Progress, Summary
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
 
@@ -67,15 +67,13 @@ class Simulation:
         stepper: what moves the bodies.
         recording: what goes to the file.
         resumed: True if an earlier process has begun the run.
+        observers: what else looks at the bodies between two steps, after the recording.
         summary: that of the last run; None before its end.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
         DeviceError: the scenario names a GPU engine, and there is no GPU.
     """
-
-    loop: ClassVar[type[Loop]] = Loop
-    """What makes the steps of a call."""
 
     def __init__(
         self,
@@ -112,7 +110,7 @@ class Simulation:
             require_same_machines(ranks, self.engine, self.setup.scope)
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
-        self._running = False
+        self._running, self.observers = False, list[Observer]()
         self.summary: Summary | None = None
 
     def _new_log(self, recorded: int = 0) -> CollisionLog | None:
@@ -299,12 +297,12 @@ class Simulation:
     def run(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
-    ) -> Summary:
+    ) -> "Summary":
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
         A later call goes on from there and appends its frames to the file: several calls give the same file as one. (The
@@ -328,19 +326,19 @@ class Simulation:
     def integrate(
         self,
         until: float,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
-    ) -> Summary:
+    ) -> "Summary":
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
         called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
         return self._run_all(self.progress_events(None, progress, until=until, callback=called), progress)
 
-    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None] | None) -> Summary:
+    def _run_all(self, events: "Iterator[ProgressEvent]", progress: "Callable[[Progress], None] | None") -> "Summary":
         for event in events:
             if progress is not None:
                 progress(event.progress)
@@ -350,17 +348,19 @@ class Simulation:
     def progress_events(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         until: float | None = None,
         callback: Callback | None = None,
-        pace: Pace | None = None,
-    ) -> Iterator[ProgressEvent]:
+        pace: "Pace | None" = None,
+    ) -> "Iterator[ProgressEvent]":
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
         steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
+        from nbody.run.loop import Loop  # which programs that call step() alone do not need
+
         self._require_ready()
         if progress is not None:
             _require_function("run: progress", progress)
@@ -371,7 +371,7 @@ class Simulation:
             self.recording.go_on(schedule)
         for each in log:
             each.ended = False
-        loop = self.loop(self.setup, self.stepper, self.recording, log, callback, pace)
+        loop = Loop(self.setup, self.stepper, self.recording, log, self.observers, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):
