@@ -33,7 +33,7 @@ class Measured:
         """Measure a frame that has arrived, which gets its ``observables``. Raises RunFailed: a number in it is not
         finite."""
         check_finite(frame, self.setup.scenario.gravity if self.setup else None)
-        more = {**frame.observables, **self._of_scenario(frame)}
+        more = {**frame.observables, **self.observables(frame)}
         self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
         of_mergers = self.observed.pop("collision_energy", 0.0)  # the energy error excludes it
         frame.observables = values = conserved_quantities(frame.sums) | more
@@ -60,8 +60,8 @@ class Measured:
         frame.release()
         return self.energies.after(energy)
 
-    def _of_scenario(self, frame: Frame) -> dict[str, float | np.ndarray]:
-        """The observables that the scenario names."""
+    def observables(self, frame: Frame) -> dict[str, float | np.ndarray]:
+        """What the scenario records of a frame besides the conserved quantities."""
         if self.setup is None:
             return {}
         scenario, bodies = self.setup.scenario, self.setup.bodies

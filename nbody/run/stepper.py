@@ -248,7 +248,7 @@ class Stepper:
         frames.slots = slots = self.collisions.present if self.collisions else None
         frames.rows = self._rows if slots is None else slots.rows if self._rows is None else slots.rows[self._rows]
         motion.state.clock.set(moment)
-        columns = columns_of(setup.scenario.record.observables or ())
+        columns = columns_of(setup.scenario.record.observables or (), bodies.count)
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
         return motion
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from nbody.compute import cuda, device_function, kernel, row
 from nbody.state.clock import StateClock
-from nbody.state.moves import StateMove, StateMoves
+from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves
 from nbody.state.sums import SUMS
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
@@ -146,28 +146,28 @@ class DeviceMoves(StateMoves):
     def make(self, moves: Iterable[StateMove]) -> None:
         together, packing = list[tuple[int, Any]](), None
         for kind, value in moves:
-            if kind == "end":
+            if kind == MoveKind.END:
                 self._clock.end_steps()
                 continue
             parts = self._parts(kind, value)
-            if len(together) + len(parts) > MOST or (packing and kind == "pack"):
+            if len(together) + len(parts) > MOST or (packing and kind == MoveKind.PACK):
                 self._launch(together, packing)
                 together, packing = [], None
             together += parts
-            if kind == "pack":
+            if kind == MoveKind.PACK:
                 packing = value
-            elif kind != "kick":
+            elif kind in DRIFTS:
                 self._clock.drift(value)
         if together:
             self._launch(together, packing)
 
-    def _parts(self, kind: str, value: Any) -> list[tuple[int, Any]]:
+    def _parts(self, kind: MoveKind, value: Any) -> list[tuple[int, Any]]:
         """What the kernel does for a move; always by one launch, since a curve stays in registers."""
         real = self._dtype.type
-        if kind == "pack":
+        if kind == MoveKind.PACK:
             return [(PACK, real(0))]
-        if kind != "drift_taylor":
-            return [(KICK if kind == "kick" else DRIFT, real(value))]
+        if kind != MoveKind.DRIFT_TAYLOR:
+            return [(KICK if kind == MoveKind.KICK else DRIFT, real(value))]
         half = real(0.5 * value * value)
         if self._dtype == np.float32:
             return [(CURVE, half), (CURVED_DRIFT, real(value))]

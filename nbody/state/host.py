@@ -9,7 +9,7 @@ from nbody.particles import Particles
 from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
-from nbody.state.moves import StateMove, StateMoves
+from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves
 from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 from nbody.state.sums import system_sums
@@ -37,11 +37,11 @@ class HostMoves(StateMoves):
     def make(self, moves: Iterable[StateMove]) -> None:
         x, v, a, real = self._position, self._velocity, self._acceleration, self._dtype.type
         for kind, dt in moves:
-            if kind == "end":
+            if kind == MoveKind.END:
                 self._clock.end_steps()
-            elif kind == "kick":
+            elif kind == MoveKind.KICK:
                 self._add_product(v, a, real(dt))
-            elif kind == "drift":
+            elif kind == MoveKind.DRIFT:
                 self._add_product(x, v, real(dt))
             elif self._dtype == np.float32:
                 np.multiply(v, real(dt), out=self._scratch)
@@ -50,7 +50,7 @@ class HostMoves(StateMoves):
             else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
                 self._add_product(x, v, dt)
                 self._add_product(x, a, 0.5 * dt * dt)
-            if kind.startswith("drift"):
+            if kind in DRIFTS:
                 self._clock.drift(dt)
 
 

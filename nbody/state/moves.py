@@ -2,15 +2,31 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from nbody.state.clock import StateClock
 
-StateMove = tuple[str, Any]
-"""A move and its value. ``kick``, ``drift`` and ``drift_taylor`` have a length of time; ``end`` of a step has none; ``pack``
-has the memory that gets a frame, where a device has such."""
+
+class MoveKind(StrEnum):
+    """The moves of :class:`StateMoves`, and ``force``, an evaluation between two of them."""
+
+    FORCE = "force"
+    KICK = "kick"
+    DRIFT = "drift"
+    DRIFT_TAYLOR = "drift_taylor"
+    END = "end"
+    PACK = "pack"
+
+
+DRIFTS = (MoveKind.DRIFT, MoveKind.DRIFT_TAYLOR)
+"""After these no acceleration is current."""
+
+StateMove = tuple[MoveKind, Any]
+"""A move and its value: the length of time of a kick or drift; None of ``end``; of ``pack`` the memory that gets a frame,
+where a device has such."""
 
 
 class StateMoves(ABC):
@@ -22,6 +38,7 @@ class StateMoves(ABC):
      drift_taylor     x += v dt + a dt²/2, the course's position update, in float32 rounded once; the accelerations are out
                       of date, but keep their values: the kick that follows uses them
      end              the step is complete
+     pack             the bodies at this moment go into the memory of a frame
     ================ ======================================================================================================
     """
 
@@ -34,8 +51,8 @@ class StateMoves(ABC):
 
     def kick(self, dt: float) -> None:
         """Make one kick."""
-        self.make([("kick", dt)])
+        self.make([(MoveKind.KICK, dt)])
 
     def drift(self, dt: float) -> None:
         """Make one drift."""
-        self.make([("drift", dt)])
+        self.make([(MoveKind.DRIFT, dt)])

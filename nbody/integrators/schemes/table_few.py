@@ -13,9 +13,12 @@ from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
+from nbody.state.moves import MoveKind
 
 FORCE, KICK, DRIFT, DRIFT_TAYLOR = range(4)
-KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAYLOR}
+KINDS = {
+    MoveKind.FORCE: FORCE, MoveKind.KICK: KICK, MoveKind.DRIFT: DRIFT, MoveKind.DRIFT_TAYLOR: DRIFT_TAYLOR,
+}  # fmt: skip
 
 
 @cache
