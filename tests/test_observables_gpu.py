@@ -6,7 +6,7 @@ from conftest import random_bodies
 
 import nbody
 from nbody.diagnostics import escapers, local_density
-from nbody.diagnostics.observables import OBSERVABLES, columns_of
+from nbody.diagnostics.observables import OBSERVABLES, columns_of, measured
 from nbody.particles import Particles
 
 ROUNDING = {np.float32: 4e-6, np.float64: 1e-13}
