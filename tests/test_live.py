@@ -242,7 +242,7 @@ def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, 
         stepped(source, clock, 6)
         monkeypatch.setattr(Slow, "seconds", 30.0)
         clock.step(1)
-        until(lambda: run.pace.granted == 1 and not run.pace.playing and run.simulation.within_a_step)
+        until(lambda: run.pace.granted == 1 and not run.pace.playing and run.simulation.stepper.within_a_step)
     assert not writing_process(path)
     with Trajectory(path) as recorded:
         assert list(recorded.step[:])[:2] == [0, 4]

@@ -53,7 +53,7 @@ def resume(
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify) if team().first else None)
     simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
-    _compare_scope(found.scope, simulation.setup.scope(), simulation.notify)
+    _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
@@ -126,14 +126,14 @@ def rerun(
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found
     simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
-    scheme = simulation.integrator
+    scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
-        simulation.notify(
+        simulation.setup.notify(
             f"warning: the recording begins at step {simulation.steps_made}, and '{scenario.integrator.scheme}' needs "
             "numbers of earlier steps, which are not in the file: the bits may differ"
         )
     scope = simulation.setup.scope()
-    _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.notify)
+    _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
     return simulation
 
 

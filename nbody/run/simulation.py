@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, device_of, devices_of
+from nbody.forces.engine import device_of, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
-from nbody.integrators.integrator import Integrator, Motion
-from nbody.parallel import Team, team
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.observers import Callback, CollisionLog, Function, Observer, callback_of
-from nbody.run.plan import Plan
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
@@ -63,10 +61,9 @@ class Simulation:
             (:mod:`nbody.scenario.options`).
 
     Attributes:
-        setup: what the run is.
-        stepper: what moves the bodies.
+        setup: what the run is: plan, engine, bodies at the beginning, ranks.
+        stepper: what moves the bodies: its ``integrator`` and its ``motion``.
         recording: what goes to the file.
-        resumed: True if an earlier process has begun the run.
         observers: what else looks at the bodies between two steps, after the recording.
         summary: that of the last run; None before its end.
 
@@ -86,19 +83,19 @@ class Simulation:
         repeats: bool = False,
         **values: Any,
     ) -> None:
-        ranks, self.resumed = team(), start is not None
+        ranks, self._resumed = team(), start is not None
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
         notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
         with ranks.agreed():
-            asked = asked_for(scenario, particles, values, again=repeats or self.resumed)
+            asked = asked_for(scenario, particles, values, again=repeats or self._resumed)
             self._open_ended = asked.open_ended
             require_same_run(ranks, asked.scenario, asked.particles)
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self.setup = set_up(asked, ranks, notify, self.resumed)
+            self.setup = set_up(asked, ranks, notify, self._resumed)
             self.stepper = Stepper(self.setup)
             if start is not None:
                 from nbody.trajectory.structure.opening import one_line
@@ -107,8 +104,8 @@ class Simulation:
                     self.stepper.restore(start.checkpoint.state, start.moment, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
             self.recording = Recording(self.setup, self.stepper, file, self._log, start)
-            require_same_machines(ranks, self.engine, self.setup.scope)
-            if line := undivided(ranks, self.engine, self.state):
+            require_same_machines(ranks, self.setup.engine, self.setup.scope)
+            if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)
         self._running, self.observers = False, list[Observer]()
         self.summary: Summary | None = None
@@ -126,56 +123,16 @@ class Simulation:
     # --- What the run is ---
 
     @property
-    def plan(self) -> Plan:
-        """The engine, the scheme, the schedule and the sizes."""
-        return self.setup.plan
-
-    @property
     def scenario(self) -> Scenario:
         """What is simulated, in the precision of the run."""
         return self.setup.scenario
-
-    @property
-    def bodies(self) -> Particles:
-        """The particles at the beginning."""
-        return self.setup.bodies
-
-    @property
-    def engine(self) -> Engine:
-        """What computes the forces."""
-        return self.setup.engine
 
     @property
     def engine_name(self) -> str:
         """The name of the engine; ``auto`` is replaced by its choice."""
         return self.setup.plan.engine_name
 
-    @property
-    def integrator(self) -> Integrator:
-        """The scheme that makes the steps."""
-        return self.setup.integrator
-
-    @property
-    def team(self) -> Team:
-        """The ranks."""
-        return self.setup.team
-
-    @property
-    def notify(self) -> Notify:
-        """What gets lines about automatic choices and possible problems."""
-        return self.setup.notify
-
     # --- Where it is ---
-
-    @property
-    def motion(self) -> Motion:
-        """The engine and the state; another one after a merger."""
-        return self.stepper.motion
-
-    @property
-    def within_a_step(self) -> bool:
-        """True after a step was ended between two pieces of a force."""
-        return self.stepper.within_a_step
 
     @property
     def state(self) -> State:
@@ -284,8 +241,8 @@ class Simulation:
         if output is None:
             self.recording.stop()
             return
-        with self.team.agreed():
-            file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
+        with self.setup.team.agreed():
+            file = _file(output, overwrite, self.setup.notify, self.scenario) if self.setup.team.first else None
             self.recording.redirect(file)
         if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
@@ -364,10 +321,10 @@ class Simulation:
         self._require_ready()
         if progress is not None:
             _require_function("run: progress", progress)
-        if pace is not None and self.team.size > 1:
+        if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         schedule, log = self._schedule(steps, until), [] if self._log is None else [self._log]
-        with self.team.agreed():
+        with self.setup.team.agreed():
             self.recording.go_on(schedule)
         for each in log:
             each.ended = False
@@ -388,25 +345,29 @@ class Simulation:
                     if self.recording.can_go_on
                     else ", before the first checkpoint"
                 )
-                self.notify(f"interrupted at step {self.steps_made}{how}")
+                self.setup.notify(f"interrupted at step {self.steps_made}{how}")
             raise
         finally:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
-        self.summary = found = self.team.broadcast(loop.status.summary(interrupted))
-        if not interrupted and (line := self.integrator.report(self.stepper.motion).message):
-            self.notify(line)
-        if loop.clock.is_steady and not (loop.stop.requested or self.integrator.facts.own_forces) and self.team.first:
-            self.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
+        self.summary = found = self.setup.team.broadcast(loop.status.summary(interrupted))
+        if not interrupted and (line := self.stepper.integrator.report(self.stepper.motion).message):
+            self.setup.notify(line)
+        if (
+            loop.clock.is_steady
+            and not (loop.stop.requested or self.stepper.integrator.facts.own_forces)
+            and self.setup.team.first
+        ):
+            self.setup.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        planned, scheme = self.plan.schedule, self.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self.resumed)
+        planned, scheme = self.setup.plan.schedule, self.stepper.integrator
+        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self._resumed)
         return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:
@@ -415,10 +376,10 @@ class Simulation:
         if self.stepper.within_a_step:
             made = self.steps_made
             raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if device_of(self.engine) == "gpu":
+        if device_of(self.setup.engine) == "gpu":
             from nbody import compute
 
-            compute.use_device(devices_of(self.engine)[0])  # in this thread
+            compute.use_device(devices_of(self.setup.engine)[0])  # in this thread
 
     def _check_idle(self) -> None:
         if self._running:
