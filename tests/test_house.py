@@ -168,7 +168,7 @@ LINES = {
     "cli": 2693,
     "diagnostics": 1069,
     "fields": 743,
-    "compute": 3023,
+    "compute": 3053,
     "forces": 11308,
     "exchange": 886,
     "initial": 2655,
