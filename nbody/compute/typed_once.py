@@ -12,8 +12,8 @@ UNUSED = {
     "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation",
     "NopythonRewrites", "WithLifting",
 }  # fmt: skip
-"""The compiler's passes for array expressions, closures, ``with`` and messages: an eighth of the time on the CPU, and a sixth
-on a GPU."""
+"""The compiler's passes for array expressions, closures, ``with`` and messages: an eighth of the time on the CPU, a sixth on
+a GPU."""
 
 NEEDED_BY = {"literal_unroll", "literally", "print"}
 """The functions whose calls need one of these passes."""
