@@ -212,7 +212,7 @@ def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     whole, single = orbit("yoshida4", 0.05, 8), orbit("yoshida4", 0.05, 8)
     whole.stepper.integrator.advance(whole.stepper.motion, 8)
     for _ in range(8):
-        single.integrator.advance(single.motion, 1)
+        single.stepper.integrator.advance(single.stepper.motion, 1)
     framed = orbit("yoshida4", 0.05, 8)
     framed.integrator.frames(framed.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)

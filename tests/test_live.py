@@ -209,7 +209,7 @@ class Slow(Simulation):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        compute = self.engine._compute
+        compute = self.setup.engine._compute
 
         def slowly(state, outputs):
             for _ in range(20):
@@ -217,7 +217,7 @@ class Slow(Simulation):
                 state.progress.report(0)
             compute(state, outputs)
 
-        self.engine._compute = slowly
+        self.setup.engine._compute = slowly
 
 
 def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monkeypatch):
