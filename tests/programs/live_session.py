@@ -73,7 +73,7 @@ seen: dict = {}
 def slowly(make=Simulation.__init__):
     def slow(self, *arguments, **options):
         make(self, *arguments, **options)
-        compute = self.engine._compute
+        compute = self.setup.engine._compute
 
         def with_a_rest(state, outputs):
             for _ in range(20):
@@ -81,7 +81,7 @@ def slowly(make=Simulation.__init__):
                 state.progress.report(0)
             compute(state, outputs)
 
-        self.engine._compute = with_a_rest
+        self.setup.engine._compute = with_a_rest
 
     Simulation.__init__ = slow
 
