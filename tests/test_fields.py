@@ -214,7 +214,7 @@ def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     for _ in range(8):
         single.stepper.integrator.advance(single.stepper.motion, 1)
     framed = orbit("yoshida4", 0.05, 8)
-    framed.integrator.frames(framed.motion, 4, 2)
+    framed.stepper.integrator.frames(framed.stepper.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)
     assert np.array_equal(whole.state.position, framed.state.position)
 

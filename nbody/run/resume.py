@@ -14,7 +14,7 @@ from nbody.forces.choose import Notify
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
-from nbody.run.output import Start
+from nbody.run.measured import Start
 from nbody.run.plan import plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation
@@ -95,7 +95,8 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
             if (again := int(np.sum(run.time[:] > time))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames])
-            start = Start(path, moment, checkpoint, frames, energies)
+            events = int(facts.get("events", 0))
+            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
     if beyond:

@@ -5,8 +5,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
@@ -16,11 +17,14 @@ from nbody.given import shown
 from nbody.initial import files_read
 from nbody.parallel import team
 from nbody.particles import Particles
+from nbody.run.choice import scheme_of
+from nbody.run.measured import Start
 from nbody.run.observers import Callback, CollisionLog, Function, Observer, callback_of
+from nbody.run.plan import Plan
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import asked_for, set_up
+from nbody.run.setup import Setup, asked_for, set_up
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -29,7 +33,7 @@ from nbody.state import State
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
     from nbody.run.loop import Pace, ProgressEvent
-    from nbody.run.output import Output, Start
+    from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
@@ -79,7 +83,7 @@ class Simulation:
         overwrite: bool = False,
         notify: Notify | None = None,
         particles: Particles | int | None = None,
-        start: "Start | None" = None,
+        start: Start | None = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
@@ -95,18 +99,23 @@ class Simulation:
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self.setup = set_up(asked, ranks, notify, self._resumed)
-            self.stepper = Stepper(self.setup)
-            if start is not None:
-                from nbody.trajectory.structure.opening import one_line
-
-                with one_line(start.path):
-                    self.stepper.restore(start.checkpoint.state, start.moment, start.events)
-            self._log = self._new_log(start.events if start is not None else 0)
-            self.recording = Recording(self.setup, self.stepper, file, self._log, start)
+            self._begin(set_up(asked, ranks, notify, self._resumed), file, start)
             require_same_machines(ranks, self.setup.engine, self.setup.scope)
             if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)
+
+    def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
+        """Make the parts of the run, which begins or goes on."""
+        self.setup, self.stepper = setup, Stepper(setup)
+        if start is not None and start.checkpoint is None:
+            self.stepper.restore(start.arrays, start.moment, start.events)
+        elif start is not None:
+            from nbody.trajectory.structure.opening import one_line
+
+            with one_line(start.path):
+                self.stepper.restore(start.arrays, start.moment, start.events)
+        self._log = self._new_log(start.events if start is not None else 0)
+        self.recording = Recording(setup, self.stepper, file, self._log, start)
         self._running, self.observers = False, list[Observer]()
         self.summary: Summary | None = None
 
@@ -119,6 +128,50 @@ class Simulation:
             f"<Simulation '{self.scenario.name}': {bodies}, {scheme}, engine {self.engine_name}, "
             f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
+
+    # --- Copies ---
+
+    def copy(self) -> "Simulation":
+        """An independent simulation at the same moment, which goes on with the same bits. ::
+
+            other = simulation.copy()
+            other.integrate(other.time + 1.0)  # what would happen; ``simulation`` stays where it is
+
+        ``copy.copy``, ``copy.deepcopy`` and ``pickle`` make the same, so that ``multiprocessing`` can let other processes go
+        on. A copy has no output, whatever the original has (give it one with :meth:`record`), and no observers.
+
+        Raises:
+            InputError: the simulation is running.
+        """
+        return self._copied(self._now(), self.setup)
+
+    def __copy__(self) -> "Simulation":
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> "Simulation":
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        setup = self.setup
+        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)  # that of the run has compiled loops
+        return _unpickled, (type(self), replace(setup.plan, integrator=scheme), setup.bodies, self._now())
+
+    def _now(self) -> "_Now":
+        self._require_ready()
+        stepper, measured = self.stepper, self.recording.measured
+        start = Start(
+            stepper.moment, stepper.arrays(), self._log.recorded if self._log else 0, min(measured.frames, 1),
+            measured.energies,
+        )  # fmt: skip
+        return _Now(self._open_ended, start if stepper.begun else None)
+
+    @classmethod
+    def _copied(cls, now: "_Now", setup: Setup) -> "Simulation":
+        made = cls.__new__(cls)
+        made._open_ended, made._resumed = now.open_ended, False
+        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)
+        made._begin(setup.with_integrator(scheme), None, now.start)
+        return made
 
     # --- What the run is ---
 
@@ -386,6 +439,19 @@ class Simulation:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
 
+class _Now(NamedTuple):
+    """What a copy of a simulation begins with: whether nothing says where the run ends; None before the first step."""
+
+    open_ended: bool
+    start: Start | None
+
+
+def _unpickled(kind: type[Simulation], plan: Plan, bodies: Particles, now: _Now) -> Simulation:
+    """The simulation that was pickled, in this process."""
+    engine, _ = replace(plan, particles=bodies).build()
+    return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop))
+
+
 def simulate(
     scenario: Scenario | Particles | str | Path,
     until: float | str | Path | None = None,
@@ -433,12 +499,12 @@ def simulate(
 
 
 def _file(
-    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: "Start | None" = None
+    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: Start | None = None
 ) -> "Output":
     """The file of a recording."""
     from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
 
-    return Output(path, overwrite, notify, start, files_read(scenario))
+    return Output(path, overwrite, notify, None if start is None else start.checkpoint, files_read(scenario))
 
 
 def _drop(line: str) -> None:
