@@ -169,7 +169,7 @@ LINES = {
     "diagnostics": 1069,
     "fields": 743,
     "compute": 3053,
-    "forces": 11308,
+    "forces": 11291,
     "exchange": 886,
     "initial": 2655,
     "integrators": 7291,
