@@ -34,8 +34,15 @@ def plot(
         ),
     ] = None,
     bodies: Annotated[
-        list[str] | None, text_option("The ids of the bodies of orbits: 1,2 or 1 2.", metavar="<list[int]>")
+        list[str] | None,
+        text_option("The ids of the bodies of orbits and elements: 1,2 or 1 2.", metavar="<list[int]>"),
     ] = None,
+    about: Annotated[
+        str, typer.Option(help="The focus of elements: inner (the bodies before), centre, or the id of a body.")
+    ] = "inner",
+    resonance: Annotated[
+        str, text_option("The resonance of the plot resonance: 3:2 (else the nearest of first order).", metavar="<p:q>")
+    ] = "",
     cylindrical: Annotated[
         bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
     ] = False,
@@ -54,6 +61,7 @@ def plot(
       nbody plot output/run.h5 energy momentum --out conserved.pdf
       nbody plot output/run.h5 profile --frame 0 40 80
       nbody plot output/run.h5 orbits --bodies 1,2
+      nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
       nbody plot a.h5 b.h5 energy
       nbody plot --list
     """
@@ -68,7 +76,10 @@ def plot(
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
     path = check_figure(out or default_path(runs, plots), overwrite, runs)
-    figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=print_message)
+    figure = draw(
+        runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, resonance=resonance,
+        about=int(about) if about.lstrip("-").isdecimal() else about, notify=print_message,
+    )  # fmt: skip
     save_figure(figure, path, overwrite, print_message)
     result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")
     return 0
