@@ -108,7 +108,7 @@ class Simulation:
                 with one_line(start.path):
                     self.stepper.restore(start.checkpoint.state, start.moment, start.events)
             self._log = self._new_log(start.events if start is not None else 0)
-            self.recording = Recording(self.setup, self.stepper, file, self._log, self.resumed)
+            self.recording = Recording(self.setup, self.stepper, file, self._log, start)
             require_same_machines(ranks, self.engine, self.setup.scope)
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
@@ -202,7 +202,7 @@ class Simulation:
     @property
     def frames(self) -> int:
         """The number of frames in the file."""
-        return self.recording.frames
+        return self.recording.measured.frames
 
     @property
     def energies(self) -> Energies:

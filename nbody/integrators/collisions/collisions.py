@@ -18,7 +18,7 @@ from nbody.integrators.collisions.span import Span
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.state import Slots
-from nbody.trajectory.structure.layout import EVENT_DTYPE
+from nbody.trajectory.structure.layout import CONTACT, EVENT_DTYPE, MERGER
 
 Array = np.ndarray
 
@@ -173,7 +173,7 @@ class Collisions:
                 rows[k] += fraction * (rows[gone] - rows[k])
             mass[k], radius[k] = mass[k] + mass[gone], np.cbrt(radius[k] ** 3 + radius[gone] ** 3)
             alive[gone], mass[gone] = False, 0.0
-            event["kind"], event["energy_change"] = b"merger", self._energy(x, v, mass, alive, [k], span.end) - before
+            event["kind"], event["energy_change"] = MERGER, self._energy(x, v, mass, alive, [k], span.end) - before
             events.append(event)
             self.energy += float(event["energy_change"][0])
             self.into[self.into == self.slots[gone]] = self.slots[k]
@@ -193,17 +193,18 @@ class Collisions:
         """The event of two bodies that touch, a :data:`TOUCH`."""
         s, i, j, inner = touch
         (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
-        velocity = v2 - v1
+        relative, velocity = x2 - x1, v2 - v1
         if inner != WHOLE:
-            velocity = _inner_velocity(span, touch)
+            relative, velocity = _inner_relative(span, touch)
         elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
-            velocity = orbit[1]
+            relative, velocity = orbit
         first, second = self.slots[i], self.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
         m1, m2 = self.mass[first], self.mass[second]
         fraction = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
-        event["kind"], event["speed"] = b"contact", np.linalg.norm(velocity)
+        event["kind"], event["event"] = CONTACT, -1
+        event["distance"], event["speed"] = np.linalg.norm(relative), np.linalg.norm(velocity)
         for number, slot in (("1", first), ("2", second)):
             event[f"id_{number}"], event[f"mass_{number}"] = self._bodies.id[slot], self.mass[slot]
             event[f"radius_{number}"] = self.radius[slot]
@@ -282,13 +283,13 @@ def _inner_paths(span: Span, k: int) -> Array:
     return paths(x0, v0, x1, v1, (end - begin) * (span.end - span.begin))
 
 
-def _inner_velocity(span: Span, touch: tuple[float, int, int, int]) -> Array:
-    """The velocity of body j relative to i when they touch in an encounter."""
+def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Array, Array]:
+    """Position and velocity of body j relative to i when they touch in an encounter."""
     assert span.encounter is not None
     s, i, j, k = touch
     begin, end = span.encounter.times[k]
     first, second = _inner_paths(span, k)[np.searchsorted(span.encounter.bodies, [i, j])]
-    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))[1]
+    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
 
 
 def _rows(events: list[Array]) -> Array:
