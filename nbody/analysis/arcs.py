@@ -41,7 +41,7 @@ def kepler_arcs(run: Trajectory, frames: Sequence[int], rows: Sequence[int]) -> 
     position = np.array([each.in_space()[0][moving] for each in bodies])
     x, v, mass = map(np.array, zip(*(relative_motion(each, moving, "inner") for each in bodies), strict=True))
     time = np.array([now.time for now in moments])
-    paths = {row: _path(*(each[:, k] for each in (position, x, v, run.G * mass)), time) for k, row in enumerate(moving)}
+    paths = {row: _path(position[:, k], x[:, k], v[:, k], run.G * mass[:, k], time) for k, row in enumerate(moving)}
     return {int(row): path for row, path in paths.items() if len(path) > len(frames)}
 
 

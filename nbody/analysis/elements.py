@@ -80,7 +80,7 @@ def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray,
     """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). A focus that
     nobody named is left out."""
     rows, ids = run.rows(view.bodies, view.most_bodies), run.run.id
-    focus = {"inner": ids[0], "centre": None}.get(view.about, view.about)
+    focus = ids[0] if view.about == "inner" else view.about
     shown = {k: run.name(row) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
     if not shown:
         raise InputError(f"{run.run.path}: there is no body with an orbit; name two or more")
