@@ -168,7 +168,7 @@ LINES = {
     "cli": 2704,
     "diagnostics": 1076,
     "fields": 743,
-    "compute": 3023,
+    "compute": 3053,
     "forces": 11308,
     "exchange": 879,
     "initial": 2655,
