@@ -152,6 +152,9 @@ class Integrator(ABC):
             steps -= state.clock.step - made
         return None
 
+    def synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes move all bodies together)
+        """Let all bodies end a step now, between two steps."""
+
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         """Interactions that the engine computes in the next ``steps`` steps, if ``outputs`` are current after them."""
         (engine, state), facts = motion, self.facts

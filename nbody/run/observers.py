@@ -53,8 +53,8 @@ class Observer:
 
 
 class Callback(Observer):
-    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. The run stops
-    if that returns False, or raises an error, the ``failure``."""
+    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. What it writes
+    into them counts. The run stops if it returns False, or raises an error, the ``failure``."""
 
     def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
@@ -79,7 +79,10 @@ class Callback(Observer):
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
-            return self._function(self._stepper.particles()) is not False
+            goes_on = self._function(self._stepper.shown()) is not False
+            if (changes := self._stepper.written()) is not None:
+                self._stepper.apply(changes)
+            return goes_on
         except Exception as error:  # the file is finished in good order first
             self.failure = error
             return False

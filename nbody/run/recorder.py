@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.diagnostics.energy import Energies, conserved_quantities
+from nbody.diagnostics.energy import Energies, booked, conserved_quantities
 from nbody.errors import RunFailed
 from nbody.law import Gravity
 from nbody.run.guards import check_finite
@@ -219,9 +219,11 @@ class Recorder:
                 check_finite(frame, self.gravity)
                 more = {**frame.observables, **(self.measure(frame) if self.measure is not None else {})}
                 self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
-                of_mergers = self.observed.pop("collision_energy", 0.0)  # the energy error excludes it
+                excluded = booked(self.observed)  # from the energy error
+                for name in ("collision_energy", "booked_energy"):
+                    self.observed.pop(name, None)
                 frame.observables = values = conserved_quantities(frame.sums) | more
-                energies = energies.after(float(values["total_energy"]) - of_mergers)
+                energies = energies.after(float(values["total_energy"]) - excluded)
                 good += 1
                 self._check_energy(frame.step, energies)
         finally:

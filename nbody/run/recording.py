@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody import machine
-from nbody.diagnostics.energy import Energies
+from nbody.diagnostics.energy import Energies, booked
 from nbody.diagnostics.observables import measured
 from nbody.run.guards import check_finite
 from nbody.run.observers import CollisionLog, Observer
@@ -266,7 +266,8 @@ class Recording(Observer):
 
     def measure(self, frame: Frame) -> dict[str, float | np.ndarray]:
         """The scenario's observables of a frame, on the host, by the recorder's thread."""
-        scenario, bodies = self._setup.scenario, self._setup.bodies
+        scenario, slots = self._setup.scenario, frame.slots
+        bodies = self._setup.bodies if slots is None else slots.bodies
         if scenario.ensemble:
             from nbody.forces.systems.cpu import energies
 
@@ -274,9 +275,9 @@ class Recording(Observer):
             systems = law.G, law.length2, law.softening, scenario.ensemble.count
             return {"system_energy": energies(frame.position, frame.velocity, bodies.mass, *systems)}
         position, velocity = (array[:, : bodies.dimensions] for array in (frame.position, frame.velocity))
+        if slots is not None:
+            position, velocity = position[slots.left], velocity[slots.left]
         now = replace(bodies, position=position, velocity=velocity, time=frame.time, step=frame.step)
-        if frame.slots is not None:
-            now = replace(now.rows(frame.slots.left), mass=frame.slots.mass)
         return measured(scenario.record.observables or (), now, scenario.gravity.G, frame.columns)
 
     def _of_the_beginning(self) -> Energies:
@@ -285,6 +286,6 @@ class Recording(Observer):
     def _energy_of(self, frame: Frame) -> float:
         """The total energy of a frame. Raises RunFailed if a number in the state is not finite."""
         check_finite(frame.wait(), self._setup.scenario.gravity)
-        energy = float(frame.sums[0]) + float(frame.sums[1])
+        energy = float(frame.sums[0]) + float(frame.sums[1]) - booked(frame.observables)
         frame.release()
         return energy

@@ -66,10 +66,18 @@ EVENT_DTYPE = [
     ("mass_2", "<f8"), ("radius_1", "<f8"), ("radius_2", "<f8"), ("x", "<f8"), ("y", "<f8"), ("z", "<f8"),
     ("vx", "<f8"), ("vy", "<f8"), ("vz", "<f8"), ("speed", "<f8"), ("energy_change", "<f8"), ("crc32", "<u4"),
 ]  # fmt: skip
-"""Two bodies touch: the time; the step in which it happened; ``contact``, or ``merger`` of body 2 into body 1; their ids,
-masses and radii before it; position and velocity of their centre of mass; their relative speed; what a merger adds to the
-total energy; zlib.crc32 of the previous fields."""
-MERGER = b"merger"
+"""Two bodies touch: the time; the step in which it happened; ``contact``, ``bounce``, or ``merger`` of body 2 into body 1;
+their ids, masses and radii before it; position and velocity of their centre of mass; their relative speed; what it adds to
+the total energy; zlib.crc32 of the previous fields.
+
+Or a body is :data:`ADDED`, :data:`REMOVED` or :data:`CHANGED`: its id (``id_2`` of an added one: its species), mass and
+radius before it (1) and after it (2), position and velocity after it. The first row of a change has all the energy."""
+MERGER, CONTACT, BOUNCE = b"merger", b"contact", b"bounce"
+ADDED = (b"added", b"fragment")
+REMOVED = (b"removed", b"consumed", b"escaped")
+CHANGED = (b"changed", b"altered")
+"""Each by a user's call, or by a collision with an outcome of the user's own; ``escaped``: beyond ``escape.radius``."""
+BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance

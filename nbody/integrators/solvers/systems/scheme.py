@@ -46,6 +46,8 @@ class ManySystems(Integrator):
             return "the systems of an ensemble have no external fields"
         if problem.collisions:
             return "the systems of an ensemble have no collisions"
+        if problem.changes:
+            return "all systems of an ensemble have the same number of bodies"
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
         return super().supports(engine, problem._replace(systems=0))
