@@ -51,6 +51,24 @@ class Problem(NamedTuple):
     own_sums: bool = False
 
 
+class Refusal(str):
+    """Why something is not supported, in one clause; empty if it is, so that ``a or b`` is the first reason.
+
+    Attributes:
+        key: the key of the scenario that is to blame; empty for the one that names the component.
+        remedy: what else a user may write; empty if only another component helps.
+    """
+
+    key: str
+    remedy: str
+
+    def __new__(cls, reason: str, key: str, remedy: str) -> "Refusal":
+        """The clause, with its key and remedy."""
+        made = super().__new__(cls, reason)
+        made.key, made.remedy = key, remedy
+        return made
+
+
 class Abilities(NamedTuple):
     """What an engine can compute.
 

@@ -4,7 +4,6 @@ A user adds, removes and changes bodies between two steps by methods of :class:`
 into the arrays of ``simulation.particles``.
 """
 
-from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ def rows_of(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
     """A row for each body; ``of``: the values of ``id_2``, by default -1."""
     found = np.zeros(bodies.count, EVENT_DTYPE)
     found["kind"], found["id_1"], found["id_2"] = kind, bodies.id, -1 if of is None else of
+    found["event"] = -1
     found["mass_2"] = bodies.mass
     if len(bodies.radius):
         found["radius_2"] = bodies.radius
@@ -36,9 +36,8 @@ def rows_of(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
     return found
 
 
-def added(given: Particles | None, values: dict[str, Any], now: Particles, used: Array, next_id: int) -> Array:
-    """Rows of bodies that are added to those of ``now``: ``given``, or of the ``values`` by name. Ids are new: ``used`` are
-    those that bodies have or had, and ``next_id`` is the first free one. Raises InputError."""
+def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
+    """The bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name. Raises InputError."""
     if given is None:
         given = _of_values(values, now)
     elif not isinstance(given, Particles) or values:
@@ -50,14 +49,20 @@ def added(given: Particles | None, values: dict[str, Any], now: Particles, used:
     (replace(given, mass=given.mass + 1.0) if massless else given).check("add: ")
     if given.dimensions != now.dimensions:
         raise InputError(f"add: the bodies are in {given.dimensions}-D, and the run is in {now.dimensions}-D")
-    if len(now.radius) and not len(given.radius):
-        given = replace(given, radius=np.zeros(given.count))
+    return replace(given, species=_species(given, now), species_names=now.species_names)
+
+
+def added(given: Particles, used: Array, next_id: int) -> Array:
+    """Rows of bodies that are added. Ids are new: ``used`` are those that bodies have or had, and ``next_id`` is the first
+    free one. Raises InputError."""
     if np.isin(given.id, used).any():
-        if values.get("id") is not None or not np.array_equal(given.id, np.arange(given.count)):
+        if not np.array_equal(given.id, np.arange(given.count)):
             taken = int(given.id[np.isin(given.id, used)][0])
-            raise InputError(f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones")
+            raise InputError(
+                f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones"
+            )
         given = replace(given, id=np.arange(next_id, next_id + given.count))
-    return rows_of(ADD, given, _species(given, now))
+    return rows_of(ADD, given, given.species)
 
 
 def _of_values(values: dict[str, Any], now: Particles) -> Particles:
@@ -167,15 +172,20 @@ class Shown(NamedTuple):
         now.id.flags.writeable = now.species.flags.writeable = False
         return cls(now, were)
 
-    def close(self) -> Array | None:
-        """Rows of the bodies that a user has changed, or None; what is written later does not count, and is refused. Raises
-        InputError."""
+    def close(self, freeze: bool) -> Array | None:
+        """Rows of the bodies that a user has changed, or None; ``freeze``: refuse what is written later, which would not
+        count. Raises InputError."""
         given, were = self.given, self.were
         arrays = [getattr(given, name) for name in WRITABLE]
-        _close(arrays)
+        if freeze:
+            for array in arrays:
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
         same = all(_same(array, getattr(were, name)) for array, name in zip(arrays, WRITABLE, strict=True))
         fixed = ("time", "step", "id", "species")
-        if wrong := next((each for each in fixed if not np.array_equal(getattr(given, each), getattr(were, each))), None):
+        if wrong := next(
+            (each for each in fixed if not np.array_equal(getattr(given, each), getattr(were, each))), None
+        ):
             raise InputError(f"particles: {wrong}: can't be changed in a run")
         if same:
             return None
@@ -198,9 +208,3 @@ class Shown(NamedTuple):
 def _same(now: Any, before: Array) -> bool:
     """True if these are the same bits, of NaNs too."""
     return isinstance(now, np.ndarray) and now.dtype == before.dtype and now.tobytes() == before.tobytes()
-
-
-def _close(arrays: Iterable[Any]) -> None:
-    for array in arrays:
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False

@@ -182,11 +182,11 @@ class Stepper:
             self._shown = Shown.of(self.particles())
         return self._shown.given
 
-    def written(self) -> np.ndarray | None:
+    def written(self, freeze: bool = True) -> np.ndarray | None:
         """What a user has written into the particles that were shown, for :meth:`apply`; None if nothing was. Call this
-        before the next step."""
+        before the next step. ``freeze``: these particles can't be written any more."""
         shown, self._shown = self._shown, None
-        return None if shown is None else shown.close()
+        return None if shown is None else shown.close(freeze)
 
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see

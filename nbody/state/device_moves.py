@@ -108,7 +108,7 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
             mass = np.float64(m) if i < count else 0.0
             px, py, pz = mass * np.float64(vx), mass * np.float64(vy), mass * np.float64(vz)
             terms[0, t] = 0.5 * (px * np.float64(vx) + py * np.float64(vy) + pz * np.float64(vz))
-            terms[1, t] = 0.5 * mass * np.float64(q)
+            terms[1, t] = 0.5 * mass * np.float64(q) if mass != 0.0 else 0.0  # where q may be infinite
             terms[2, t], terms[3, t], terms[4, t] = px, py, pz
             terms[5, t] = np.float64(y) * pz - np.float64(z) * py
             terms[6, t] = np.float64(z) * px - np.float64(x) * pz

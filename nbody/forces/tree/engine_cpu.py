@@ -8,10 +8,11 @@ the targets.
 
 import numpy as np
 
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_threads import for_each, one_thread_for_few
 from nbody.forces.compute_units import NEAREST, mark_coincident
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
-from nbody.forces.tree.kernels_cpu import for_each, inner, kernel, one_thread_for_few
 from nbody.forces.tree.octree.cells_cpu import one_leaf
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings, without_expansions
 from nbody.forces.tree.tree_cpu import HostTree, norms

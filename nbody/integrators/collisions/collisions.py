@@ -154,18 +154,19 @@ class Collisions:
         """The event of two bodies that touch, a :data:`TOUCH`."""
         s, i, j, inner = touch
         (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
-        velocity = v2 - v1
+        relative, velocity = x2 - x1, v2 - v1
         if inner != WHOLE:
-            velocity = _inner_velocity(span, touch)
+            relative, velocity = _inner_relative(span, touch)
         elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
-            velocity = orbit[1]
+            relative, velocity = orbit
         roster = self.roster
         first, second = roster.slots[i], roster.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
         m1, m2 = roster.mass[first], roster.mass[second]
         fraction = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
-        event["kind"], event["speed"] = CONTACT, np.linalg.norm(velocity)
+        event["kind"], event["event"] = CONTACT, -1
+        event["distance"], event["speed"] = np.linalg.norm(relative), np.linalg.norm(velocity)
         for number, slot in (("1", first), ("2", second)):
             event[f"id_{number}"], event[f"mass_{number}"] = roster.bodies.id[slot], roster.mass[slot]
             event[f"radius_{number}"] = roster.radius[slot]
@@ -206,13 +207,13 @@ def _inner_paths(span: Span, k: int) -> Array:
     return paths(x0, v0, x1, v1, (end - begin) * (span.end - span.begin))
 
 
-def _inner_velocity(span: Span, touch: tuple[float, int, int, int]) -> Array:
-    """The velocity of body j relative to i when they touch in an encounter."""
+def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Array, Array]:
+    """Position and velocity of body j relative to i when they touch in an encounter."""
     assert span.encounter is not None
     s, i, j, k = touch
     begin, end = span.encounter.times[k]
     first, second = _inner_paths(span, k)[np.searchsorted(span.encounter.bodies, [i, j])]
-    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))[1]
+    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
 
 
 def _rows(events: list[Array]) -> Array:

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from nbody.compute.cpu_inner import inner
+from nbody.compute.cpu_lanes import LANES, columns_of, copy_lanes
 from nbody.forces.direct.cpu_pairs import missing_factor
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import l2l_text, l2p_text, m2l_text, m2p_text
 from nbody.forces.tree.expansions.text import Index, Text, name
-from nbody.forces.tree.kernels_cpu import Variant, compiled, inner
-from nbody.forces.tree.walk.lanes_cpu import LANES, columns_of, copy_lanes
+from nbody.forces.tree.variant_cpu import Variant, compiled
 from nbody.law import pair_law
 
 STAGED_BODIES = 4096

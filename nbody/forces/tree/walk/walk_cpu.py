@@ -8,31 +8,17 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_lanes import LANES
+from nbody.compute.cpu_threads import for_each, next_number
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.tree.kernels_cpu import Variant, for_each, inner, kernel
-from nbody.forces.tree.walk.lanes_cpu import LANES
+from nbody.forces.tree.variant_cpu import Variant
 from nbody.forces.tree.walk.lists_cpu import decide_for
 from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, pad_bodies, stage_bodies, sums_for
 
 TERMINAL, TOO_LONG = -1, -2
 """What ``visit`` returns for a target without children, and if a list can't be completed."""
-
-
-@intrinsic
-def next_number(typing_context, counter):
-    """The first number of an int64 array, which grows by one: different for every caller."""
-    if not (isinstance(counter, types.Array) and counter.dtype == types.int64):
-        return None
-
-    def generate(context, builder, signature, arguments):
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.atomic_rmw("add", array.data, ir.Constant(ir.IntType(64), 1), "seq_cst")
-
-    return types.int64(counter), generate
 
 
 @cache
