@@ -153,7 +153,8 @@ class Roster:
             "mass": new["mass_2"], "position": position, "velocity": velocity, "id": new["id_1"], "species": new["id_2"],
             "radius": new["radius_2"] if has_radii else np.empty(0),
         }  # fmt: skip
-        self.bodies = replace(bodies, **{k: np.concatenate([getattr(bodies, k), each]) for k, each in added.items()})
+        more: dict[str, Any] = {k: np.concatenate([getattr(bodies, k), each]) for k, each in added.items()}
+        self.bodies = replace(bodies, **more)
         self.mass = np.concatenate([self.mass, added["mass"]])
         self.radius = np.concatenate([self.radius, added["radius"]])
         self.into = np.concatenate([self.into, np.arange(len(self.into), len(self.mass))])

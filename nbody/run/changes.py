@@ -52,16 +52,15 @@ def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) 
     return replace(given, species=_species(given, now), species_names=now.species_names)
 
 
-def added(given: Particles, used: Array, next_id: int) -> Array:
-    """Rows of bodies that are added. Ids are new: ``used`` are those that bodies have or had, and ``next_id`` is the first
-    free one. Raises InputError."""
+def added(given: Particles, used: Array) -> Array:
+    """Rows of bodies that are added. Ids are new: ``used`` are those that bodies have or had. Raises InputError."""
     if np.isin(given.id, used).any():
         if not np.array_equal(given.id, np.arange(given.count)):
             taken = int(given.id[np.isin(given.id, used)][0])
             raise InputError(
                 f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones"
             )
-        given = replace(given, id=np.arange(next_id, next_id + given.count))
+        given = replace(given, id=used.max() + 1 + np.arange(given.count))
     return rows_of(ADD, given, given.species)
 
 
@@ -73,7 +72,8 @@ def _of_values(values: dict[str, Any], now: Particles) -> Particles:
         position, velocity = (np.atleast_2d(values[name]) for name in ("position", "velocity"))
     except ValueError:
         raise InputError("add: position and velocity must be (D,) of one body, or (N, D)") from None
-    count, found = len(position), {"position": position, "velocity": velocity}
+    count = len(position)
+    found: dict[str, Any] = {"position": position, "velocity": velocity}
     for name in ("mass", "radius", "id"):
         if values.get(name) is not None:
             given = np.atleast_1d(values[name])

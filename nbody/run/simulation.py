@@ -117,7 +117,7 @@ class Simulation:
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
         self._running = False
-        self._next_id = 0  # for bodies that are added
+        self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
 
     def _new_log(self, recorded: int = 0) -> CollisionLog:
@@ -254,8 +254,8 @@ class Simulation:
         self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
     ) -> None:
         """Set masses, positions, velocities or radii of the bodies with these ids (None: of all) between two steps: one
-        value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or a value
-        is wrong."""
+        value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or a
+        value is wrong."""
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
         self._change(lambda now: changed(ids, values, now))
 
@@ -265,11 +265,8 @@ class Simulation:
             from nbody.integrators.collisions.radii import radii
 
             bodies = replace(bodies, radius=radii(self.scenario, bodies))
-        used = self.bodies.id if roster is None else roster.bodies.id
-        self._next_id = max(self._next_id, int(used.max()) + 1)
-        rows = added(bodies, used, self._next_id)
-        self._next_id = max(self._next_id, int(rows["id_1"].max()) + 1)
-        return rows
+        self._used = np.union1d(self._used, self.bodies.id if roster is None else roster.bodies.id)
+        return added(bodies, self._used)
 
     def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
         """Apply the rows that ``of`` makes of the present bodies."""
@@ -295,8 +292,10 @@ class Simulation:
     def _begin_again(self) -> None:
         """Let the present bodies be those of the beginning."""
         self.stepper.events.clear()
-        same = self.stepper.roster is None
-        self.setup = self.setup.beginning_with(self.bodies if same else self.stepper.particles())
+        bodies = self.bodies
+        if (roster := self.stepper.roster) is not None:
+            bodies, self._used = self.stepper.particles(), np.union1d(self._used, roster.bodies.id)
+        self.setup = self.setup.beginning_with(bodies)
         self.stepper.continue_as(self.setup)
         self._log = self._new_log()
         self.recording.continue_as(self.setup, self._log)
