@@ -130,10 +130,10 @@ class BlockHermite(Integrator):
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
         if span and watcher.merges:
-            self.synchronize(motion)
+            self._synchronize(motion)
         return span
 
-    def synchronize(self, motion: Motion) -> None:
+    def _synchronize(self, motion: Motion) -> None:
         # Bodies that are shown within a block have made a step to that time.
         if self._now < TICKS and not self._begun:
             self._step_all(self._now)
