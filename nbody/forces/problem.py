@@ -30,6 +30,7 @@ class Problem(NamedTuple):
         fields: the classes of the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
         collisions: True if the run looks for collisions.
+        changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
         own_sums: True if the scheme computes the forces itself, as direct sums.
     """
@@ -45,6 +46,7 @@ class Problem(NamedTuple):
     fields: tuple[type, ...] = ()
     systems: int = 0
     collisions: bool = False
+    changes: bool = False
     unlimited: bool = False
     own_sums: bool = False
 

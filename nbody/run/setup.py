@@ -79,12 +79,10 @@ class Setup:
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
 
-    def beginning_with(self, count: int, bodies: Particles) -> "Setup":
-        """The run as one of ``count`` bodies that are given as arrays; if mergers have changed them, of these bodies."""
-        scenario = self.scenario.with_arrays(count)
-        if scenario.collisions is None:
-            bodies = self.bodies
-        else:
+    def beginning_with(self, bodies: Particles) -> "Setup":
+        """The run as one that begins with bodies given as arrays."""
+        scenario = self.scenario.with_arrays(bodies.count)
+        if scenario.collisions is not None and not len(bodies.radius):
             bodies = _with_radii(scenario, bodies, lambda line: None)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
 

@@ -46,6 +46,8 @@ class ManySystems(Integrator):
             return Refusal("the systems of an ensemble have no external fields", "fields", "remove 'fields'")
         if problem.collisions:
             return Refusal("the systems of an ensemble have no collisions", "collisions", "remove 'collisions'")
+        if problem.changes:
+            return Refusal("all systems of an ensemble have the same number of bodies", "ensemble", "")
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
         return super().supports(engine, problem._replace(systems=0))
