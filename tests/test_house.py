@@ -350,7 +350,7 @@ def test_everything_registered_loads_and_is_documented(registry, name, page):
 @pytest.mark.parametrize("name", [name for name in ENGINES if not ENGINES[name].variants])
 def test_the_tags_of_an_engine_are_what_its_class_does(name):
     can = ENGINES.load(name).can
-    assert set(ENGINES[name].tags) == {*["gpu"] * (can.device == "gpu"), *["tree"] * (can.growth == 1)}
+    assert set(ENGINES[name].tags) == {*["gpu"] * (can.device == "gpu"), *["tree"] * (can.tree)}
 
 
 @pytest.mark.parametrize("room,registry", [("linalg", LADDER), ("forces", ENGINES)], ids=["linalg", "forces"])

@@ -116,6 +116,11 @@ class Abilities(NamedTuple):
     systems: bool = False
     growth: int = 2
 
+    @property
+    def tree(self) -> bool:
+        """True for a tree. It computes fewer than all pairs, so its speed is given in bodies per second."""
+        return self.growth == 1
+
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
         precision = problem.precision
@@ -135,7 +140,7 @@ class Abilities(NamedTuple):
             return "each rank has one GPU, so start as many ranks as there are GPUs"
         if problem.gpus > 1 and not self.gpus:
             return "it computes on one device"
-        if problem.own_sums and self.growth == 1:
+        if problem.own_sums and self.tree:
             return "it is a tree, and the scheme sums over all pairs itself"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):
             return f"it has an accuracy of {least:.2g} at best in {precision}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.fields.field import VelocityField
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
@@ -71,7 +71,7 @@ class Integrator(ABC):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"; a :class:`~nbody.forces.problem.Refusal` says how to mend it."""
-        facts, law, device = cls.facts, problem.gravity, device_of(engine)
+        facts, law, device = cls.facts, problem.gravity, engine.can.device
         if facts.precisions and device not in facts.precisions:
             return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
         if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):

@@ -6,7 +6,7 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem, Refusal
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
@@ -158,7 +158,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
     else:
         problem = Problem(scenario.gravity, systems=systems)
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
-        device = device_of(ENGINES.load(named.name))
+        device = ENGINES.load(named.name).can.device
     return Choice(device, why, precision), systems_engine(device)
 
 
