@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import VelocityField
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine, device_of
 from nbody.forces.problem import Problem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
@@ -76,15 +76,8 @@ class Integrator(ABC):
             return f"this scheme computes in {' or '.join(offered)} on the {device.upper()}"
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if any(issubclass(field, VelocityField) for field in problem.fields):
-            if not facts.velocity_fields:
-                return "post_newtonian depends on the velocities, and this scheme kicks bodies at given positions"
-            if len(problem.fields) > 1:
-                return "post_newtonian cannot be combined with other fields"
-            if law.softening != "none":
-                return "post_newtonian is not softened"
-        elif problem.fields and facts.own_forces:
-            return "this scheme computes the forces itself, and knows no external fields"
+        if reason := cls._misses(problem.fields, law):
+            return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             return "the steps of this scheme follow from a softening length"
         if facts.star and law.softening != "none":
@@ -95,6 +88,24 @@ class Integrator(ABC):
             return "this scheme computes the forces itself, with one softening length for all bodies"
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
+        return ""
+
+    @classmethod
+    def _misses(cls, fields: Sequence[Field | VelocityField], law: Gravity) -> str:
+        """Why the scheme cannot compute external fields; empty if it can."""
+        if any(field.kind == POST_NEWTONIAN for field in fields) and POST_NEWTONIAN in cls.facts.fields:
+            if len(fields) > 1:
+                return "post_newtonian cannot be combined with other fields"
+            if law.softening != "none":
+                return "post_newtonian is not softened"
+        known = (*cls.facts.fields, *(() if cls.facts.own_forces else (POSITIONS,)))
+        for field in fields:
+            if field.kind in known:
+                continue
+            if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
+                return "this scheme computes the forces itself, and knows no external fields"
+            title = field.title if isinstance(field, Field) else field.kind
+            return f"{title} depends on the velocities, and this scheme kicks bodies at given positions"
         return ""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:

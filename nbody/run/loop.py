@@ -68,6 +68,7 @@ class RunStatus:
             time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
             energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
             frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
+            without_potential=setup.without_potential,
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",

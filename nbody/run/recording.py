@@ -54,7 +54,8 @@ class Recording(Observer):
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
         start = None if file is None else file.start
-        self.frames, self._energies = (start.frames, start.energies) if start else (0, Energies())
+        self._none = Energies(conserved=not setup.without_potential)
+        self.frames, self._energies = (start.frames, start.energies) if start else (0, self._none)
         self.schedule: Schedule = setup.plan.schedule
         self.begun = begun
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
@@ -108,7 +109,7 @@ class Recording(Observer):
     def redirect(self, file: "Output | None") -> None:
         """Record the next calls in another file, which begins with the present moment."""
         self._file, self._written = file, False
-        self._recorder, self.frames, self._energies, self.begun = None, 0, Energies(), False
+        self._recorder, self.frames, self._energies, self.begun = None, 0, self._none, False
         clock, scenario = self._stepper.clock, self._setup.scenario
         if self._stepper.moved and not isinstance(scenario.initial, FromArrays):
             began = json.dumps(scenario.resolved()["initial"])
@@ -280,7 +281,7 @@ class Recording(Observer):
         return measured(scenario.record.observables or (), now, scenario.gravity.G, frame.columns)
 
     def _of_the_beginning(self) -> Energies:
-        return Energies().after(self._energy_of(self._stepper.first_frame()))
+        return self._none.after(self._energy_of(self._stepper.first_frame()))
 
     def _energy_of(self, frame: Frame) -> float:
         """The total energy of a frame. Raises RunFailed if a number in the state is not finite."""

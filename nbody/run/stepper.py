@@ -289,7 +289,7 @@ def _collisions(setup: Setup) -> "Collisions":
 
     scenario, bodies, fields = setup.scenario, setup.bodies, setup.plan.fields
     assert scenario.collisions is not None
-    fields = fields if fields is not None and fields.functions else None
+    fields = fields if fields is not None and fields.terms else None
     return Collisions(bodies, bodies.radius, scenario.collisions.rule, scenario.gravity, fields)
 
 

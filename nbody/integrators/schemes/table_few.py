@@ -8,6 +8,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.fields.compiled import adding_fields
+from nbody.fields.field import Term
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import SchemeFacts
@@ -19,9 +20,8 @@ KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAY
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Callable, ...]) -> Callable:
-    """The kernel of a law and of the functions of ``fields``; ``single``: the state is
-    float32."""
+def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Term, ...]) -> Callable:
+    """The kernel of a law and of the terms of ``fields``; ``single``: the state is float32."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
     def make_steps(moves, moment, parameters, steps, current, x, v, a, m, sums, G, length2):
@@ -51,7 +51,7 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Call
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
                         if in_fields:
-                            add_fields(x, now, parameters, a)
+                            add_fields(x, v, m, now, parameters, a)
                         evaluations += 1
                     current = True
                 elif kind == KICK:
@@ -91,9 +91,9 @@ class FewSteps:
         steps = [fraction * dt for _, fraction in facts.moves]
         factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
         fields = fields_of(engine)
-        functions = tuple(fields.functions) if fields else ()
+        terms = fields.terms if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, functions)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, terms)
         self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
