@@ -10,11 +10,9 @@ from difflib import get_close_matches
 
 
 class NBodyError(Exception):
-    """An error with a message for the user. ``exit_code`` is the exit code of the command line. ``agreed``: all ranks of the
-    run raise it."""
+    """An error with a message for the user. ``exit_code`` is the exit code of the command line."""
 
     exit_code = 2
-    agreed = False
 
 
 class InputError(NBodyError):

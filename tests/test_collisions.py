@@ -18,6 +18,7 @@ from nbody.integrators.collisions.orbit import orbit_moment
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
 from nbody.trajectory import first_difference
+from nbody.trajectory.structure import layout
 
 EXACT = {"engine": "reference", "precision": "float64", "softening": "none"}
 
@@ -395,6 +396,22 @@ def test_a_longer_copy_keeps_the_events(tmp_path):
         assert (run.event_rows()[: len(before)] == before).all() and len(run.event_rows()) > len(before) > 0
     simulation("leapfrog", tmp_path / "whole.h5").run()
     assert (Trajectory(tmp_path / "whole.h5").event_rows() == Trajectory(path).event_rows()).all()
+
+
+def test_the_table_of_an_earlier_version_is_read_compared_and_continued(tmp_path, monkeypatch):
+    """It has no distances. Without room for the longer run the file is copied, to the present form."""
+    earlier, now = tmp_path / "earlier.h5", tmp_path / "now.h5"
+    simulation("leapfrog", now, end=0.5).run()
+    with monkeypatch.context() as old:
+        old.setattr(layout, "EVENT_DTYPE", layout.EARLIER_EVENT_DTYPE)
+        simulation("leapfrog", earlier, end=0.5).run()
+    with Trajectory(earlier) as run:
+        assert not run.verify() and run.stored_events().dtype == np.dtype(layout.EARLIER_EVENT_DTYPE)
+        assert len(run.events["time"]) and np.isnan(run.events["distance"]).all() and (run.events["event"] == -1).all()
+    assert first_difference(earlier, now) is None
+    resume(earlier, end=1.0, notify=lambda line: None).run()
+    with Trajectory(earlier) as run:
+        assert not run.verify() and np.isfinite(run.event_rows()["distance"][-1])
 
 
 @pytest.fixture(scope="module")

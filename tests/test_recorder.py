@@ -69,7 +69,7 @@ def test_frames_and_checkpoints_come_in_order_and_then_the_end():
             recorder.record(Counted(step))
         recorder.checkpoint({}, {})
         recorder.close(complete=True)
-    assert sink.said == [*range(10), "checkpoint", "complete"] and recorder.frames == 10
+    assert sink.said == [*range(10), "checkpoint", "complete"] and recorder.measured.frames == 10
 
 
 def test_an_error_lets_go_of_what_is_queued_and_the_thread_closes_the_sink():
@@ -102,7 +102,7 @@ def test_frames_that_wait_are_written_in_groups_and_what_has_not_arrived_is_not_
         recorder.record(Counted(9))
         recorder.record(Late(10))
         sink.answer.set()
-        assert waits_for(lambda: recorder.frames == 10)
+        assert waits_for(lambda: recorder.measured.frames == 10)
         assert sink.groups == [1, 6, 2, 1]  # twice three at a time; none past a checkpoint, none that is late
         arrive.set()
     assert sink.said == [*range(9), "checkpoint", 9, 10, "complete"] and Counted.released == 11
@@ -122,7 +122,7 @@ def test_the_frames_before_one_that_is_refused_are_stored_though_they_came_toget
             recorder.record(Broken(step) if step == 3 else Counted(step))
         sink.answer.set()
         recorder.close()
-    assert sink.said == [0, 1, 2, "stopped"] and recorder.frames == 3
+    assert sink.said == [0, 1, 2, "stopped"] and recorder.measured.frames == 3
 
 
 def test_snapshots_queued_after_an_error_are_released_all_the_same():

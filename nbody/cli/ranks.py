@@ -37,7 +37,7 @@ def refuse_ranks(option: str) -> None:
 def together() -> Iterator[None]:
     """Run a command on all ranks. Only rank 0 prints. They end with the same error, or the rank that fails while the others
     wait for it says so and ends them all."""
-    from nbody.parallel import is_agreed, launch, team
+    from nbody.parallel import launch, team
 
     launched = launch()
     if launched and launched.rank:
@@ -53,7 +53,7 @@ def together() -> Iterator[None]:
         with ranks.agreed():
             yield
     except BaseException as error:
-        if ranks.size > 1 and not is_agreed(error):
+        if ranks.size > 1 and not ranks.is_common(error):
             streams.unmute()
             if not isinstance(error, NBodyError | KeyboardInterrupt):
                 traceback.print_exc()

@@ -128,6 +128,16 @@ def _multiply_add_in_a_kernel(a, b, c):
     return lambda a, b, c: libdevice.fma_rn(a, b, c)
 
 
+def is_nan(x):
+    """True for a NaN; in fast-math kernels, ``x != x`` is always false."""
+    raise NotImplementedError("for kernels only")
+
+
+@overload(is_nan, target="cuda")
+def _is_nan_in_a_kernel(x):
+    return (lambda x: libdevice.isnanf(x) != 0) if x == types.float32 else (lambda x: libdevice.isnand(x) != 0)
+
+
 @intrinsic
 def row(typing_context, array, i):
     """Row i of a C-contiguous (N, 4) array as four numbers, by one 128-bit load (two in float64)."""

@@ -118,3 +118,8 @@ def multiply(a, b):
 def multiply_add(a, b, c):
     """a · b + c."""
     return a * b + c
+
+
+def is_nan(x):
+    """True for a NaN."""
+    return x != x

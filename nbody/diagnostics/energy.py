@@ -1,8 +1,9 @@
 """Energies: the conserved quantities of a run, the virial ratio, the energy error, and bodies with a positive energy."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,6 +44,11 @@ def virial_ratio(kinetic: float, potential: float) -> float:
 def relative_energy_error(energy: float, initial: float) -> float:
     """(E - E₀)/|E₀|; the plain difference where E₀ is zero."""
     return (energy - initial) / (abs(initial) or 1.0)
+
+
+def booked(observables: Mapping[str, Any]) -> Any:
+    """What collisions and changes of the bodies have added to the energy: without it the energy is conserved."""
+    return observables.get("booked_energy", observables.get("collision_energy", 0.0))
 
 
 @dataclass(frozen=True)

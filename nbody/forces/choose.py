@@ -220,7 +220,7 @@ def _why_alone(chosen: str, reasons: dict[str, str], for_bodies: str) -> str:
     no_gpu = found[-1] if found and (not _on_gpu(chosen) or "memory" in found[-1]) else f"the fastest {for_bodies}"
     no_tree = [why for each, why in reasons.items() if each in TREES and not why.startswith("no GPU")]
     because = [no_gpu, f"no tree: {no_tree[-1]}"] if no_tree and chosen not in TREES else [no_gpu]
-    return _because([reason.partition("; choose")[0] for reason in because])
+    return _because(because)
 
 
 def _raised(chosen: str, problem: Problem, asked: Problem) -> str:
@@ -262,4 +262,4 @@ def _refused(name: str, reasons: dict[str, str], problem: Problem, refuses: Refu
     remedies += [f"--engine {' or '.join(engines)}"] * bool(engines)
     verb = "use 'nbody run' with" if alone else "choose"  # 'nbody resume' has --gpus alone
     ways = ["leave gpus out"] * alone + [f"{verb} {', or '.join(remedies)}"] * bool(remedies)
-    return _because([reasons[first].partition("; choose")[0], ", or ".join(ways)])
+    return _because([reasons[first], ", or ".join(ways)])

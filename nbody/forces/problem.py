@@ -30,6 +30,7 @@ class Problem(NamedTuple):
         fields: the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
         collisions: True if the run looks for collisions.
+        changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
         own_sums: True if the scheme computes the forces itself, as direct sums.
     """
@@ -45,8 +46,27 @@ class Problem(NamedTuple):
     fields: tuple[Any, ...] = ()
     systems: int = 0
     collisions: bool = False
+    changes: bool = False
     unlimited: bool = False
     own_sums: bool = False
+
+
+class Refusal(str):
+    """Why something is not supported, in one clause; empty if it is, so that ``a or b`` is the first reason.
+
+    Attributes:
+        key: the key of the scenario that is to blame; empty for the one that names the component.
+        remedy: what else a user may write; empty if only another component helps.
+    """
+
+    key: str
+    remedy: str
+
+    def __new__(cls, reason: str, key: str, remedy: str) -> "Refusal":
+        """The clause, with its key and remedy."""
+        made = super().__new__(cls, reason)
+        made.key, made.remedy = key, remedy
+        return made
 
 
 class Abilities(NamedTuple):

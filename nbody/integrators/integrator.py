@@ -10,13 +10,15 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine, device_of
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
 from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 from nbody.state.host import HostState
+
+UNSOFTENED = "write 'softening: none'"
 
 
 class Motion(NamedTuple):
@@ -68,24 +70,29 @@ class Integrator(ABC):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
-        it "this scheme"."""
+        it "this scheme"; a :class:`~nbody.forces.problem.Refusal` says how to mend it."""
         facts, law, device = cls.facts, problem.gravity, device_of(engine)
         if facts.precisions and device not in facts.precisions:
             return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
         if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):
-            return f"this scheme computes in {' or '.join(offered)} on the {device.upper()}"
+            able = " or ".join(offered)
+            reason = f"this scheme computes in {able} on the {device.upper()}"
+            return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
         if reason := cls._misses(problem.fields, law):
             return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
-            return "the steps of this scheme follow from a softening length"
+            able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
+            reason = "the steps of this scheme follow from a softening length"
+            return Refusal(reason, "gravity.softening", f"write 'softening: {able}'")
         if facts.star and law.softening != "none":
-            return "orbits about the star are not softened"
+            return Refusal("orbits about the star are not softened", "gravity.softening", UNSOFTENED)
         if not facts.own_forces:
             return ""
         if law.per_species:
-            return "this scheme computes the forces itself, with one softening length for all bodies"
+            reason = "this scheme computes the forces itself, with one softening length for all bodies"
+            return Refusal(reason, "gravity.length", "give one length")
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
         return ""
@@ -95,17 +102,19 @@ class Integrator(ABC):
         """Why the scheme cannot compute external fields; empty if it can."""
         if any(field.kind == POST_NEWTONIAN for field in fields) and POST_NEWTONIAN in cls.facts.fields:
             if len(fields) > 1:
-                return "post_newtonian cannot be combined with other fields"
+                return Refusal("post_newtonian cannot be combined with other fields", "fields", "remove one of them")
             if law.softening != "none":
-                return "post_newtonian is not softened"
+                return Refusal("post_newtonian is not softened", "gravity.softening", UNSOFTENED)
         known = (*cls.facts.fields, *(() if cls.facts.own_forces else (POSITIONS,)))
         for field in fields:
             if field.kind in known:
                 continue
             if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
-                return "this scheme computes the forces itself, and knows no external fields"
-            title = field.title if isinstance(field, Field) else field.kind
-            return f"{title} depends on the velocities, and this scheme kicks bodies at given positions"
+                reason = "this scheme computes the forces itself, and knows no external fields"
+            else:
+                title = field.title if isinstance(field, Field) else field.kind
+                reason = f"{title} depends on the velocities, and this scheme kicks bodies at given positions"
+            return Refusal(reason, "fields", "remove 'fields'" if len(fields) == 1 else "remove one of them")
         return ""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
@@ -132,12 +141,20 @@ class Integrator(ABC):
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
         are then copied to the host after each step.) A step that goes beyond ``until`` is looked at by the call that makes
         the rest of it. If bodies merge, all of them are at its end.
+
+        With 0 steps all bodies end a step now, so that the run can go on with others.
         """
+        if steps == 0:
+            self._synchronize(motion)
+            return None
         steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
         self._advance(motion, steps, until)
         return None
+
+    def _synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes move all bodies together)
+        """Let all bodies end a step now."""
 
     def _return(self, motion: Motion, until: float) -> int:
         """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count

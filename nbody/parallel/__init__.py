@@ -4,9 +4,9 @@ import atexit
 from functools import cache
 
 from nbody.parallel.launcher import launch
-from nbody.parallel.team import ALONE, Alone, Team, is_agreed
+from nbody.parallel.team import ALONE, Alone, Team
 
-__all__ = ["ALONE", "Alone", "Team", "is_agreed", "launch", "team"]
+__all__ = ["ALONE", "Alone", "Team", "launch", "team"]
 
 
 @cache

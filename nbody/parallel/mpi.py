@@ -24,7 +24,7 @@ import numpy as np
 from nbody.errors import InputError, NBodyError, RunFailed, printable
 from nbody.parallel.launcher import JobLaunch
 from nbody.parallel.library import name_of, start_mpi
-from nbody.parallel.team import Team, is_agreed
+from nbody.parallel.team import Team
 
 TIMEOUT_VARIABLE = "NBODY_RANK_PATIENCE"
 TIMEOUT = 300.0
@@ -99,7 +99,7 @@ class MpiTeam(Team):
             self._headers(b"", END + self._depth)
             self._lost = False
         except BaseException as error:
-            if is_agreed(error) or self._lost or self.in_collective:
+            if self.is_common(error) or self._lost or self.in_collective:
                 raise
             self._fail(error)
         finally:
@@ -134,7 +134,7 @@ class MpiTeam(Team):
         elif len(set(kinds)) > 1:  # a rank was interrupted where a library does not tell
             error = RunFailed(self.with_rank(int(np.argmax(kinds)), "has ended before the others"))
         if error is not None:
-            error.agreed, self._lost = True, False
+            self.common_error, self._lost = error, False
             raise error
         return lengths
 
@@ -252,7 +252,7 @@ class MpiTeam(Team):
     def abort_after_a_crash(self) -> None:
         """Called at the end of the process: after an exception that nothing has caught, the others would wait for ever."""
         error = getattr(sys, "last_value", None)
-        if error is not None and not is_agreed(error):
+        if error is not None and not self.is_common(error):
             self.abort(1)
         if not self._mpi.Is_finalized():
             for kind in self._row_types.values():

@@ -28,6 +28,7 @@ class Team(ABC):
         hosts: the name of each rank's host.
         library: the name and the version of what connects them.
         in_collective: True while the ranks exchange rows, so that an error of one of them must end all.
+        common_error: the error that all ranks raise, after :meth:`raise_on_all` or an exchange of values.
     """
 
     rank: int = 0
@@ -35,6 +36,7 @@ class Team(ABC):
     hosts: list[str]
     library: str = ""
     in_collective: bool = False
+    common_error: BaseException | None = None
 
     @property
     def first(self) -> bool:
@@ -54,6 +56,15 @@ class Team(ABC):
         """A block that all ranks leave, or in which all raise the error of the first rank that failed. Inside it they may
         exchange values, but not rows, unless :attr:`in_collective` is True."""
         return nullcontext()
+
+    def raise_on_all(self, error: BaseException) -> NoReturn:
+        """Raise an error that every rank raises after the same step, so that they can go on together."""
+        self.in_collective, self.common_error = False, error
+        raise error
+
+    def is_common(self, error: BaseException | None) -> bool:
+        """True if all ranks raise this error, or that for which it stands."""
+        return error is not None and (error is self.common_error or self.is_common(error.__context__))
 
     def provenance(self) -> dict[str, Any]:
         """What a recording says about the ranks; nothing about one."""
@@ -116,9 +127,3 @@ class Alone(Team):
 
 ALONE = Alone()
 """The team of a run in one process."""
-
-
-def is_agreed(error: BaseException) -> bool:
-    """True if all ranks raise this error, or that for which it stands."""
-    context = error.__context__
-    return getattr(error, "agreed", False) or (context is not None and is_agreed(context))

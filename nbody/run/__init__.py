@@ -9,8 +9,8 @@ In the order of a run:
  :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or from arrays and keywords
  :mod:`.stepper`    ``Stepper``: makes steps, goes to a time, saves and restores arrays; it knows no files or terminals
  :mod:`.observers`  ``Observer``: says when it looks, and looks. A user's callback, the collisions
- :mod:`.recording`  the observer of frames: checkpoints, observables; its :mod:`.recorder` is the thread that measures
-                    and writes, its :mod:`.output` the file
+ :mod:`.recording`  the observer of frames, which also stores checkpoints and events; :mod:`.measured` has the number and
+                    the energies of the frames, :mod:`.recorder` is the thread that writes, :mod:`.output` the file
  :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look
  :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`
 ================== =================================================================================================

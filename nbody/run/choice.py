@@ -1,6 +1,5 @@
 """The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,11 +8,11 @@ from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
 from nbody.forces.engine import Engine, device_of
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
-from nbody.forces.problem import PRECISIONS, Problem
+from nbody.forces.problem import PRECISIONS, Problem, Refusal
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.integrator import Integrator, unsupported
-from nbody.law import LAWS, Gravity
+from nbody.law import Gravity
 from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario
 from nbody.scenario.groups import EngineChoice
@@ -82,39 +81,24 @@ def unsupported_by_any(scheme: type[Integrator], gravity: Gravity, precision: st
 
 def require_support(scenario: Scenario, engine: type[Engine] | None, precision: str, asked: dict[str, Any]) -> None:
     """Raise an InputError if a scenario's scheme, with an engine or (None) with any, does not support what is ``asked``, see
-    :func:`asked_of_run`. The line names what is to blame: the first thing without which it would be supported."""
-    ensemble, law, chosen = scenario.ensemble, scenario.gravity, scenario.integrator.scheme
+    :func:`asked_of_run`. The line names the key that is to blame, the schemes that support it, and what else helps."""
 
-    def reason(scheme: str = chosen, gravity: Gravity = law, precision: str = precision, **changed: Any) -> str:
-        kind, more = scheme_for(scenario, scheme), asked | changed
+    def reason(scheme: str) -> str:
+        kind = scheme_for(scenario, scheme)
         if engine is None:
-            return unsupported_by_any(kind, gravity, precision, **more)
-        return unsupported(kind, engine, gravity, precision, **more)
+            return unsupported_by_any(kind, scenario.gravity, precision, **asked)
+        return unsupported(kind, engine, scenario.gravity, precision, **asked)
 
-    if not (why := reason()):
+    chosen = scenario.integrator.scheme
+    if not (why := reason(chosen)):
         return
-    others = [name for name in INTEGRATORS if INTEGRATORS.load(name).facts.order > 1 and not reason(scheme=name)]
-    laws = [name for name in LAWS if not reason(gravity=_softened(law, name))]
-    causes = (
-        ("gravity.length", law.per_species and not reason(gravity=replace(law, length=0.1)), "give one length"),
-        ("gravity.softening", laws, f"write 'softening: {' or '.join(laws)}'"),
-        ("integrator.dt", not reason(unlimited=False), "give the largest step, 'dt'"),
-        ("fields", not all(reason(fields=(each,)) for each in asked["fields"]), "remove one of them"),
-        ("fields", not reason(fields=()), "remove 'fields'"),
-        ("collisions", not reason(collisions=False), "remove 'collisions'"),
-        ("precision", not reason(precision="float64"), "choose precision float64"),
-    )
-    key, fix = next(((key, fix) for key, is_cause, fix in causes if is_cause), ("integrator.scheme", ""))
+    key, remedy = (why.key, why.remedy) if isinstance(why, Refusal) else ("integrator.scheme", "")
+    others = [name for name in INTEGRATORS if INTEGRATORS.load(name).facts.order > 1 and not reason(name)]
     schemes = f"choose scheme {' or '.join(others[:3])}" if others else ""
-    where = scenario.where(key, "ensemble" if ensemble else "integrator.scheme")
-    remedy = ", or ".join(filter(None, (schemes, fix)))
+    where = scenario.where(key, "ensemble" if scenario.ensemble else "integrator.scheme")
+    remedies = ", or ".join(filter(None, (schemes, remedy)))
     line = why.replace("this scheme", f"scheme '{chosen}'", 1)
-    raise InputError(f"{where}{line}" + (f"; {remedy}" if remedy else ""))
-
-
-def _softened(law: Gravity, name: str) -> Gravity:
-    """The law with another softening."""
-    return replace(law, softening=name, length=(law.shortest or 0.1) if LAWS.load(name).has_length else 0.0)
+    raise InputError(f"{where}{line}" + (f"; {remedies}" if remedies else ""))
 
 
 # --- The engine ---
@@ -167,7 +151,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
             why = f"no GPU: {why}"
         else:
             on_gpu = systems_engine("gpu")
-            why = unsupported(type(scheme), on_gpu, scenario.gravity, "float64", **asked).partition("; choose")[0]
+            why = unsupported(type(scheme), on_gpu, scenario.gravity, "float64", **asked)
         device, why = ("cpu", why) if why else ("gpu", "one lane of a warp per planet")
     elif written == "gpu":
         device = "gpu"

@@ -48,16 +48,17 @@ class RunStatus:
         rate, pairs, bodies = self._rates(self._report)
         return Progress(
             step=clock.step, steps=schedule.last if isinstance(schedule, StepSchedule) else None, time=clock.time,
-            energy_error=(energies or self._recording.energies).error,
+            energy_error=(energies or self._recording.measured.energies).error,
             fraction_done=schedule.fraction(self._stepper.moment), doing=doing, fraction=fraction,
-            observed=self._recording.observed, units=self._setup.scenario.units,
+            observed=self._recording.measured.observed, units=self._setup.scenario.units,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 
     def summary(self, interrupted: bool) -> Summary:
         """The summary at the end of the call."""
-        setup, stepper, energies = self._setup, self._stepper, self._recording.energies
-        scenario, collisions, report = setup.scenario, stepper.collisions, self._report
+        setup, stepper, measured = self._setup, self._stepper, self._recording.measured
+        energies, roster, report = measured.energies, stepper.roster, self._report
+        scenario, looked = setup.scenario, setup.scenario.collisions is not None
         (rate, pairs, bodies), body_steps = self._rates(report), report.body_steps
         done = stepper.clock.step - self._first
         path = self._recording.path
@@ -66,15 +67,16 @@ class RunStatus:
             device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
             integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=done, step=stepper.clock.step,
             time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
-            energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
-            frames=self._recording.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
+            energy_final=energies.latest + (roster.booked_energy if roster else 0.0), energy_error=energies.error,
+            frames=measured.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
             without_potential=setup.without_potential,
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
-            collisions=collisions.count if collisions else None,
-            particles_left=len(collisions.slots) if collisions else None,
-            collision_energy=collisions.energy if collisions else None,
+            collisions=roster.count if roster and looked else None,
+            particles_left=len(roster.slots) if roster else None,
+            collision_energy=roster.collision_energy if roster and looked else None,
+            booked_energy=roster.booked_energy if roster and roster.changed else None,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 
@@ -233,7 +235,7 @@ class Loop:
 
     def _event(self) -> ProgressEvent:
         fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
-        energies = self._recording.energies_now if fast else self._recording.energies
+        energies = self._recording.energies_now if fast else self._recording.measured.energies
         return ProgressEvent(self._stepper.state, energies, self.status)
 
     def _end(self) -> None:

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from nbody import machine
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
-from nbody.particles import Particles
+from nbody.run.force_error import force_errors
 from nbody.run.schedule import Schedule, StepSchedule
-from nbody.state import Moment
-from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint
+from nbody.run.setup import Setup
+from nbody.run.stepper import Stepper
+from nbody.scenario import FromArrays
+from nbody.state import Moment, Outputs
+from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint, state_bytes
 from nbody.trajectory.writing.output_path import RECORDING, RESUMED, check_suffix
 
 GROWTH = 2**30
@@ -54,7 +58,9 @@ class Output:
         start: where to go on, if the file is a recording to be resumed.
         inputs: the files that the run reads.
 
-    ``frames`` and ``energies`` are those of the frames in the file.
+    Attributes:
+        checkpoint: where the next run goes on; None if the first run makes the file.
+        origin: where bodies come from that are given as arrays.
     """
 
     def __init__(
@@ -68,35 +74,44 @@ class Output:
         check_output(path, RECORDING if start is None else RESUMED, inputs if start is None else ())
         if start is None:
             check_suffix(path)
-        self.path, self._overwrite, self._notify, self.start = path, overwrite, notify, start
+        self.path, self._overwrite, self._notify = path, overwrite, notify
+        self.checkpoint = None if start is None else start.checkpoint
+        self.origin = "arrays of a Python program"
         self._room = 0
         self._record: Mapping[str, Any] = {}
 
-    def go_on(self, now: Moment, kept: int, energies: Energies) -> None:
+    def go_on(self, now: Moment, kept: int) -> None:
         """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames. Raises
         InputError: the file is gone, or its last checkpoint is not the present state."""
-        checkpoint = read_checkpoint(self.path)
-        if int(checkpoint.meta["step"]) != now.step or checkpoint.frames < kept:
+        self.checkpoint = read_checkpoint(self.path)
+        if int(self.checkpoint.meta["step"]) != now.step or self.checkpoint.frames < kept:
             raise InputError(
                 f"{self.path}: does not end with the present state (step {now.step}), so nothing can be appended; "
                 "give record() another file"
             )
-        self.start = Start(self.path, now, checkpoint, kept, energies)
 
     def open(
-        self, bodies: Particles, header: RunHeader, schedule: Schedule, frames: int, now: Moment
+        self, setup: Setup, stepper: Stepper, schedule: Schedule, frames: int, meta: Mapping[str, Any]
     ) -> TrajectoryWriter:
-        """Open the file, with room for every frame of the schedule after the moment ``now``. ``frames``: those to keep."""
-        new = schedule.count_after(now)
-        if self.start is None:
+        """Open the file, with room for every frame of the schedule from now on.
+
+        Args:
+            frames: the number of frames to keep.
+            meta: the contents of a checkpoint besides the stepper's arrays.
+        """
+        new, header = schedule.count_after(stepper.moment), self._header(setup, stepper)
+        if self.checkpoint is None:
             self._room = 1 + new
-            header = replace(header, frames=self._room, resolved=self._used(header, schedule, 0))
-            return TrajectoryWriter(self.path, bodies, header, overwrite=self._overwrite, notify=self._notify)
+            header = replace(
+                header, frames=self._room, resolved=self._used(header, schedule, 0),
+                state_bytes=state_bytes(stepper.arrays(), meta),
+            )  # fmt: skip
+            return TrajectoryWriter(self.path, setup.bodies, header, overwrite=self._overwrite, notify=self._notify)
         needed = frames + new
         fits = 0 < needed <= self._room and self._used(header, schedule, 0)["record"] == self._record
         if fits:
             return self._reopen(self._room, frames, None)
-        row = 2 * 3 * np.dtype(header.dtype).itemsize * bodies.count
+        row = 2 * 3 * np.dtype(header.dtype).itemsize * setup.bodies.count
         spare = min(self._room, GROWTH // row)
         try:
             return self._reopen(needed + spare, frames, self._used(header, schedule, spare))
@@ -105,10 +120,25 @@ class Output:
                 raise
             return self._reopen(needed, frames, self._used(header, schedule, 0))
 
+    def _header(self, setup: Setup, stepper: Stepper) -> RunHeader:
+        """The header, with what the run and its machine are."""
+        initial, state = setup.scenario.initial, stepper.state
+        seed = getattr(initial, "seed", "none: the bodies come from a file")
+        facts = {"seed": seed}
+        if isinstance(initial, FromArrays):
+            facts = {"seed": "none: the bodies were given as arrays", "bodies": self.origin}
+        known: dict[str, Any] = setup.scope() | facts | setup.team.provenance()
+        if (devices := setup.engine.identity(state).device) != known["device"]:
+            known["devices"] = devices
+        if self.checkpoint is None and setup.measures_forces and Outputs.ACCELERATION in state.clock.current:
+            drawn = seed if isinstance(seed, int) else 1
+            known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
+        return setup.plan.header(**machine.provenance(**known))
+
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:
-        assert self.start is not None
+        assert self.checkpoint is not None
         writer = TrajectoryWriter.reopen(
-            self.path, self.start.checkpoint, frames=room, keep=keep, resolved=resolved, notify=self._notify
+            self.path, self.checkpoint, frames=room, keep=keep, resolved=resolved, notify=self._notify
         )
         self._room = room
         return writer

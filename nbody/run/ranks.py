@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def agreed(ranks: Team, own: Decision) -> Decision:
         return own
     found: list[Decision] = ranks.allgather(own)
     if found[0].error is not None:
-        raise_on_all(ranks, found[0].error)
+        ranks.raise_on_all(found[0].error)
     return found[0]._replace(stop=any(each.stop for each in found))
 
 
@@ -122,14 +122,7 @@ def require_same_state(ranks: Team, step: int, arrays: Callable[[], Mapping[str,
             f"step {step}: the states of rank 0 ({ranks.hosts[0]}) and of rank {named} differ: a memory or a processor has "
             "failed, or the program has a defect. The frames so far are kept; resume from the last checkpoint"
         )
-        raise_on_all(ranks, error)
-
-
-def raise_on_all(ranks: Team, error: BaseException) -> NoReturn:
-    """Raise an error that ends the loop on every rank after the same step, so that they can go on together."""
-    ranks.in_collective = False
-    error.agreed = True  # type: ignore[attr-defined]
-    raise error
+        ranks.raise_on_all(error)
 
 
 def _require_same(ranks: Team, own: dict[str, str], remedy: str) -> None:

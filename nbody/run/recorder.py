@@ -1,4 +1,4 @@
-"""The recorder: measures frames of a run and writes them to the file, in a background thread.
+"""The recorder: a background thread with a queue, which measures frames and writes them to the file.
 
 The next steps are computed while a frame is checked, measured and written. The queue is short, so a slow disk slows the
 run down instead of filling the memory. Frames that arrive during a write are written together as one group: a run with
@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.diagnostics.energy import Energies, conserved_quantities
-from nbody.errors import RunFailed
-from nbody.law import Gravity
-from nbody.run.guards import check_finite
-from nbody.scenario import EnergyLimit
+from nbody.run.measured import Measured
 from nbody.state import BLOCKS, Frame
 
 if TYPE_CHECKING:
@@ -29,10 +25,6 @@ if TYPE_CHECKING:
 TOGETHER = 2
 """The maximum number of blocks of frames in one group. Two blocks halve the number of groups when the run waits for the
 recorder; each group costs 0.2 ms beside its frames (on an H200's host)."""
-
-
-Measure = Callable[[Frame], dict[str, float | np.ndarray]]
-"""Computes observables of a frame."""
 
 Job = Frame | Callable[[], None]
 """A job for the thread."""
@@ -43,20 +35,14 @@ class Recorder:
 
     Args:
         sink: the destination of frames and checkpoints, from now on used by the recorder only; None only measures frames.
-        limit: what to do if the energy error grows too large.
-        notify: gets one line if it does and the run continues.
-        energies: the energies of the frames already in the file, for a resumed run.
-        frames: the number of frames already in the file.
+        measured: what measures the frames, and counts those that are stored.
         at_a_time: the number of frames that arrive together. Up to :data:`~nbody.state.BLOCKS` times as many can be queued;
             up to :data:`TOGETHER` times as many are written as one group. With 0 there is no thread, and no sink: frames
             are measured at once.
+        raises: if False, an error in the thread is kept in ``error`` until :meth:`close`.
 
     Attributes:
         has_checkpoint: True once this recorder has stored a checkpoint.
-        gravity: the law between the bodies, where it is known: it may explain what goes wrong.
-        measure: computes the observables that are recorded beside those of the sums; ``observed``: the latest of these, if
-            they are single numbers.
-        raises: if False, an error in the thread is kept in ``error`` until :meth:`close`.
 
     An error in the thread (a full disk, a NaN in the state) is raised by the next call, or by :meth:`close`. As a context
     manager, the recorder calls :meth:`abandon` after an error.
@@ -65,20 +51,12 @@ class Recorder:
     def __init__(
         self,
         sink: "TrajectoryWriter | None" = None,
-        limit: EnergyLimit | None = None,
-        notify: Callable[[str], None] = lambda line: None,
-        energies: Energies | None = None,
-        frames: int = 0,
+        measured: Measured | None = None,
         at_a_time: int = 1,
+        raises: bool = True,
     ) -> None:
-        self.energies = energies or Energies()
-        self.frames = frames
+        self._sink, self.measured, self._raises = sink, measured or Measured(), raises
         self.has_checkpoint = False
-        self._sink, self._limit, self._notify = sink, limit, notify
-        self.gravity: Gravity | None = None
-        self.measure: Measure | None = None
-        self.observed: dict[str, float] = {}
-        self.raises = True
         self.error: BaseException | None = None
         self._failed = self._complete = False
         # The threads wait with SimpleQueue, whose get and put are atomic. A Ctrl-C inside a Semaphore or an Event can leave
@@ -150,7 +128,7 @@ class Recorder:
                 self._jobs.put(job)
             else:
                 self._do(job)
-        if self.raises:
+        if self._raises:
             self._raise()
 
     def _raise(self) -> None:
@@ -212,33 +190,14 @@ class Recorder:
     @np.errstate(all="ignore")  # a NaN of a state that went wrong is found by check_finite
     def _append(self, frames: Sequence[Frame]) -> None:
         """Measure and store frames. If a check fails, the frames before it are still stored."""
-        good, energies = 0, self.energies
+        good, measured = 0, self.measured
         try:
             for frame in frames:
                 frame.wait()
-                check_finite(frame, self.gravity)
-                more = {**frame.observables, **(self.measure(frame) if self.measure is not None else {})}
-                self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
-                of_mergers = self.observed.pop("collision_energy", 0.0)  # the energy error excludes it
-                frame.observables = values = conserved_quantities(frame.sums) | more
-                energies = energies.after(float(values["total_energy"]) - of_mergers)
+                measured.add(frame)
                 good += 1
-                self._check_energy(frame.step, energies)
+                measured.check_energy(frame.step)
         finally:
             if good and self._sink is not None:
                 self._sink.append_many(frames[:good])
-            self.energies, self.frames = energies, self.frames + good
-
-    def _check_energy(self, step: int, energies: Energies) -> None:
-        """Warn once, or stop the run, if the energy error exceeds its limit."""
-        limit = self._limit
-        if limit is None or abs(energies.error) <= limit.limit:
-            return
-        line = (
-            f"step {step}: the relative energy error is {energies.error:+.2e}, beyond the limit of "
-            f"{limit.limit:g} (on_energy_error); try a smaller --dt"
-        )
-        self._limit = None
-        if limit.action == "stop":
-            raise RunFailed(f"{line}. The frames so far are kept")
-        self._notify(f"warning: {line}")
+            measured.frames += good

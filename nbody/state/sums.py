@@ -1,7 +1,7 @@
 """The sums over all particles that give the energies and momenta, in float64 and in a fixed order.
 
-A NaN or an infinity in any position, velocity or potential makes a sum non-finite: these eight numbers show whether the
-whole state is finite.
+A NaN or an infinity in any position, velocity, or potential of a body with mass makes a sum non-finite: these eight numbers
+show whether the whole state is finite.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def system_sums(mass: np.ndarray, position: np.ndarray, velocity: np.ndarray, po
     v[: velocity.shape[1]] = velocity.T
     terms = np.empty((SUMS, len(m)))
     terms[0] = 0.5 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-    terms[1] = 0.5 * potential.astype(np.float64)
+    terms[1] = np.where(m != 0, 0.5 * potential.astype(np.float64), 0.0)  # -∞ in the place of another body
     terms[2:5] = v
     terms[5] = x[1] * v[2] - x[2] * v[1]
     terms[6] = x[2] * v[0] - x[0] * v[2]

@@ -20,8 +20,8 @@ import numpy as np
 
 from nbody.forces.compute_units import NEAREST, ComputeUnits
 from nbody.forces.tree.expansions.text import Text, function_of
-from nbody.forces.tree.kernels_cpu import Variant, compiled
 from nbody.forces.tree.options import support_of
+from nbody.forces.tree.variant_cpu import Variant, compiled
 from nbody.law import LAWS, Gravity
 
 M2L, M2P, P2P, DOWN, OPEN, NONE = range(6)

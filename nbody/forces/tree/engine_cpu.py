@@ -6,12 +6,15 @@ acceleration is a small fraction of |a| itself, which is known from the evaluati
 the targets.
 """
 
+from typing import Any
+
 import numpy as np
 
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_threads import for_each, one_thread_for_few
 from nbody.forces.compute_units import NEAREST, mark_coincident
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
-from nbody.forces.tree.kernels_cpu import for_each, inner, kernel, one_thread_for_few
 from nbody.forces.tree.octree.cells_cpu import one_leaf
 from nbody.forces.tree.options import FINEST, TreeOptions, interactions, settings, without_expansions
 from nbody.forces.tree.tree_cpu import HostTree, norms
@@ -35,9 +38,10 @@ LARGEST = 50.0
 class ThreadedMoves(HostMoves):
     """The moves of a host state by all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)"""
 
-    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+    @staticmethod
+    def _add_product(target: np.ndarray, rate: np.ndarray, factor: Any) -> None:
         with one_thread_for_few(len(target)):
-            add_product(target.reshape(-1), rate.reshape(-1), factor)
+            add_product(target.reshape(-1), rate.reshape(-1), target.dtype.type(factor))
 
 
 class TreeState(HostState):

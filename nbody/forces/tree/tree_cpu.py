@@ -13,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
+from nbody.compute.cpu_threads import one_thread_for_few
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.criterion import rules_for
-from nbody.forces.tree.kernels_cpu import Variant, one_thread_for_few
 from nbody.forces.tree.octree.cells_cpu import Cells, cells_of
 from nbody.forces.tree.octree.moments_cpu import ALONE, fields_of
 from nbody.forces.tree.octree.order_cpu import PAD, Box, Order, gather, pick, root_box, sorted_bodies
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
+from nbody.forces.tree.variant_cpu import Variant
 from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
 from nbody.forces.tree.walk.walk_cpu import descend_for
 from nbody.law import LAWS, Gravity

@@ -24,7 +24,7 @@ from nbody import compute
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.few_bodies import components, shortest_time
@@ -62,7 +62,8 @@ class LeapfrogAdaptive(AdaptiveStep):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if problem.fields and problem.unlimited:
-            return "the steps of this scheme follow from the pairs alone, not from external fields"
+            reason = "the steps of this scheme follow from the pairs alone, not from external fields"
+            return Refusal(reason, "integrator.dt", "give the largest step, 'dt'")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nbody.trajectory.reading.events import event_line
 from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.structure.layout import EVENT_DTYPE, events_as
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def _differences(one: RecordedFrames, two: RecordedFrames) -> Iterator[Differenc
                 yield Difference(name, found.values, k)  # a row of it is a component, not a particle
     if len(one) != len(two):
         yield Difference("frames", (len(one), len(two)))
-    events, others = one.event_rows(), two.event_rows()
+    stored = [run.stored_events() for run in (one, two)]  # an earlier version has fewer columns
+    names = [rows.dtype.names or () for rows in stored]
+    shared = [(name, kind) for name, kind in EVENT_DTYPE[:-1] if name in names[0] and name in names[1]]
+    events, others = (events_as(rows, shared) for rows in stored)
     for k in range(min(len(events), len(others))):
         if events[k].tobytes() != others[k].tobytes():
             yield Difference(f"event {k}", (event_line(events[k]), event_line(others[k])))

@@ -170,7 +170,11 @@ class RecordedFrames:
         return found.rows(left.alive) if not left.alive.all() else found
 
     def event_rows(self) -> Array:
-        """The collisions so far, (M,) of :data:`layout.EVENT_DTYPE`."""
+        """The events so far, (M,) of :data:`layout.EVENT_DTYPE`."""
+        return layout.events_as(self.stored_events())
+
+    def stored_events(self) -> Array:
+        """The same in the form that the file has: one of an earlier version lacks columns."""
         self._opened()
         with one_line(self.path):
             return no_events() if self._events is None else self._events.read(0, self._events.length())
@@ -259,7 +263,7 @@ class RecordedFrames:
         found = self._damaged_constants()
         found += [] if layout.is_whole(self._commit()) else [f"/{layout.COMMIT}"]
         found += [f"frame {k}: {what}" for k in range(len(self)) for what in self._damaged_fields(k)]
-        events = self.event_rows()
+        events = self.stored_events()
         return found + [f"event {k}" for k in np.flatnonzero(layout.with_sums(events)["crc32"] != events["crc32"])]
 
     def _damaged_constants(self) -> list[str]:

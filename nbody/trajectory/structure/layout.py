@@ -12,7 +12,7 @@ file the index (see :mod:`.contents`).
 
 import zlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,16 +60,31 @@ COMMIT_DTYPE = [("frames", "<i8"), ("synced", "<i8"), ("status", "S16"), ("wall_
 seconds; zlib.crc32 of the previous fields (not in version 1)."""
 RUNNING, STOPPED, COMPLETE = "running", "stopped", "complete"
 
-EVENTS = "events"  # (M,) of EVENT_DTYPE, in order of time; only in runs with collisions
+EVENTS = "events"  # (M,) of EVENT_DTYPE, in order of time; only in runs that look for collisions or events
 EVENT_DTYPE = [
-    ("time", "<f8"), ("step", "<i8"), ("kind", "S8"), ("id_1", "<i8"), ("id_2", "<i8"), ("mass_1", "<f8"),
-    ("mass_2", "<f8"), ("radius_1", "<f8"), ("radius_2", "<f8"), ("x", "<f8"), ("y", "<f8"), ("z", "<f8"),
-    ("vx", "<f8"), ("vy", "<f8"), ("vz", "<f8"), ("speed", "<f8"), ("energy_change", "<f8"), ("crc32", "<u4"),
+    ("time", "<f8"), ("step", "<i8"), ("kind", "S16"), ("event", "<i8"), ("id_1", "<i8"), ("id_2", "<i8"),
+    ("mass_1", "<f8"), ("mass_2", "<f8"), ("radius_1", "<f8"), ("radius_2", "<f8"), ("x", "<f8"), ("y", "<f8"),
+    ("z", "<f8"), ("vx", "<f8"), ("vy", "<f8"), ("vz", "<f8"), ("speed", "<f8"), ("distance", "<f8"),
+    ("energy_change", "<f8"), ("crc32", "<u4"),
 ]  # fmt: skip
-"""Two bodies touch: the time; the step in which it happened; ``contact``, or ``merger`` of body 2 into body 1; their ids,
-masses and radii before it; position and velocity of their centre of mass; their relative speed; what a merger adds to the
-total energy; zlib.crc32 of the previous fields."""
-MERGER = b"merger"
+"""Something happens to one body or two: the time; the step in which it happened; its kind; which of the run's ``events`` it
+is, counted from 0, or -1 for a collision; the ids (-1: none), masses and radii of the bodies before it; position and
+velocity of body 1; its speed and distance relative to body 2; what it adds to the total energy; zlib.crc32 of the previous
+fields. Collisions are of the kind ``contact``, ``bounce``, or ``merger`` of body 2 into body 1; position and velocity are
+then those of the centre of mass of both.
+
+Or a body is :data:`ADDED`, :data:`REMOVED` or :data:`CHANGED`: its id (``id_2`` of an added one: its species), mass and
+radius before it (1) and after it (2), position and velocity after it. The first row of a change has all the energy."""
+EARLIER_EVENT_DTYPE = [
+    (name, "S8" if name == "kind" else kind) for name, kind in EVENT_DTYPE if name not in ("event", "distance")
+]
+"""That of nbody 0.2."""
+MERGER, CONTACT, BOUNCE = b"merger", b"contact", b"bounce"
+ADDED = (b"added", b"fragment")
+REMOVED = (b"removed", b"consumed", b"escaped")
+CHANGED = (b"changed", b"altered")
+"""Each by a user's call, or by a collision with an outcome of the user's own; ``escaped``: beyond ``escape.radius``."""
+BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
@@ -142,9 +157,18 @@ def is_whole(commit: Array) -> bool:
     return "crc32" not in (commit.dtype.names or ()) or int(commit["crc32"][0]) == commit_sum(commit)
 
 
+def events_as(rows: Array, dtype: Any = EVENT_DTYPE) -> Array:
+    """Rows of events in the form of this version, or of an earlier one's file; what they lack is -1 or NaN."""
+    found: Array = np.zeros(len(rows), dtype)
+    for name in found.dtype.names or ():
+        known = name in (rows.dtype.names or ())
+        found[name] = rows[name] if known else -1 if name == "event" else np.nan
+    return found
+
+
 def with_sums(events: Array) -> Array:
     """The events with their checksums."""
-    found = np.array(events, EVENT_DTYPE)
+    found = events.copy()
     for k in range(len(found)):
         found["crc32"][k] = zlib.crc32(found[k].tobytes()[: -found.dtype["crc32"].itemsize])
     return found

@@ -249,7 +249,9 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
     for name, stored in (layout.CONSTANTS | layout.rows_per_frame(contents.observables) | layout.OTHERS).items():
         if found[name].kind != MISSING:
             _check_dataset(found[name], f"{path}: /{name}:", stored, found[layout.MASS].shape, size)
-    if found[layout.EVENTS].kind != MISSING and found[layout.EVENTS].dtype != np.dtype(layout.EVENT_DTYPE):
+    if found[layout.EVENTS].kind != MISSING and found[layout.EVENTS].dtype not in map(
+        np.dtype, (layout.EVENT_DTYPE, layout.EARLIER_EVENT_DTYPE)
+    ):
         raise InputError(f"{path}: /{layout.EVENTS}: is not a table of events")
     if found[layout.COMMIT].dtype not in (np.dtype(layout.COMMIT_DTYPE), np.dtype(layout.COMMIT_DTYPE[:-1])):
         raise InputError(f"{path}: /{layout.COMMIT}: is not a commit record")

@@ -165,7 +165,7 @@ class FrameFile:
     def write_events(self, k: int, events: np.ndarray) -> None:
         """Write events ``k``, ``k`` + 1 … at their addresses; :meth:`set_events` makes them visible."""
         assert self.events is not None
-        self.events.write(k, layout.with_sums(events))
+        self.events.write(k, layout.with_sums(layout.events_as(events, self.events.dtype)))
 
     def set_events(self, count: int) -> None:
         """Make the first ``count`` events visible to readers."""
@@ -278,7 +278,10 @@ def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -
             _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
         if copy.events and file.events:
             count, row = events_until(checkpoint), copy.events.row_bytes
-            _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count * row)
+            if copy.events.dtype == file.events.dtype:
+                _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count * row)
+            else:
+                copy.write_events(0, file.events.read(0, count))
             copy.set_events(count)
         for name in file.commit.dtype.names or ():
             copy.commit[name] = file.commit[name]

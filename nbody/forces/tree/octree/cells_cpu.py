@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_threads import for_each
 
 FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_lanes import padded
+from nbody.compute.cpu_threads import for_each
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text
 from nbody.forces.tree.expansions.text import Text, name
-from nbody.forces.tree.kernels_cpu import Variant, compiled, for_each, inner, kernel
 from nbody.forces.tree.octree.cells_cpu import Cells
-from nbody.forces.tree.walk.lanes_cpu import padded
+from nbody.forces.tree.variant_cpu import Variant, compiled
 
 BOX = 8
 """Numbers per target: the centre of the box, R, half the box's sides, the smallest |a|."""

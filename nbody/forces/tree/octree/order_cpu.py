@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbody.compute.cpu_inner import inner, kernel
+from nbody.compute.cpu_threads import for_each
 from nbody.compute.morton import key_for
-from nbody.forces.tree.kernels_cpu import for_each, inner, kernel
 
 SAMPLE = 4096
 """Bodies from which the size of the bulk is taken."""

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbody.compute.cpu_inner import inner
+from nbody.compute.cpu_lanes import LANES, padded, select_ids
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.criterion import Rules, classify_for, weights_for
-from nbody.forces.tree.kernels_cpu import Variant, inner
 from nbody.forces.tree.octree.cells_cpu import Cells
 from nbody.forces.tree.octree.moments_cpu import Fields
-from nbody.forces.tree.walk.lanes_cpu import LANES, padded, select_ids
+from nbody.forces.tree.variant_cpu import Variant
 from nbody.forces.tree.walk.sums_cpu import STAGED_BODIES, STAGED_CELLS, records_for
 
 FULL = -1

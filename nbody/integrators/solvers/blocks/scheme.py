@@ -129,10 +129,15 @@ class BlockHermite(Integrator):
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
-        if span and watcher.merges and self._now < TICKS:  # all bodies end a step now
+        if span and watcher.merges:
+            self._synchronize(motion)
+        return span
+
+    def _synchronize(self, motion: Motion) -> None:
+        # Bodies that are shown within a block have made a step to that time.
+        if self._now < TICKS and not self._begun:
             self._step_all(self._now)
             self._show(motion, self._now)
-        return span
 
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> int:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number."""

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from nbody.forces.engine import Engine, device_of
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.few_bodies import shortest_times
 from nbody.integrators.integrator import Motion
@@ -34,9 +34,7 @@ class IAS15Systems(ManySystems):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if device_of(engine) == "gpu":
-            return (
-                "the systems of an ensemble make adaptive steps on the CPU; choose engine cpu, or scheme wisdom_holman"
-            )
+            return Refusal("the systems of an ensemble make adaptive steps on the CPU", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:

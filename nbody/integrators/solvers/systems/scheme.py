@@ -3,7 +3,7 @@
 import numpy as np
 
 from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
@@ -43,9 +43,11 @@ class ManySystems(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if problem.fields:
-            return "the systems of an ensemble have no external fields"
+            return Refusal("the systems of an ensemble have no external fields", "fields", "remove 'fields'")
         if problem.collisions:
-            return "the systems of an ensemble have no collisions"
+            return Refusal("the systems of an ensemble have no collisions", "collisions", "remove 'collisions'")
+        if problem.changes:
+            return Refusal("all systems of an ensemble have the same number of bodies", "ensemble", "")
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
         return super().supports(engine, problem._replace(systems=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.forces.engine import Engine, device_of
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
@@ -38,7 +38,7 @@ class WisdomHolmanSystems(ManySystems):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         if device_of(engine) == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
-            return f"on a GPU a system has at most {most} bodies, not {bodies}; choose engine cpu"
+            return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:

@@ -1,0 +1,84 @@
+"""What is measured of the frames of a run: observables, energies, and whether all numbers are finite."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nbody.diagnostics.energy import Energies, booked, conserved_quantities
+from nbody.diagnostics.observables import measured
+from nbody.errors import RunFailed
+from nbody.run.guards import check_finite
+from nbody.run.setup import Setup
+from nbody.state import Frame
+
+
+class Measured:
+    """The frames of a recording so far: their number, their energies, and the latest observables. During a call of a run
+    its recorder adds frames.
+
+    Args:
+        setup: what the run is; None for frames of which only the sums are known.
+        frames, energies: of the frames that an earlier process has recorded.
+
+    Attributes:
+        observed: the latest observables that are single numbers, besides those of the sums.
+    """
+
+    def __init__(self, setup: Setup | None = None, frames: int = 0, energies: Energies | None = None) -> None:
+        none = Energies(conserved=setup is None or not setup.without_potential)
+        self.setup, self.frames, self.energies = setup, frames, energies or none
+        self.observed: dict[str, float] = {}
+        self._warned = False
+
+    def add(self, frame: Frame) -> None:
+        """Measure a frame that has arrived, which gets its ``observables``. Raises RunFailed: a number in it is not
+        finite."""
+        check_finite(frame, self.setup.scenario.gravity if self.setup else None)
+        more = {**frame.observables, **self._of_scenario(frame)}
+        self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
+        excluded = booked(self.observed)  # from the energy error
+        for name in ("collision_energy", "booked_energy"):
+            self.observed.pop(name, None)
+        frame.observables = values = conserved_quantities(frame.sums) | more
+        self.energies = self.energies.after(float(values["total_energy"]) - excluded)
+
+    def check_energy(self, step: int) -> None:
+        """Warn once, or raise RunFailed, if the energy error of the latest frame, of a ``step``, exceeds its limit."""
+        limit = self.setup.scenario.on_energy_error if self.setup else None
+        if self.setup is None or limit is None or self._warned or abs(self.energies.error) <= limit.limit:
+            return
+        line = (
+            f"step {step}: the relative energy error is {self.energies.error:+.2e}, beyond the limit of "
+            f"{limit.limit:g} (on_energy_error); try a smaller --dt"
+        )
+        if limit.action == "stop":
+            raise RunFailed(f"{line}. The frames so far are kept")
+        self._warned = True
+        self.setup.notify(f"warning: {line}")
+
+    def with_unrecorded(self, frame: Frame) -> Energies:
+        """The energies, and that of a frame that is not recorded. Raises RunFailed: a number in it is not finite."""
+        check_finite(frame.wait(), self.setup.scenario.gravity if self.setup else None)
+        energy = float(frame.sums[0]) + float(frame.sums[1]) - booked(frame.observables)
+        frame.release()
+        return self.energies.after(energy)
+
+    def _of_scenario(self, frame: Frame) -> dict[str, float | np.ndarray]:
+        """The observables that the scenario names."""
+        if self.setup is None:
+            return {}
+        scenario, slots = self.setup.scenario, frame.slots
+        bodies = self.setup.bodies if slots is None else slots.bodies
+        if scenario.ensemble:
+            from nbody.forces.systems.cpu import energies
+
+            law = scenario.gravity
+            systems = law.G, law.length2, law.softening, scenario.ensemble.count
+            return {"system_energy": energies(frame.position, frame.velocity, bodies.mass, *systems)}
+        if not scenario.record.observables:
+            return {}
+        position, velocity = (array[:, : bodies.dimensions] for array in (frame.position, frame.velocity))
+        if slots is not None:
+            position, velocity = position[slots.left], velocity[slots.left]
+        now = replace(bodies, position=position, velocity=velocity, time=frame.time, step=frame.step)
+        return measured(scenario.record.observables, now, scenario.gravity.G, frame.columns)
