@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from nbody import machine
 from nbody.compute import cache
 from nbody.diagnostics.observables import ALWAYS, widths
-from nbody.errors import InputError, NBodyError
+from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import SOFTENING2, Engine, amount, device_of, is_tree
-from nbody.forces.layers import layered
+from nbody.forces.make import make_engine
 from nbody.forces.options import gpu_count
 from nbody.forces.problem import Problem
-from nbody.forces.resources import check_fits, needs, require_device
+from nbody.forces.resources import needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators.facts import WorkingBytes
 from nbody.integrators.integrator import Integrator
@@ -198,20 +198,18 @@ class Plan:
             InputError: there is too little memory, or the bodies are not physically meaningful.
         """
         scenario = self.scenario
-        require_device(self.engine_kind, self.engine_name)
-        try:
-            added, working = self._of_integrator
-            check_fits(self.engine_kind, self.problem, "", added, working.first)
-        except NBodyError as error:
-            raise type(error)(scenario.where("initial.particles") + str(error)) from None
-        engine, ranks = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options, team()), team()
+        columns, working = self._of_integrator
+        ranks, added, where = team(), (columns, working.first), scenario.where("initial.particles")
+        engine = make_engine(
+            self.engine_kind, self.engine_name, self.engine_options, self.problem, where, self.fields, ranks, added
+        )
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
         else:
             particles = self.particles
         if scenario.gravity.per_species:
             scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
-        return layered(engine, self.fields), particles
+        return engine, particles
 
 
 def plan(

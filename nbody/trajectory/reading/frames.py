@@ -32,6 +32,10 @@ TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
 
+class NoFrame(InputError, IndexError):
+    """A recording has no frame with this number."""
+
+
 class RecordedFrames:
     """A recording, open for reading: its constants, its frames as arrays, and its status.
 
@@ -139,11 +143,12 @@ class RecordedFrames:
         return len(self.mass)
 
     def index(self, frame: int) -> int:
-        """``frame`` counted from the start. Raises IndexError if there is no such frame, InputError if it is no number."""
+        """``frame`` counted from the start. Raises NoFrame if there is no such frame, InputError if it is no number."""
         frame = converted(f"{self.path}: frame: ", whole, frame)
         k = frame + len(self) if frame < 0 else frame
         if not 0 <= k < len(self):
-            raise IndexError(f"{self.path}: there is no frame {frame}; it has {len(self)}, counted from 0")
+            known = f"0 to {len(self) - 1}, or from the end -1 to -{len(self)}" if len(self) else "none yet"
+            raise NoFrame(f"{self.path}: there is no frame {frame}; it has frames {known}")
         return k
 
     def frame(self, frame: int) -> Frame:
@@ -157,7 +162,7 @@ class RecordedFrames:
         are left out (their rows in :attr:`position` are where the others are).
 
         Raises:
-            IndexError: there is no such frame.
+            NoFrame: there is no such frame.
             InputError: the checksum of the frame, the masses or the scenario is wrong.
         """
         if damaged := self._damaged_constants():
@@ -248,6 +253,12 @@ class RecordedFrames:
     def complete(self) -> bool:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
+
+    @property
+    def G(self) -> float:
+        """The gravitational constant of the run, in its units. Raises InputError if the recording holds no number."""
+        with one_line(self.path):
+            return float(self.resolved.get("gravity", {}).get("G", 1.0))
 
     @property
     def units(self) -> "Units":
