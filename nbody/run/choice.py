@@ -27,7 +27,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
     return {
-        "particles": count, "ranks": ranks, "fields": tuple(map(type, chosen_fields(scenario))),
+        "particles": count, "ranks": ranks, "fields": tuple(chosen_fields(scenario)),
         "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
         "unlimited": scenario.integrator.dt is None,
     }  # fmt: skip

@@ -272,7 +272,7 @@ def _facts(path: Path) -> Row:
     """What the table says about a recording; nothing if there is none."""
     try:
         with Trajectory(path) as run, one_line(path):
-            energy = run.observable("total_energy")
+            energy = run.energy_balance()
             return {
                 "status": run.status, "steps": int(run.step[-1]), "time": float(run.time[-1]),
                 "energy_error": relative_energy_error(float(energy[-1]), float(energy[0])),
