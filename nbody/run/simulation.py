@@ -9,14 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import device_of, devices_of
+from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.parallel import team
 from nbody.particles import Particles
+from nbody.run.changes import added, changed, new_bodies, removed
 from nbody.run.choice import scheme_of
 from nbody.run.measured import Start
 from nbody.run.observers import Callback, CollisionLog, Function, Observer, callback_of
@@ -117,10 +120,11 @@ class Simulation:
         self._log = self._new_log(start.events if start is not None else 0)
         self.recording = Recording(setup, self.stepper, file, self._log, start)
         self._running, self.observers = False, list[Observer]()
+        self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
 
-    def _new_log(self, recorded: int = 0) -> CollisionLog | None:
-        return None if self.stepper.collisions is None else CollisionLog(self.stepper, self.setup, recorded)
+    def _new_log(self, recorded: int = 0) -> CollisionLog:
+        return CollisionLog(self.stepper, self.setup, recorded)
 
     def __repr__(self) -> str:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
@@ -160,10 +164,10 @@ class Simulation:
         self._require_ready()
         stepper, measured = self.stepper, self.recording.measured
         start = Start(
-            stepper.moment, stepper.arrays(), self._log.recorded if self._log else 0, min(measured.frames, 1),
+            stepper.moment, stepper.arrays(), self._log.recorded, min(measured.frames, 1),
             measured.energies,
         )  # fmt: skip
-        return _Now(self._open_ended, start if stepper.begun else None)
+        return _Now(self._open_ended, self._used, start if stepper.begun else None)
 
     @classmethod
     def _copied(cls, now: "_Now", setup: Setup) -> "Simulation":
@@ -171,6 +175,7 @@ class Simulation:
         made._open_ended, made._resumed = now.open_ended, False
         scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)
         made._begin(setup.with_integrator(scheme), None, now.start)
+        made._used = now.used
         return made
 
     # --- What the run is ---
@@ -216,17 +221,92 @@ class Simulation:
     def energies(self) -> Energies:
         """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
+        if not self._running:
+            self._take_written()
         return self.recording.energies_now
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64, which are read-only: writing into them would not
-        change the run. (Start another one from changed copies, as ``dataclasses.replace(now, mass=2 * now.mass)``.) Before
-        the first step they have the digits that were given, whatever the precision of the run."""
-        found = self.stepper.particles()
-        for array in (found.mass, found.position, found.velocity, found.id, found.species, found.radius):
-            array.flags.writeable = False
-        return found
+        """The particles at this moment, on the host in float64, the same until the next step. Before the first step they
+        have the digits that were given, whatever the precision of the run.
+
+        What is written into their masses, positions, velocities and radii counts, as :meth:`change` does:
+        ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
+        others; take copies for your own arithmetic.
+        """
+        return self.stepper.shown()
+
+    def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
+        """Add bodies between two steps: ``simulation.add(particles)``, or ``simulation.add(mass=1e-3, position=[1, 0, 0],
+        velocity=[0, 1, 0])``. Returns their ids.
+
+        As with :meth:`remove` and :meth:`change`, what it adds to the energy is booked: the energy error leaves out the
+        recorded ``booked_energy``, and the table of events has a row for each body. All ranks make the same call.
+
+        Args:
+            particles: the bodies. Ids that are in use, 0 … n-1 by default, are replaced by new ones.
+            values: of one body or several: ``mass``, ``position``, ``velocity``, and if needed ``radius``, ``species`` (a
+                name or a number) and ``id``. An id is never used again.
+
+        Raises:
+            InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
+        """
+        rows = self._change(lambda now: self._added(particles, values, now))
+        return rows["id_1"].copy()
+
+    def remove(self, ids: Any) -> None:
+        """Remove the bodies with these ids, one or several, between two steps. Raises InputError: there is no such body."""
+        self._change(lambda now: removed(ids, now))
+
+    def change(
+        self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
+    ) -> None:
+        """Set masses, positions, velocities or radii of the bodies with these ids (None: of all) between two steps: one
+        value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or a
+        value is wrong."""
+        values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
+        self._change(lambda now: changed(ids, values, now))
+
+    def _added(self, given: Particles | None, values: dict[str, Any], now: Particles) -> np.ndarray:
+        bodies, roster, keys = new_bodies(given, values, now), self.stepper.roster, self.scenario.collisions
+        if keys is not None and keys.radius is not None and not len(bodies.radius):
+            from nbody.integrators.collisions.radii import radii
+
+            bodies = replace(bodies, radius=radii(self.scenario, bodies))
+        self._used = np.union1d(self._used, self.setup.bodies.id if roster is None else roster.bodies.id)
+        return added(bodies, self._used)
+
+    def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
+        """Apply the rows that ``of`` makes of the present bodies."""
+        self._require_whole()
+        self._take_written()
+        rows = of(self.stepper.particles())
+        self._apply(rows)
+        return rows
+
+    def _take_written(self) -> None:
+        """Let what was written into :attr:`particles` count."""
+        if (rows := self.stepper.written()) is not None:
+            self._apply(rows)
+
+    def _apply(self, rows: np.ndarray) -> None:
+        if not len(rows):
+            return
+        self.stepper.apply(rows)
+        first = not (self._running or self.recording.begun)
+        if first and (self.output is not None or not self.stepper.moved):
+            self._begin_again()  # a run of the changed bodies
+
+    def _begin_again(self) -> None:
+        """Let the present bodies be those of the beginning."""
+        self.stepper.events.clear()
+        bodies = self.setup.bodies
+        if (roster := self.stepper.roster) is not None:
+            bodies, self._used = self.stepper.particles(), np.union1d(self._used, roster.bodies.id)
+        self.setup = self.setup.beginning_with(bodies)
+        self.stepper.continue_as(self.setup)
+        self._log = self._new_log()
+        self.recording.continue_as(self.setup, self._log)
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.
@@ -250,10 +330,11 @@ class Simulation:
 
     @property
     def events(self) -> "Table":
-        """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        from nbody.trajectory.reading.events import event_table, no_events
+        """The collisions and changes since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        from nbody.trajectory.reading.events import event_table
 
-        return event_table(no_events() if self._log is None else self._log.rows).shown()
+        self._log.look()
+        return event_table(self._log.rows).shown()
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -297,12 +378,10 @@ class Simulation:
         with self.setup.team.agreed():
             file = _file(output, overwrite, self.setup.notify, self.scenario) if self.setup.team.first else None
             self.recording.redirect(file)
-        if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
-            return
-        self.setup = self.setup.beginning_with(self.state.count, self.particles)
-        self.stepper.continue_as(self.setup)
-        self._log = self._new_log()
-        self.recording.continue_as(self.setup, self._log)
+        self._take_written()
+        roster, arrays = self.stepper.roster, isinstance(self.scenario.initial, FromArrays)
+        if self.stepper.moved and (not arrays or (roster is not None and roster.changed)):
+            self._begin_again()
 
     def run(
         self,
@@ -376,7 +455,7 @@ class Simulation:
             _require_function("run: progress", progress)
         if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        schedule, log = self._schedule(steps, until), [] if self._log is None else [self._log]
+        schedule, log = self._schedule(steps, until), [self._log]
         with self.setup.team.agreed():
             self.recording.go_on(schedule)
         for each in log:
@@ -426,13 +505,17 @@ class Simulation:
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
-        if self.stepper.within_a_step:
-            made = self.steps_made
-            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if device_of(self.setup.engine) == "gpu":
+        self._require_whole()
+        if self.setup.engine.can.device == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.setup.engine)[0])  # in this thread
+        self._take_written()
+
+    def _require_whole(self) -> None:
+        if self.stepper.within_a_step:
+            made = self.steps_made
+            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
 
     def _check_idle(self) -> None:
         if self._running:
@@ -440,9 +523,11 @@ class Simulation:
 
 
 class _Now(NamedTuple):
-    """What a copy of a simulation begins with: whether nothing says where the run ends; None before the first step."""
+    """What a copy of a simulation begins with: whether nothing says where the run ends, the ids of bodies that were; and
+    where it is, None before the first step."""
 
     open_ended: bool
+    used: np.ndarray
     start: Start | None
 
 
