@@ -7,7 +7,6 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
-from nbody.forces.engine import device_of
 from nbody.forces.make import make_engine
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
@@ -76,8 +75,8 @@ class Tree:
         made = make_engine(kind, choice.name, chosen, problem._replace(precision=precision), WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape
-        self._name = f"{device_of(kind).upper()}, {precision}"
-        if device_of(kind) == "gpu":
+        self._name = f"{kind.can.device.upper()}, {precision}"
+        if kind.can.device == "gpu":
             self._tree: Any = KeptDeviceTree(made, particles)
         else:
             self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)

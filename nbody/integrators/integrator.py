@@ -9,7 +9,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
@@ -71,7 +71,7 @@ class Integrator(ABC):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"; a :class:`~nbody.forces.problem.Refusal` says how to mend it."""
-        facts, law, device = cls.facts, problem.gravity, device_of(engine)
+        facts, law, device = cls.facts, problem.gravity, engine.can.device
         if facts.precisions and device not in facts.precisions:
             return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
         if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):
@@ -80,7 +80,7 @@ class Integrator(ABC):
             return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if reason := cls._misses(problem.fields, law):
+        if reason := cls._misses(problem.of_scheme.fields, law):
             return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)

@@ -14,7 +14,7 @@ from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, is_tree
+from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
@@ -64,7 +64,7 @@ class Setup:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return is_tree(self.engine) or (asked and not self.integrator.facts.own_forces)
+        return self.engine.can.tree or (asked and not self.integrator.facts.own_forces)
 
     @property
     def without_potential(self) -> list[str]:
