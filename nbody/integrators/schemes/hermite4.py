@@ -210,12 +210,14 @@ def engine_loop(evaluate: Callable, dimensions: int, again: Callable | None = No
     """The loop for Python. With ``again``, the forces at the corrected positions and velocities, each step is corrected
     twice: a predicted velocity has an error of order 3, too much for forces that depend on it (Kokubo & Makino 2004)."""
     predict, correct, next_step = kernels(parts, dimensions)
+    if again is None:
+        return steps_by(evaluate, predict, correct, next_step)
 
     def correct_twice(x, v, a, j, forces, before, h):
         correct(x, v, a, j, forces, before, h)
         correct(x, v, a, j, again(), before, h)
 
-    return steps_by(evaluate, predict, correct_twice if again else correct, next_step)
+    return steps_by(evaluate, predict, correct_twice, next_step)
 
 
 @cache
