@@ -172,7 +172,7 @@ LINES = {
     "forces": 11316,
     "exchange": 879,
     "initial": 2655,
-    "integrators": 7532,
+    "integrators": 7534,
     "law": 394,
     "lessons": 1121,
     "linalg": 2939,
