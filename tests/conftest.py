@@ -39,8 +39,8 @@ ONE_WORKER = {
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Leave out ``campaign``, ``more`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is
-    no device; give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits at
-    the end."""
+    no device; give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits
+    at the end."""
     for item in items:
         for name, files in ONE_WORKER.items():
             if item.path.stem in files and "gpu" not in item.keywords:

@@ -30,6 +30,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled
+    from numba.cuda.compiler import CUDACompiler
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.types import Function
 
@@ -45,15 +46,15 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled.configure = quietly
     compile_now, launch = compiled.compile, compiled.call
 
-    def compile_typed_once(types: Any) -> Any:
+    def compile_faster(types: Any) -> Any:
         with (
             compiling(kernels.cache_path if kernels.name(types) else ""),
             global_compiler_lock,
-            compiling_faster(Function),
+            compiling_faster(Function, CUDACompiler),
         ):
             return compile_now(types)
 
-    compiled.compile = compile_typed_once
+    compiled.compile = compile_faster
 
     def launch_or_note(arguments: tuple, *configuration: Any) -> None:
         if not note(compiled, arguments):
