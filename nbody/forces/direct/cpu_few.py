@@ -37,8 +37,8 @@ def inlines_sums(engine: Engine, state: State) -> bool:
 
 
 part_of_loop = njit(error_model="numpy", forceinline=True, _nrt=False)
-"""Compiles a part of a compiled loop that allocates and returns no arrays, so that references to them are not counted. (Three
-bodies were 1.6 times slower where LLVM chose what to inline, and 2 times with such counts.)"""
+"""Compiles a part of a compiled loop that allocates and returns no arrays, so that references to them are not counted.
+(Three bodies were 1.6 times slower where LLVM chose what to inline, and 2 times with such counts.)"""
 
 
 def summing(pair: Callable, separation: Callable, first_i: int = 1, first_j: int = 0) -> Callable:
