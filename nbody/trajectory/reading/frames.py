@@ -3,7 +3,7 @@
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -190,9 +190,16 @@ class RecordedFrames:
         with one_line(self.path):
             return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
 
+    @property
+    def without_potential(self) -> list[str]:
+        """The names of external forces that the energies leave out."""
+        fields = self.resolved.get("fields") or ()
+        return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
+
     def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme."""
-        energy = self.observable("total_energy")
+        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme. NaNs if a
+        force has no potential, so that the energy is not conserved."""
+        energy = self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
         return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
 
     def observable(self, name: str) -> Array:
