@@ -25,7 +25,7 @@ def apart(first, second):
 @pytest.mark.parametrize("e", [0.2, 0.9, 1.5, 4.0])
 @pytest.mark.parametrize("inc", [0.4, 2.9])
 def test_elements_are_those_of_rebound(e, inc):
-    """To 1e-13, and times the condition number 1/|1 - e| what follows from the energy. (Of nearly flat or circular orbits the
+    """To 1e-13, and times the condition number 1/|1 - e| what follows from the energy. (Of nearly flat or circular orbits
     other tests are the judges: at i = 1e-6 REBOUND's arc cosine loses the ninth digit.)"""
     rng = np.random.default_rng(int(10 * e))
     for _ in range(20):

@@ -28,7 +28,7 @@ from nbody.scenario.groups import (
     scale_from,
     units_from,
 )
-from nbody.scenario.options import ELSEWHERE, Precision
+from nbody.scenario.options import AUTO, ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
@@ -98,9 +98,9 @@ class Scenario(Group):
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
 
     @model_validator(mode="after")
-    def _within_the_precision(self) -> Self:
-        """Refuse numbers that would overflow or underflow in the run's precision and become NaN."""
-        real = np.finfo(np.float64 if self.precision == "float64" else np.float32)
+    def check_precision(self) -> Self:
+        """This scenario. Raises KeyProblem: a number that would overflow or underflow in its precision and become NaN."""
+        real = np.finfo(np.float64 if self.precision in ("float64", AUTO) else np.float32)
         largest, smallest = float(real.max), float(real.tiny)
         fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
         gravity, dt = self.gravity, self.integrator.dt
@@ -145,7 +145,7 @@ class Scenario(Group):
         return self.from_source(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
-        """A copy in a higher precision, in which every value stays valid."""
+        """A copy in another precision; :meth:`check_precision` says if its values are valid in a lower one."""
         found = self.model_copy(update={"precision": precision})
         found._source = self._source.with_option(("precision",), "precision", precision)
         return found
