@@ -9,7 +9,7 @@ from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
 from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
-from nbody.forces.problem import PRECISIONS, Problem, Refusal
+from nbody.forces.problem import PRECISIONS, Problem, Refusal, SchemeProblem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.integrator import Integrator, unsupported
@@ -27,11 +27,14 @@ ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags
 def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
-    return {
-        "particles": count, "ranks": ranks, "fields": tuple(chosen_fields(scenario)),
-        "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
-        "unlimited": scenario.integrator.dt is None,
-    }  # fmt: skip
+    fields, collisions, unlimited = (
+        chosen_fields(scenario),
+        scenario.collisions is not None,
+        scenario.integrator.dt is None,
+    )
+    of_scheme = SchemeProblem(tuple(fields), collisions, unlimited=unlimited)
+    systems = scenario.ensemble.count if scenario.ensemble else 0
+    return {"particles": count, "ranks": ranks, "systems": systems, "of_scheme": of_scheme}
 
 
 # --- The scheme ---
