@@ -98,8 +98,12 @@ class Scenario(Group):
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
 
     @model_validator(mode="after")
-    def check_precision(self) -> Self:
-        """This scenario. Raises KeyProblem: a number that would overflow or underflow in its precision and become NaN."""
+    def _within_the_precision(self) -> Self:
+        self.check_precision()
+        return self
+
+    def check_precision(self) -> None:
+        """Raise a KeyProblem: a number that would overflow or underflow in its precision and become NaN."""
         real = np.finfo(np.float64 if self.precision in ("float64", AUTO) else np.float32)
         largest, smallest = float(real.max), float(real.tiny)
         fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
@@ -115,13 +119,12 @@ class Scenario(Group):
             if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
                 raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
-            return self
+            return
         if not smallest <= dt <= largest:
             raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
             raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
-        return self
 
     def override(self, assignments: Sequence[str] = (), *, by: str = "--set", **options: object) -> Self:
         """A copy in which options of the command line replace values; options that are None change nothing.
