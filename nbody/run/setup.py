@@ -172,7 +172,9 @@ def asked_for(
         particles = given.check("particles: ")
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
-        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")))
+        chosen = values.get("integrator")
+        written = {*values, *(chosen if isinstance(chosen, Mapping) else ())}
+        return Asked(scenario, particles, written.isdisjoint(("steps", "end")))
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "

@@ -280,7 +280,7 @@ class Stepper:
         if slots is not None:
             frames.rows = slots.rows[: setup.bodies.count] if rows is None else np.append(slots.rows, -1)[rows]
         motion.state.clock.set(moment)
-        columns = columns_of(setup.scenario.record.observables or ())
+        columns = columns_of(setup.scenario.record.observables or (), bodies.count)
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
         return motion
 
