@@ -1,6 +1,7 @@
 """The summary of a run, on standard output, and what its numbers are called."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from nbody.errors import counted
 from nbody.number_format import rate, size
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import Units, time_text
+
+LARGE_ERROR = 0.1
+"""Relative energy errors above this are a warning."""
 
 
 def unit_of(observable: str, units: Units | None) -> str:
@@ -51,7 +55,7 @@ def summary_text(summary: Summary) -> str:
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
+        f"  energy {energies}, {_error(summary)}",
     ]
     if measured := speed(summary):
         lines.insert(2, f"  {', '.join(measured)}, excluding compilation")
@@ -62,6 +66,12 @@ def summary_text(summary: Summary) -> str:
         lines.append(f"  {_collisions(summary)}")
     if summary.output:
         lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
+    largest = max(summary.energy_error, summary.energy_error_largest, key=abs)
+    if abs(largest) > LARGE_ERROR:
+        lines.append(
+            f"  warning: an energy error of {100 * largest:.3g} % is too large to trust the run; take a smaller --dt, a "
+            "larger softening, or a scheme for close encounters (nbody list integrators)"
+        )
     return "\n".join(lines)
 
 
@@ -74,10 +84,17 @@ def _collisions(summary: Summary) -> str:
     return f"{text}: {counted(summary.particles_left or 0, 'particle is', 'particles are')} left; {change}"
 
 
-def _largest(summary: Summary) -> str:
-    """The largest energy error of all frames, if it is not the last one's."""
+def _error(summary: Summary) -> str:
+    """The energy error, and the largest one of all frames if it is not the last one's."""
+    if summary.without_potential:
+        return not_conserved(summary.without_potential)
     last, largest = summary.energy_error, summary.energy_error_largest
-    return f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else ""
+    return f"relative error {last:+.2e}" + (f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else "")
+
+
+def not_conserved(forces: Sequence[str]) -> str:
+    """Why there is no energy error."""
+    return f"not conserved: {', '.join(forces)} {'has' if len(forces) == 1 else 'have'} no potential"
 
 
 def _overhead(summary: Summary) -> str:

@@ -1,7 +1,7 @@
 """What is asked of the forces: one question, which every engine and every scheme answers by ``supports``."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbody.law import Gravity
 from nbody.scenario.options import PRECISIONS as PRECISIONS
@@ -13,6 +13,22 @@ ROUNDOFF = {"float32": 2.0**-24, "mixed": 2.0**-24, "float64": 2.0**-53}
 DIRECT = {"float32": 5e-7, "mixed": 1e-7, "float64": ROUNDOFF["float64"]}
 """The accuracy of direct sums, with a margin: the median errors of the engines that ``auto`` takes are 0.9 to 2.2e-7 in
 float32 and 3e-8 in ``mixed``, for up to 262144 bodies."""
+
+
+class SchemeProblem(NamedTuple):
+    """What is asked of the scheme besides.
+
+    Attributes:
+        fields: the external fields.
+        collisions: True if the run looks for collisions.
+        changes: True if bodies may be added, changed or removed.
+        unlimited: True if the run gives no largest time step.
+    """
+
+    fields: tuple[Any, ...] = ()
+    collisions: bool = False
+    changes: bool = False
+    unlimited: bool = False
 
 
 class Problem(NamedTuple):
@@ -27,11 +43,9 @@ class Problem(NamedTuple):
         accuracy: the median relative error of the accelerations; None for that of the precision.
         ranks: the number of processes that compute the forces together.
         gpus: the number of GPUs of one process that do.
-        fields: the classes of the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
-        collisions: True if the run looks for collisions.
-        unlimited: True if the run gives no largest time step.
         own_sums: True if the scheme computes the forces itself, as direct sums.
+        of_scheme: what is asked of the scheme besides, which no engine reads.
     """
 
     gravity: Gravity
@@ -42,11 +56,9 @@ class Problem(NamedTuple):
     accuracy: float | None = None
     ranks: int = 1
     gpus: int = 1
-    fields: tuple[type, ...] = ()
     systems: int = 0
-    collisions: bool = False
-    unlimited: bool = False
     own_sums: bool = False
+    of_scheme: SchemeProblem = SchemeProblem()
 
 
 class Refusal(str):
@@ -114,6 +126,11 @@ class Abilities(NamedTuple):
     systems: bool = False
     growth: int = 2
 
+    @property
+    def tree(self) -> bool:
+        """True for a tree. It computes fewer than all pairs, so its speed is given in bodies per second."""
+        return self.growth == 1
+
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
         precision = problem.precision
@@ -133,7 +150,7 @@ class Abilities(NamedTuple):
             return "each rank has one GPU, so start as many ranks as there are GPUs"
         if problem.gpus > 1 and not self.gpus:
             return "it computes on one device"
-        if problem.own_sums and self.growth == 1:
+        if problem.own_sums and self.tree:
             return "it is a tree, and the scheme sums over all pairs itself"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):
             return f"it has an accuracy of {least:.2g} at best in {precision}"

@@ -27,6 +27,7 @@ from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.state import Moment
+from nbody.trajectory.structure.layout import BOUNCE, CONTACT
 
 Function = Callable[[Particles], Any]
 
@@ -53,8 +54,8 @@ class Observer:
 
 
 class Callback(Observer):
-    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. The run stops
-    if that returns False, or raises an error, the ``failure``."""
+    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. What it
+    writes into them counts. The run stops if it returns False, or raises an error, the ``failure``."""
 
     def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
@@ -79,7 +80,10 @@ class Callback(Observer):
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
-            return self._function(self._stepper.particles()) is not False
+            goes_on = self._function(self._stepper.shown()) is not False
+            if (changes := self._stepper.written(freeze=False)) is not None:
+                self._stepper.apply(changes)
+            return goes_on
         except Exception as error:  # the file is finished in good order first
             self.failure = error
             return False
@@ -113,7 +117,7 @@ def callback_of(
 
 
 class CollisionLog(Observer):
-    """The collisions of a run.
+    """The collisions of a run, and the changes of its bodies.
 
     Attributes:
         recorded: the number of events in the file.
@@ -133,7 +137,9 @@ class CollisionLog(Observer):
     def look(self) -> bool:
         stepper, setup = self._stepper, self._setup
         for events in stepper.events:
-            kept = events[: max(0, setup.plan.event_capacity - self.recorded)]
+            room = max(0, setup.plan.event_capacity - self.recorded)
+            counted = np.isin(events["kind"], (CONTACT, BOUNCE))  # the file grows for others, which change bodies
+            kept = events[~counted | (np.cumsum(counted) <= room)]
             if len(kept) < len(events) and not self._warned:
                 self._warned = True
                 setup.notify(
@@ -144,8 +150,7 @@ class CollisionLog(Observer):
                 self._rows.append(kept)
                 self.recorded += len(kept)
         stepper.events.clear()
-        assert stepper.collisions is not None
-        if (touched := stepper.collisions.touched) is not None:
+        if stepper.collisions and (touched := stepper.collisions.touched) is not None:
             stepper.collisions.touched, self.ended = None, True
             (first, second, time), units = touched, setup.scenario.units
             factor, unit = shown_time(units.time) if units else (1.0, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
-from nbody.run.measured import Measured
+from nbody.run.measured import Measured, Start
 from nbody.run.observers import CollisionLog, Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
@@ -19,7 +19,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Frame, frames_per_block
 
 if TYPE_CHECKING:
-    from nbody.run.output import Output, Start
+    from nbody.run.output import Output
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
@@ -32,8 +32,8 @@ class Recording(Observer):
         setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the collisions, which are recorded too.
-        start: where a recording of an earlier process goes on.
+        log: the collisions and changes, which are recorded too.
+        start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         measured: the frames so far: their number and energies.
@@ -42,11 +42,11 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog | None, start: "Start | None"
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog, start: Start | None
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
-        self.measured = Measured(setup, start.frames, start.energies) if start else Measured(setup)
+        self.measured = Measured(setup, start)
         self.schedule: Schedule = setup.plan.schedule
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
         self._written = False  # a call of this simulation has written the file
@@ -65,7 +65,7 @@ class Recording(Observer):
         checked in every frame."""
         scenario = self._setup.scenario
         measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
-        return self._file is not None or self._setup.team.size > 1 or self._log is not None or bool(measured)
+        return self._file is not None or self._setup.team.size > 1 or scenario.collisions is not None or bool(measured)
 
     @property
     def energies_now(self) -> Energies:
@@ -101,9 +101,9 @@ class Recording(Observer):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: CollisionLog | None) -> None:
+    def continue_as(self, setup: Setup, log: CollisionLog) -> None:
         """Record from now on a run that begins with the present bodies."""
-        self._setup, self.measured.setup, self._log = setup, setup, log
+        self._setup, self.measured, self._log = setup, Measured(setup), log
 
     def stop(self) -> None:
         """Record nothing any more."""
@@ -188,7 +188,7 @@ class Recording(Observer):
             frame.wait().release()
 
     def look(self) -> bool:
-        if self._log is not None and self._recorder is not None:
+        if self._recorder is not None:
             self._recorder.events(self._log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
         if not packed and self.schedule.due(self._stepper.moment):
@@ -206,6 +206,8 @@ class Recording(Observer):
     def checkpoint(self) -> None:
         """Store what a resumed run begins with."""
         if self._file is not None and self._recorder is not None:
+            self._log.look()
+            self._recorder.events(self._log.take())
             self._recorder.checkpoint(self._stepper.arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
@@ -221,5 +223,5 @@ class Recording(Observer):
         return {
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
-            "events": self._log.recorded if self._log else 0,
+            "events": self._log.recorded,
         } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {})  # fmt: skip

@@ -1,21 +1,22 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from nbody import machine
+from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
+from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, is_tree
+from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
-from nbody.run.guards import RESOLUTION, doubts
+from nbody.run.guards import doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
@@ -61,7 +62,12 @@ class Setup:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return is_tree(self.engine) or (asked and not self.integrator.facts.own_forces)
+        return self.engine.can.tree or (asked and not self.integrator.facts.own_forces)
+
+    @property
+    def without_potential(self) -> list[str]:
+        """The names of forces that the energies leave out, so that they are not conserved."""
+        return [] if self.plan.fields is None else self.plan.fields.without_potential
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
@@ -76,13 +82,11 @@ class Setup:
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
 
-    def beginning_with(self, count: int, bodies: Particles) -> "Setup":
-        """The run as one of ``count`` bodies that are given as arrays; if mergers have changed them, of these bodies."""
-        scenario = self.scenario.with_arrays(count)
-        if scenario.collisions is None:
-            bodies = self.bodies
-        else:
-            bodies = _with_radii(scenario, bodies, lambda line: None)
+    def beginning_with(self, bodies: Particles) -> "Setup":
+        """The run as one that begins with bodies given as arrays."""
+        scenario = self.scenario.with_arrays(bodies.count)
+        if scenario.collisions is not None and not len(bodies.radius):
+            bodies = _with_radii(scenario, bodies)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
 
 
@@ -94,36 +98,45 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         InputError: the scenario names something that does not exist, or needs more memory than is free.
         DeviceError: its engine needs a device that is not there.
     """
-    planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
-    scenario, fields = planned.scenario, planned.fields
-    if planned.engine_reason:
-        notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
-    engine, bodies = planned.build()
+    with _workers(asked.scenario.engine.name) if team.size == 1 else nullcontext():
+        planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
+        scenario, fields = planned.scenario, planned.fields
+        if planned.engine_reason:
+            notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
+        engine, bodies = planned.build()
     for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
         notify(f"warning: {line}")
-    if fields is not None and fields.functions and not resumed:
+    if fields is not None and fields.terms and not resumed:
         notify(
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
         )
+    if fields is not None and fields.without_potential:
+        named = ", ".join(fields.without_potential)
+        if scenario.on_energy_error is not None:
+            where = scenario.where("on_energy_error")
+            raise InputError(
+                f"{where}the energy is not conserved, as '{named}' has no potential; give it one, or remove this"
+            )
+        notify(
+            f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
+        )
     if scenario.collisions is not None:
-        bodies = _with_radii(scenario, bodies, notify)
+        bodies = _with_radii(scenario, bodies)
     return Setup(planned, engine, bodies, team, notify)
 
 
-def _with_radii(scenario: Scenario, bodies: Particles, notify: Notify) -> Particles:
-    """The bodies with their radii; the user gets a line if these are lost in float32."""
+def _workers(engine: str) -> AbstractContextManager[None]:
+    """What starts processes that compile kernels for an engine, if it is a tree, whose kernels are large."""
+    tree = engine in ENGINES and "tree" in ENGINES[engine].tags
+    return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
+
+
+def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
+    """The bodies with their radii."""
     from nbody.integrators.collisions.radii import radii
 
-    radius = radii(scenario, bodies)
-    spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))
-    smallest = float(radius[radius > 0].min())
-    if scenario.precision == "float32" and smallest < RESOLUTION * spacing:
-        notify(
-            f"warning: in float32 positions are {spacing:.1e} apart at the farthest particle, and a radius is only "
-            f"{smallest:g}; take --precision float64"
-        )
-    return replace(bodies, radius=radius)
+    return replace(bodies, radius=radii(scenario, bodies))
 
 
 # --- What a user asks for ---
@@ -143,11 +156,15 @@ def asked_for(
     """
     if isinstance(given, str | Path):
         given = Scenario.load(given)
+    if values.get("fields") is not None:
+        return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
         particles = given.check("particles: ")
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
-        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")))
+        chosen = values.get("integrator")
+        written = {*values, *(chosen if isinstance(chosen, Mapping) else ())}
+        return Asked(scenario, particles, written.isdisjoint(("steps", "end")))
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
@@ -159,6 +176,17 @@ def asked_for(
     if particles is not None and not again:
         scenario = scenario.with_arrays(particles.count)
     return Asked(scenario, particles, False)
+
+
+def _in_fields(
+    given: Scenario | Particles, particles: Particles | None, values: Mapping[str, Any], again: bool
+) -> Asked:
+    """The same of what has external fields, as objects: the units of some follow from the scenario."""
+    from nbody.fields.given import given_fields
+
+    asked = asked_for(given, particles, {**values, "fields": None}, again)
+    fields = given_fields(values["fields"], asked.scenario.gravity.G)
+    return asked._replace(scenario=asked.scenario.with_keywords({"fields": fields}))
 
 
 def _refuse_making(particles: Particles, values: Mapping[str, Any]) -> None:

@@ -15,13 +15,14 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
 from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
+from nbody.state.moves import MoveKind
 
 LENGTHS = {
     "cpu": "nbody.integrators.schemes.leapfrog_block_cpu:HostLengths",
@@ -75,7 +76,7 @@ class LeapfrogBlock(FixedStep):
             is_frame = bool(packings) and step % every == 0
             self._step(motion, motion.state.frames.outputs if is_frame else Outputs.ACCELERATION)
             packing = packings[step // every - 1] if is_frame else None
-            motion.state.moves.make([("end", None), *([("pack", packing)] if packing else [])])
+            motion.state.moves.make([(MoveKind.END, None), *([(MoveKind.PACK, packing)] if packing else [])])
 
     def _step(self, motion: Motion, outputs: Outputs) -> None:
         state: Any = motion.state
@@ -97,7 +98,7 @@ class LeapfrogBlock(FixedStep):
     def _lengths_of(self, motion: Motion) -> StepLengths:
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
-            kind = imported(LENGTHS[device_of(motion.engine)])
+            kind = imported(LENGTHS[motion.engine.can.device])
             lengths: StepLengths = kind(motion, self.dt, self._options.eta)
             self._lengths = lengths
         return self._lengths

@@ -8,20 +8,21 @@ import numpy as np
 
 from nbody import compute
 from nbody.fields.compiled import adding_fields
+from nbody.fields.field import Term
 from nbody.forces.direct.cpu_few import adding_pairs, part_of_loop
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
-from nbody.state.moves import KICK, NOTHING, moving, parts_of
+from nbody.state.moves import DRIFTS, KICK, NOTHING, MoveKind, moving, parts_of
 
 FORCE = NOTHING
 """The part of a step in which forces are computed."""
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, fields: tuple[Callable, ...]) -> Callable:
-    """The kernel of a law and of the functions of ``fields``."""
+def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Callable:
+    """The kernel of a law and of the terms of ``fields``."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
     @part_of_loop
@@ -58,7 +59,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Callable, ...]) ->
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
                         if in_fields:
-                            add_fields(x, now, parameters, a)
+                            add_fields(x, v, m, now, parameters, a)
                         evaluations += 1
                     current = True
                 else:
@@ -87,15 +88,15 @@ class FewSteps:
         assert isinstance(state, HostState)
         parts = list[tuple[int, float, float]]()
         for kind, fraction in facts.moves:
-            made = [(FORCE, 0.0)] if kind == "force" else parts_of(kind, fraction * dt, state.dtype)
-            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind.startswith("drift") else 0.0]
+            made = [(FORCE, 0.0)] if kind == MoveKind.FORCE else parts_of(kind, fraction * dt, state.dtype)
+            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind in DRIFTS else 0.0]
             parts += [(*part, length) for part, length in zip(made, lengths, strict=True)]
         kinds, factors, times = zip(*parts, strict=True)
         self._parts = np.array(kinds), np.array(factors, state.dtype), np.array(times)
         fields = fields_of(engine)
-        functions = tuple(fields.functions) if fields else ()
+        terms = fields.terms if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, functions)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, terms)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
         self._sums = np.empty((3, state.count))
