@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from nbody.diagnostics.energy import booked
 from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
@@ -153,8 +154,8 @@ class RecordedFrames:
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
-        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that have merged into others
-        are left out (their rows in :attr:`position` are where the others are).
+        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that are not there are
+        left out. (The rows in :attr:`position` of those that have merged are where the others are, and of others NaN.)
 
         Raises:
             IndexError: there is no such frame.
@@ -183,12 +184,16 @@ class RecordedFrames:
         """Which bodies are left at frame ``frame``, and their masses and radii."""
         rows = self.event_rows()
         with one_line(self.path):
-            return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
+            return left_after(rows, int(self.step[self.index(frame)]), self.id, self.mass, self.radius)
 
     def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme."""
-        energy = self.observable("total_energy")
-        return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
+        """(T,) the total energy without what mergers and changes of the bodies have added to it: constant but for the errors
+        of the scheme."""
+        recorded = {
+            name: self.observable(name) for name in ("booked_energy", "collision_energy") if name in self.widths
+        }
+        energy: Array = self.observable("total_energy") - booked(recorded)
+        return energy
 
     def observable(self, name: str) -> Array:
         """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
