@@ -54,16 +54,17 @@ def booked(observables: Mapping[str, Any]) -> Any:
 @dataclass(frozen=True)
 class Energies:
     """Total energies of the first and the latest recorded frame (NaN before the first frame), and of the frame with the
-    largest error so far."""
+    largest error so far. The errors are NaN if the energy is not ``conserved``: a force has no potential."""
 
     initial: float = math.nan
     latest: float = math.nan
     farthest: float = math.nan
+    conserved: bool = True
 
     @classmethod
-    def of(cls, energies: np.ndarray) -> Self:
+    def of(cls, energies: np.ndarray, conserved: bool = True) -> Self:
         """Those of frames with these total energies."""
-        found = cls()
+        found = cls(conserved=conserved)
         for energy in energies:
             found = found.after(float(energy))
         return found
@@ -71,12 +72,12 @@ class Energies:
     @property
     def error(self) -> float:
         """(E - E₀)/|E₀|."""
-        return relative_energy_error(self.latest, self.initial)
+        return relative_energy_error(self.latest, self.initial) if self.conserved else math.nan
 
     @property
     def largest_error(self) -> float:
         """The largest (E - E₀)/|E₀| of all frames, with its sign."""
-        return relative_energy_error(self.farthest, self.initial)
+        return relative_energy_error(self.farthest, self.initial) if self.conserved else math.nan
 
     def after(self, energy: float) -> Self:
         """A copy to which a frame with this energy is added."""

@@ -183,7 +183,7 @@ class Roster:
         _, inner = direct_sum(positions, m, self._gravity, None, None if softening2 is None else softening2[some])
         energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
         if self._fields is not None:
-            energy += float(m @ self._fields.at(positions, time)[1])
+            energy += float(m @ self._fields.at(positions, time, v[some], m)[1])
         return energy
 
     # --- Checkpoints and frames ---

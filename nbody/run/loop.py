@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
-from nbody.forces.engine import compile_kernels, devices_of, is_tree
+from nbody.forces.engine import compile_kernels, devices_of
 from nbody.integrators.facts import SchemeReport
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
@@ -69,6 +69,7 @@ class RunStatus:
             time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
             energy_final=energies.latest + (roster.booked_energy if roster else 0.0), energy_error=energies.error,
             frames=measured.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
+            without_potential=setup.without_potential,
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
@@ -82,7 +83,7 @@ class RunStatus:
     def _rates(self, report: SchemeReport) -> tuple[float, float, float | None]:
         """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
         rate = self._clock.steps_per_s
-        bodies = rate * report.bodies_per_step if is_tree(self._setup.engine) else None
+        bodies = rate * report.bodies_per_step if self._setup.engine.can.tree else None
         return rate, rate * report.pairs_per_step, bodies
 
 

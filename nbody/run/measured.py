@@ -25,7 +25,8 @@ class Measured:
     """
 
     def __init__(self, setup: Setup | None = None, frames: int = 0, energies: Energies | None = None) -> None:
-        self.setup, self.frames, self.energies = setup, frames, energies or Energies()
+        none = Energies(conserved=setup is None or not setup.without_potential)
+        self.setup, self.frames, self.energies = setup, frames, energies or none
         self.observed: dict[str, float] = {}
         self._warned = False
 

@@ -14,7 +14,7 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, device_of, devices_of
+from nbody.forces.engine import Engine, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.integrators.integrator import Integrator, Motion
@@ -492,7 +492,7 @@ class Simulation:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
         self._require_whole()
-        if device_of(self.engine) == "gpu":
+        if self.engine.can.device == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.engine)[0])  # in this thread

@@ -303,7 +303,7 @@ class Stepper:
             from nbody.integrators.roster import Roster
 
             fields = self._setup.plan.fields
-            fields = fields if fields is not None and fields.functions else None
+            fields = fields if fields is not None and fields.terms else None
             self.roster = Roster(self._setup.bodies, self._setup.scenario.gravity, fields)
         return self.roster
 

@@ -73,6 +73,8 @@ class ScenarioText:
         scenario that comes with nbody, they are named instead of the file: ``--integrator: engine: ``.
         """
         if option := self._option(keys):
+            if option == keys[0] and keys[1:] and keys[1].isdecimal():  # a keyword of Python that is a list
+                option = ".".join(keys)
             return f"{option}: "
         options = [option for each in others if (option := self._option(each))]
         if not options and self.name and self.folder in packaged.FOLDERS:

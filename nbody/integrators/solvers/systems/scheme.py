@@ -21,7 +21,7 @@ def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
         # A copy of the columns, and positions and velocities twice, or mass and order.
         return WorkingBytes(bytes_of(facts.columns, particles, 3, "float64") + 12 * 8 * particles)
 
-    return facts._replace(velocity_fields=False, memory=memory)
+    return facts._replace(fields=(), memory=memory)
 
 
 class ManySystems(Integrator):
