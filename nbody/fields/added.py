@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import VELOCITIES, Field, VelocityField
+from nbody.fields.field import Field, VelocityField
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -35,7 +35,6 @@ class AddedFields:
         terms: :meth:`~nbody.fields.field.Field.term` of each part of the sum.
         parameters: (K, 3 + n), the centre and the parameters of each.
         time_dependent: True if the sum changes with time.
-        moving: True if it depends on the velocities of the bodies.
         velocity_field: the force between the bodies that depends on velocities; None if there is none.
         without_potential: the names of the fields that the energies leave out.
     """
@@ -51,7 +50,6 @@ class AddedFields:
         self._fields, self._G = fields, G
         self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
-        self.moving = any(part.kind == VELOCITIES for part in parts)
         self.without_potential = [part.title for part in parts if not part.has_potential]
         rows = [(*part.centre, *part.parameters(G)) for part in parts]
         self.parameters = np.zeros((len(rows), max(map(len, rows), default=3)))

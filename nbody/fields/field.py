@@ -34,6 +34,11 @@ class Term(NamedTuple):
     potential: Callable[..., Any] | None = None
     potential_takes: str = ""
 
+    @property
+    def moving(self) -> bool:
+        """True if it depends on the velocity."""
+        return not {"vx", "vy", "vz"}.isdisjoint(self.takes.split(", "))
+
 
 class Field(Group):
     """Base class of the fields. Its pydantic fields are the parameters that a scenario may give beside ``field``. A field
@@ -81,7 +86,7 @@ class Field(Group):
     @property
     def kind(self) -> str:
         """What a scheme must be able to do: evaluate it at :data:`POSITIONS`, or know the :data:`VELOCITIES` there too."""
-        return VELOCITIES if {"vx", "vy", "vz"} & set(self.takes.split(", ")) else POSITIONS
+        return VELOCITIES if self.term().moving else POSITIONS
 
     @property
     def has_potential(self) -> bool:

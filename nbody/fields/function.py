@@ -23,7 +23,7 @@ from pydantic import AfterValidator, PrivateAttr, model_validator
 
 from nbody.compute.fingerprint import Unknown, fingerprint
 from nbody.errors import InputError, did_you_mean
-from nbody.fields.field import ARGUMENTS, POSITIONS, VELOCITIES, Field, Term
+from nbody.fields.field import ARGUMENTS, Field, Term
 from nbody.given import converted, number, shown
 from nbody.scenario.groups import FieldChoice
 from nbody.scenario.values import Finite, Text
@@ -53,11 +53,6 @@ class Force(FieldChoice):
     def name(self) -> str:
         """The name of the function."""
         return str(self.options["name"])
-
-    @property
-    def moving(self) -> bool:
-        """True if it depends on the velocity."""
-        return not {"vx", "vy", "vz"}.isdisjoint(self._takes[0])
 
     @property
     def time_dependent(self) -> bool:
@@ -161,10 +156,6 @@ class FunctionField(Field):
     @property
     def title(self) -> str:
         return self.name
-
-    @property
-    def kind(self) -> str:
-        return VELOCITIES if _known[self.digest].moving else POSITIONS
 
     @property
     def has_potential(self) -> bool:

@@ -80,7 +80,7 @@ class Integrator(ABC):
             return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if reason := cls._misses(problem.fields, law):
+        if reason := cls._misses(problem.of_scheme.fields, law):
             return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
+from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
@@ -279,7 +280,7 @@ class Stepper:
         if slots is not None:
             frames.rows = slots.rows[: setup.bodies.count] if rows is None else np.append(slots.rows, -1)[rows]
         motion.state.clock.set(moment)
-        columns = columns_of(setup.scenario.record.observables or ())
+        columns = columns_of(setup.scenario.record.observables or (), bodies.count)
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
         return motion
 
@@ -336,8 +337,8 @@ class Stepper:
         this moment, if there is one, shows the bodies before it."""
         setup = self._setup
         if why := unsupported(
-            type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision, changes=True,
-            systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
+            type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision,
+            of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
         ):  # fmt: skip
             raise InputError(f"the bodies of this run can't be changed: {why}")
         roster, clock = self._known_bodies(), self.clock

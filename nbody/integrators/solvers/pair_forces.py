@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 
 from nbody.fields import post_newtonian
+from nbody.fields.compiled import adding_fields
+from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.law import pair_law
 
@@ -28,7 +30,8 @@ class Attraction(NamedTuple):
     Attributes:
         m: (N,) masses.
         G, length2: the gravitational constant, and the softening length squared.
-        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the critical distances, (N,).
+        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the critical distances, (N,); the
+            parameters of external fields, (K, 3 + n).
     """
 
     m: np.ndarray
@@ -38,18 +41,28 @@ class Attraction(NamedTuple):
 
 
 @cache
-def accelerations_of(kind: str) -> Callable:
-    """For kernels: ``accelerate(x, v, law, a)``, a_i = G Σ_j m_j f d for (3, N) positions ``x`` and an :class:`Attraction`
-    ``law``, and what the kind adds. Only relativity depends on the velocities ``v``."""
+def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
+    """For kernels: ``accelerate(x, v, law, time, a)``, a_i = G Σ_j m_j f d for (3, N) positions ``x`` and an
+    :class:`Attraction` ``law``, and what the kind, or the ``terms`` of external fields, add. Only relativity and fields
+    depend on the velocities ``v`` and on the time."""
     if kind == "encounter":
         return encounter
     add_pairs = _sums(kind.removesuffix(RELATIVITY))
+    if terms:
+        add_fields, D = adding_fields(terms), dimensions
+
+        @njit(error_model="numpy")
+        def in_fields(x, v, law, time, a):
+            add_pairs(x, v, law, time, a)
+            add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
+
+        return in_fields
     if not kind.endswith(RELATIVITY):
         return add_pairs
 
     @njit(error_model="numpy")
-    def with_relativity(x, v, law, a):
-        add_pairs(x, v, law, a)
+    def with_relativity(x, v, law, time, a):
+        add_pairs(x, v, law, time, a)
         post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
 
     return with_relativity
@@ -70,7 +83,7 @@ def changeover(distance, critical):
 
 
 @njit(error_model="numpy", fastmath=STRICT)
-def encounter(x, v, law, a):
+def encounter(x, v, law, time, a):
     """Planets 1 … N-1 relative to the star 0: its attraction, and the fraction 1 - K of that between planets. The masses are
     multiplied by G; the star stays in the origin."""
     m, critical = law.m, law.more
@@ -108,7 +121,7 @@ def _sums(law_name: str) -> Callable:
     pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"), inverse_cube)
 
     @njit(error_model="numpy", fastmath=STRICT)
-    def add_pairs(x, v, law, a):
+    def add_pairs(x, v, law, time, a):
         m, G, length2 = law.m, law.G, law.length2
         a[:] = 0.0
         for i in range(1, m.size):
