@@ -182,7 +182,7 @@ def from_jacobi(X, m, inner, x):
         x[c, 0] = centre
 
 
-class Planets(NamedTuple):
+class MapBodies(NamedTuple):
     """What the moves of a map of n bodies depend on besides its coordinates.
 
     Attributes:
@@ -213,7 +213,7 @@ def planets_of(m, hill, per_c2):
         for j in range(1, i):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
     empty = np.empty((3, n))
-    return Planets(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
 
 
 @part
