@@ -169,7 +169,7 @@ LINES = {
     "diagnostics": 1086,
     "fields": 1303,
     "compute": 3053,
-    "forces": 11331,
+    "forces": 11337,
     "exchange": 879,
     "initial": 2658,
     "integrators": 7533,
