@@ -169,7 +169,7 @@ LINES = {
     "diagnostics": 1086,
     "fields": 1303,
     "compute": 3053,
-    "forces": 11363,
+    "forces": 11369,
     "exchange": 879,
     "initial": 2658,
     "integrators": 7545,
