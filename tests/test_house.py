@@ -172,7 +172,7 @@ LINES = {
     "forces": 11369,
     "exchange": 879,
     "initial": 2658,
-    "integrators": 7545,
+    "integrators": 7556,
     "law": 394,
     "lessons": 1121,
     "linalg": 2939,
