@@ -192,7 +192,7 @@ precision: float64
 def jacobis(run: Simulation) -> np.ndarray:
     """E - omega L_z per unit mass, of each body."""
     x, v = run.state.position, run.state.velocity
-    _, phi = fields_of(run.engine).at(x, run.state.clock.time)
+    _, phi = fields_of(run.setup.engine).at(x, run.state.clock.time)
     return 0.5 * (v * v).sum(axis=1) + phi - 0.5 * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0])
 
 
@@ -210,11 +210,11 @@ def test_jacobis_integral_is_kept_to_the_order_of_the_scheme(scheme, order):
 
 def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     whole, single = orbit("yoshida4", 0.05, 8), orbit("yoshida4", 0.05, 8)
-    whole.integrator.advance(whole.motion, 8)
+    whole.stepper.integrator.advance(whole.stepper.motion, 8)
     for _ in range(8):
-        single.integrator.advance(single.motion, 1)
+        single.stepper.integrator.advance(single.stepper.motion, 1)
     framed = orbit("yoshida4", 0.05, 8)
-    framed.integrator.frames(framed.motion, 4, 2)
+    framed.stepper.integrator.frames(framed.stepper.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)
     assert np.array_equal(whole.state.position, framed.state.position)
 
@@ -222,7 +222,7 @@ def test_the_bits_do_not_depend_on_how_steps_are_grouped():
 def test_the_resolved_scenario_has_every_parameter_and_the_same_fields():
     scenario = Scenario.from_text(TEXT)
     simulation = Simulation(scenario)
-    resolved = simulation.plan.resolved()
+    resolved = simulation.setup.plan.resolved()
     assert resolved["fields"][0] == {
         "field": "rotating_bar", "centre": (0.0, 0.0, 0.0), "mass": 2.0, "a": 1.1, "b": 0.0, "c": 0.2, "angle": 0.0,
         "omega": 0.6,

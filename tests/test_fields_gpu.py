@@ -130,10 +130,10 @@ def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by
     for long in (False, True):  # a long step is not replayed
         monkeypatch.setattr(DeviceProgress, "can_be_recorded", lambda self, long=long: not long)
         simulation = Simulation(Scenario.from_text(TEXT).override(engine="gpu-tiled", integrator=scheme))
-        simulation.integrator.start(simulation.motion)
+        simulation.stepper.integrator.start(simulation.stepper.motion)
         for steps in (1, 100, 7):
-            simulation.integrator.advance(simulation.motion, steps)
-            frames = simulation.integrator.frames(simulation.motion, 4, 3)
+            simulation.stepper.integrator.advance(simulation.stepper.motion, steps)
+            frames = simulation.stepper.integrator.frames(simulation.stepper.motion, 4, 3)
             found.append([frame.wait().position.tobytes() for frame in frames])
             for frame in frames:
                 frame.release()

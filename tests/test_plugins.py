@@ -105,7 +105,7 @@ def test_a_satellite_falls_by_dynamical_friction_in_the_time_of_binney_and_trema
 def test_a_cloud_follows_its_table(program):
     """Its acceleration on a body 0.3 beside it is that of a Plummer sphere, at a moment between two rows."""
     falling, cloud = program["falling"], program["cloud"]
-    run = nbody.Simulation(falling.bodies, integrator="ias15", fields=[program["halo"], program["friction"]])
+    run = nbody.Simulation(falling.setup.bodies, integrator="ias15", fields=[program["halo"], program["friction"]])
     run.integrate(7.33)
     [centre] = run.particles.position
     x, y, z = centre

@@ -61,8 +61,8 @@ def test_invalid_keywords_are_refused_by_name(keywords, line):
 
 def test_the_number_of_particles_and_the_seed_of_a_scenario_are_keywords():
     run = Simulation("plummer", particles=24, seed=5, **KEYS)
-    assert run.bodies.count == 24
-    assert (run.bodies.position == plummer(24, seed=5).position).all()
+    assert run.setup.bodies.count == 24
+    assert (run.setup.bodies.position == plummer(24, seed=5).position).all()
 
 
 def test_a_run_needs_to_know_how_far():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
-from nbody.run.measured import Measured
+from nbody.run.measured import Measured, Start
 from nbody.run.observers import CollisionLog, Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
@@ -19,7 +19,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Frame, frames_per_block
 
 if TYPE_CHECKING:
-    from nbody.run.output import Output, Start
+    from nbody.run.output import Output
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
@@ -33,7 +33,7 @@ class Recording(Observer):
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
         log: the collisions and changes, which are recorded too.
-        start: where a recording of an earlier process goes on.
+        start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         measured: the frames so far: their number and energies.
@@ -42,11 +42,11 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog, start: "Start | None"
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog, start: Start | None
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
-        self.measured = Measured(setup, start.frames, start.energies) if start else Measured(setup)
+        self.measured = Measured(setup, start)
         self.schedule: Schedule = setup.plan.schedule
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
         self._written = False  # a call of this simulation has written the file

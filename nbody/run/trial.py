@@ -52,7 +52,8 @@ def _errors(kind: type[Integrator], options: Group, law: Gravity) -> tuple[float
 
 
 def _moved(kind: type[Integrator], options: Group | None, law: Gravity, end: float, steps: int) -> np.ndarray:
-    bodies = Particles([0.9, 0.1], [[-0.13, 0, 0], [1.17, 0, 0]], [[0, -0.0734, 0], [0, 0.6604, 0]])  # e = 0.3, a = 1
+    x, v = np.array([[-0.13, 0, 0], [1.17, 0, 0]]), np.array([[0, -0.0734, 0], [0, 0.6604, 0]])  # e = 0.3, a = 1
+    bodies = Particles(np.array([0.9, 0.1]), x, v)
     engine = ENGINES.load("reference")(law, "float64")
     motion, scheme = Motion(engine, engine.load(bodies)), kind(end / steps, options)
     motion.state.clock.set(Moment(0, 0.0))

@@ -15,7 +15,7 @@ from nbody.integrators.adaptive import inlined
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
-from nbody.state.moves import KICK, NOTHING, moving, parts_of
+from nbody.state.moves import DRIFTS, KICK, NOTHING, MoveKind, moving, parts_of
 
 FORCE = NOTHING
 """The part of a step in which forces are computed."""
@@ -89,8 +89,8 @@ class FewSteps:
         assert isinstance(state, HostState)
         parts = list[tuple[int, float, float]]()
         for kind, fraction in facts.moves:
-            made = [(FORCE, 0.0)] if kind == "force" else parts_of(kind, fraction * dt, state.dtype)
-            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind.startswith("drift") else 0.0]
+            made = [(FORCE, 0.0)] if kind == MoveKind.FORCE else parts_of(kind, fraction * dt, state.dtype)
+            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind in DRIFTS else 0.0]
             parts += [(*part, length) for part, length in zip(made, lengths, strict=True)]
         kinds, factors, times = zip(*parts, strict=True)
         self._parts = np.array(kinds), np.array(factors, state.dtype), np.array(times)
