@@ -168,7 +168,7 @@ LINES = {
     "cli": 2737,
     "diagnostics": 1086,
     "fields": 1303,
-    "compute": 3068,
+    "compute": 3061,
     "forces": 11369,
     "exchange": 879,
     "initial": 2658,
