@@ -277,8 +277,10 @@ def _escape_radius(value: object, info: ValidationInfo) -> float | str:
 
 class EscapeKeys(Group):
     """Bodies that are farther from the centre of mass than ``radius`` are removed, after every ``every``-th step.
-    ``radius``: a length, or ``10 r_h``, in half-mass radii of the beginning around the centre of mass. The table of events has a row for
-    each, and what its removal adds to the energy is booked (``booked_energy``)."""
+
+    ``radius`` is a length, or ``10 r_h``: in half-mass radii of the beginning around the centre of mass. The table of events
+    has a row for each, and what its removal adds to the energy is booked (``booked_energy``).
+    """
 
     radius: Annotated[float | str, PlainValidator(_escape_radius)]
     action: Literal["remove"] = "remove"
