@@ -178,7 +178,7 @@ LINES = {
     "linalg": 2939,
     "parallel": 931,
     "run": 5314,
-    "scenario": 2094,
+    "scenario": 2096,
     "state": 1585,
     "trajectory": 3335,
     "verify": 277,
