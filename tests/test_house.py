@@ -168,7 +168,7 @@ LINES = {
     "cli": 2737,
     "diagnostics": 1086,
     "fields": 1303,
-    "compute": 3061,
+    "compute": 3063,
     "forces": 11369,
     "exchange": 879,
     "initial": 2658,
