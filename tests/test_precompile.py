@@ -2,6 +2,8 @@
 
 import pickle
 import subprocess
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import nbody
 from nbody import machine
 from nbody.compute import cache, compile_together, kernel, precompile
+from nbody.errors import InputError
 from nbody.state import Outputs
 
 
@@ -123,6 +126,35 @@ def test_a_rehearsal_within_another_one_leaves_the_rest_to_the_outer_one(workers
     compile_together(work)
     assert x.tolist() == [0, 0, 0] and len(workers) == 2
     assert len([*(cache.folder() / "kernels").iterdir()]) == 3
+
+
+@pytest.mark.parametrize("missing", [3, 1])
+def test_workers_start_early_where_nothing_is_cached_and_end_when_kernels_are_compiled(workers, missing):
+    x, made = np.zeros(3), kernels()[:missing]
+    with precompile.workers_ahead("nbody.units"):
+        assert len(workers) == 2
+    compile_together(lambda: call(made, x))
+    assert len(workers) == 2 and all(each.poll() is not None for each in workers)
+    call(made, x)
+    assert x.tolist() == [sum(range(1, missing + 1))] * 3
+    with precompile.workers_ahead("nbody.units"):
+        assert len(workers) == 2, "there are kernels"
+
+
+def test_workers_end_with_a_run_that_is_refused(workers):
+    with pytest.raises(InputError, match="cpu-tree"):
+        nbody.Simulation(nbody.plummer(10, seed=1), dt=0.01, softening=0.1, engine="cpu-tree", precision="mixed")
+    assert len(workers) == 2 and all(each.poll() is not None for each in workers)
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path):
+    from conftest import program  # here: a worker that gets a kernel of this file imports the file
+
+    pids = program("workers_ahead", env={"XDG_CACHE_HOME": str(tmp_path)}).stdout.split()
+    ends = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert pids and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 @pytest.mark.slow

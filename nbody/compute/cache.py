@@ -82,6 +82,14 @@ def load_bytes(name: str) -> bytes | None:
     return data if _HASH(name.encode() + data).digest() == digest else None
 
 
+def is_empty(name: str) -> bool:
+    """True if there is no file in a folder within the cache folder."""
+    try:
+        return not any((folder() / name).iterdir())
+    except (OSError, RuntimeError):
+        return True
+
+
 def exists(name: str) -> bool:
     """True if there is a file under a name, of whatever content."""
     try:

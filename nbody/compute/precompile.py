@@ -5,7 +5,8 @@ rehearsed: its kernels are not run but noted, with the types of their arguments.
 this process and by workers (:mod:`nbody.compute.precompile_worker`), each of which takes the next one when it has finished
 one; the largest come first. Which process compiles a kernel does not change its bits.
 
-One missing kernel, or a folder that can't be written, is no reason to start a process.
+One missing kernel, or a folder that can't be written, is no reason to start a process. On the first run of a machine the
+workers start early (:func:`workers_ahead`): they import Numba while this process does, and makes the bodies.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 from nbody import child, machine
 from nbody.compute import cache
 from nbody.compute.announce import compiling
+from nbody.compute.driver import SIMULATED
 
 MOST = 16
 """Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
@@ -28,8 +30,8 @@ PLAIN = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
 """The environment of a worker: coloured messages, which Numba makes and drops while it tries types, take a fifth of the time
 where the package colorama is installed."""
 
-TIMEOUT = 120.0
-"""Seconds that a worker gets for its last kernel, when this process has none left."""
+TIMEOUT, IDLE = 120.0, 60
+"""Seconds that a worker gets for its last kernel, when this process has none left, and that it waits for its first."""
 
 
 class Call(NamedTuple):
@@ -96,31 +98,36 @@ def compile_missing(calls: Iterable[Call]) -> None:
             if name and not cache.exists(name):
                 missing[name] = each
     processes = min(len(missing), machine.cores(), MOST)
-    if processes > 1 and cache.is_writable():
-        with compiling(cache.kernels(), f"{len(missing)} kernels for this machine, {processes} at a time"):
-            _compile(missing, processes)
+    ready = [worker for worker in _take_ahead() if worker.poll() is None]
+    try:
+        if processes > 1 and cache.is_writable():
+            with compiling(cache.kernels(), f"{len(missing)} kernels for this machine, {processes} at a time"):
+                _compile(missing, ready, processes - 1)
+    finally:
+        _end(ready)
 
 
-def _compile(missing: dict[str, Call], processes: int) -> None:
-    largest_first = sorted(missing.items(), key=lambda item: item[1].kernel._cache.size, reverse=True)
+def _compile(missing: dict[str, Call], workers: list["subprocess.Popen[bytes]"], count: int) -> None:
+    """Compile by this process and by so many workers; those that are missing are started."""
+    first, *others = sorted(missing.items(), key=lambda item: item[1].kernel._cache.size, reverse=True)
+    if workers:
+        own, others = [], [first, *others]  # they compile at once
+    else:
+        own = [first[1]]  # a new worker would first import Numba
+    workers += [_start() for _ in range(count - len(workers))]
     queue = Queue[tuple[bytes, Call] | None]()
-    workers = [
-        subprocess.Popen(
-            **child.python("-m", "nbody.compute.precompile_worker", **PLAIN),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )
-        for _ in range(processes - 1)
-    ]  # fmt: skip
-    threads = [Thread(target=_feed, args=(worker, queue), daemon=True) for worker in workers]
+    threads = [Thread(target=_feed, args=(worker, queue), daemon=True) for worker in workers[:count]]
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time
     try:
         for thread in threads:
             thread.start()
-        for name, each in largest_first:  # while the workers start
+        for name, each in others:  # while the workers start
             queue.put((each.kernel._cache.job(name, each.types), each))
-        for _ in range(processes):
+        for _ in range(count + 1):
             queue.put(None)
+        for each in own:
+            each.kernel.compile(each.types)
         while (job := queue.get()) is not None:
             job[1].kernel.compile(job[1].types)
         for thread in threads:
@@ -128,9 +135,47 @@ def _compile(missing: dict[str, Call], processes: int) -> None:
     finally:  # also after Ctrl-C
         if collects:
             gc.enable()
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+
+
+# --- Workers ---
+
+
+@contextlib.contextmanager
+def workers_ahead(module: str) -> Iterator[None]:
+    """On the first run of a machine, when no kernel is cached: start workers, which import a module and what compiling
+    needs, and await the next :func:`compile_missing`. They end if the ``with`` block fails, with this process, or after
+    :data:`IDLE` seconds without a kernel."""
+    if not SIMULATED and not _ahead and cache.is_empty("kernels") and cache.is_writable():
+        _ahead.extend(_start(module) for _ in range(min(machine.cores(), MOST) - 1))
+    try:
+        yield
+    except BaseException:
+        _end(_take_ahead())
+        raise
+
+
+_ahead: list["subprocess.Popen[bytes]"] = []
+"""The workers that no call of :func:`compile_missing` has taken yet."""
+
+
+def _take_ahead() -> list["subprocess.Popen[bytes]"]:
+    taken = _ahead[:]
+    _ahead.clear()
+    return taken
+
+
+def _start(*modules: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        **child.python("-m", "nbody.compute.precompile_worker", *modules, **PLAIN),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _end(workers: Iterable["subprocess.Popen[bytes]"]) -> None:
+    for worker in workers:
+        worker.kill()
+        with contextlib.suppress(OSError), worker:  # waits, and closes its pipes
+            pass
 
 
 def _feed(worker: "subprocess.Popen[bytes]", queue: "Queue[tuple[bytes, Call] | None]") -> None:

@@ -1,6 +1,7 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
+from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
+from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine, is_tree
 from nbody.integrators.integrator import Integrator
@@ -94,11 +97,12 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         InputError: the scenario names something that does not exist, or needs more memory than is free.
         DeviceError: its engine needs a device that is not there.
     """
-    planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
-    scenario, fields = planned.scenario, planned.fields
-    if planned.engine_reason:
-        notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
-    engine, bodies = planned.build()
+    with _workers(asked.scenario.engine.name) if team.size == 1 else nullcontext():
+        planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
+        scenario, fields = planned.scenario, planned.fields
+        if planned.engine_reason:
+            notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
+        engine, bodies = planned.build()
     for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
         notify(f"warning: {line}")
     if fields is not None and fields.functions and not resumed:
@@ -109,6 +113,12 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies, notify)
     return Setup(planned, engine, bodies, team, notify)
+
+
+def _workers(engine: str) -> AbstractContextManager[None]:
+    """What starts processes that compile kernels for an engine, if it is a tree, whose kernels are large."""
+    tree = engine in ENGINES and "tree" in ENGINES[engine].tags
+    return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
 
 
 def _with_radii(scenario: Scenario, bodies: Particles, notify: Notify) -> Particles:

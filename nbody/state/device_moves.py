@@ -1,7 +1,6 @@
 """The position-update kernel, the third of the lecture: all moves of a particle between two force evaluations.
 
-    kick   v += a f        drift          x += v f             bend   x += a f
-    curve  c  = a f        curved drift   x += v f + c         pack   copy the data of a frame to its area
+It makes the parts of moves (:mod:`nbody.state.moves`), and packs frames: it copies their data to their areas.
 
 Each move is one line per particle, and a launch takes longer than any of them: 20480 bodies are 1 MB, which an H200 moves
 in a microsecond. So a scheme that is a table of moves asks for all moves between two force evaluations at once. In a
@@ -19,10 +18,10 @@ import numpy as np
 
 from nbody.compute import cuda, device_function, kernel, row
 from nbody.state.clock import StateClock
-from nbody.state.moves import StateMove, StateMoves
+from nbody.state.moves import BEND, CURVE, CURVED_DRIFT, DRIFT, KICK, NOTHING, StateMove, StateMoves, parts_of
 from nbody.state.sums import SUMS
 
-NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT, PACK = range(7)
+PACK = 6
 
 MOST = 4
 """The most moves per launch."""
@@ -149,32 +148,18 @@ class DeviceMoves(StateMoves):
             if kind == "end":
                 self._clock.end_steps()
                 continue
-            parts = self._parts(kind, value)
-            if len(together) + len(parts) > MOST or (packing and kind == "pack"):
+            pack = kind == "pack"  # a curve stays in registers, so one launch makes both parts of a drift
+            parts = [(PACK, self._dtype.type(0))] if pack else parts_of(kind, value, self._dtype)
+            if len(together) + len(parts) > MOST or (packing and pack):
                 self._launch(together, packing)
                 together, packing = [], None
             together += parts
-            if kind == "pack":
+            if pack:
                 packing = value
             elif kind != "kick":
                 self._clock.drift(value)
         if together:
             self._launch(together, packing)
-
-    def _parts(self, kind: str, value: Any) -> list[tuple[int, Any]]:
-        """What the kernel does for a move; always by one launch, since a curve stays in registers."""
-        real = self._dtype.type
-        if kind == "pack":
-            return [(PACK, real(0))]
-        if kind != "drift_taylor":
-            return [(KICK if kind == "kick" else DRIFT, real(value))]
-        half = real(0.5 * value * value)
-        if self._dtype == np.float32:
-            return [(CURVE, half), (CURVED_DRIFT, real(value))]
-        return [
-            (DRIFT, real(value)),
-            (BEND, half),
-        ]  # the second rounding is harmless; earlier recordings keep their bits
 
     def _launch(self, moves: list[tuple[int, Any]], packing: Packing | None) -> None:
         kinds, factors = zip(*moves, *[(NOTHING, self._dtype.type(0))] * (MOST - len(moves)), strict=True)

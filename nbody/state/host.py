@@ -1,7 +1,7 @@
 """The state in host memory: NumPy arrays."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,48 +9,31 @@ from nbody.particles import Particles
 from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
-from nbody.state.moves import StateMove, StateMoves
+from nbody.state.moves import StateMove, StateMoves, moving, parts_of
 from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 from nbody.state.sums import system_sums
 
 
 class HostMoves(StateMoves):
-    """Moves of (N, D) arrays. ``scratch`` has their shape, so that a step allocates no memory."""
+    """Moves of (N, D) arrays: positions, velocities, accelerations, and one for the curves of drifts."""
 
-    def __init__(
-        self,
-        position: np.ndarray,
-        velocity: np.ndarray,
-        acceleration: np.ndarray,
-        scratch: np.ndarray,
-        clock: StateClock,
-    ) -> None:
-        super().__init__(position.dtype, clock)
-        self._position, self._velocity, self._acceleration, self._scratch = position, velocity, acceleration, scratch
+    def __init__(self, arrays: tuple[np.ndarray, ...], clock: StateClock) -> None:
+        super().__init__(arrays[0].dtype, clock)
+        self._arrays, self._make = arrays, moving(self._add_product)
 
-    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
-        """target += rate · factor."""
-        np.multiply(rate, factor, out=self._scratch)
-        target += self._scratch
+    @staticmethod
+    def _add_product(target: np.ndarray, rate: np.ndarray, factor: Any) -> None:
+        target += rate * factor
 
     def make(self, moves: Iterable[StateMove]) -> None:
-        x, v, a, real = self._position, self._velocity, self._acceleration, self._dtype.type
         for kind, dt in moves:
             if kind == "end":
                 self._clock.end_steps()
-            elif kind == "kick":
-                self._add_product(v, a, real(dt))
-            elif kind == "drift":
-                self._add_product(x, v, real(dt))
-            elif self._dtype == np.float32:
-                np.multiply(v, real(dt), out=self._scratch)
-                self._scratch += a * real(0.5 * dt * dt)
-                x += self._scratch
-            else:  # in float64 a second rounding is harmless, and earlier recordings keep their bits
-                self._add_product(x, v, dt)
-                self._add_product(x, a, 0.5 * dt * dt)
-            if kind.startswith("drift"):
+                continue
+            for part, factor in parts_of(kind, dt, self._dtype):
+                self._make(part, factor, *self._arrays)
+            if kind != "kick":
                 self._clock.drift(dt)
 
 
@@ -74,7 +57,8 @@ class HostFrames(StateFrames):
 
 
 class HostState(State[np.ndarray]):
-    """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous."""
+    """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous; and
+    ``_curve``, (N, D), for moves (:mod:`nbody.state.moves`)."""
 
     COLUMNS = (
         Column("mass", 0, saved=False),
@@ -82,14 +66,14 @@ class HostState(State[np.ndarray]):
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("_scratch", "D", saved=False),
+        Column("_curve", "D", saved=False),
     )
     mass: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     potential: np.ndarray
-    _scratch: np.ndarray
+    _curve: np.ndarray
     _MOVES: ClassVar[type[HostMoves]] = HostMoves
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -98,7 +82,7 @@ class HostState(State[np.ndarray]):
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
         self.clock, self.progress = StateClock(particles.time), ForceProgress()
-        self.moves = self._MOVES(self.position, self.velocity, self.acceleration, self._scratch, self.clock)
+        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._curve), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:

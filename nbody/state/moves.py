@@ -1,16 +1,56 @@
-"""The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift."""
+"""The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift.
+
+Each is one or two parts, with a factor f, of a position x, a velocity v, an acceleration a and a curve c:
+
+    kick   v += a f        drift          x += v f             bend   x += a f
+    curve  c  = a f        curved drift   x += v f + c
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from nbody.state.clock import StateClock
 
+NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT = range(6)
+
 StateMove = tuple[str, Any]
 """A move and its value. ``kick``, ``drift`` and ``drift_taylor`` have a length of time; ``end`` of a step has none; ``pack``
 has the memory that gets a frame, where a device has such."""
+
+
+def parts_of(kind: str, dt: float, dtype: np.dtype) -> list[tuple[int, Any]]:
+    """The parts of a kick or a drift over a time dt, and their factors in the state's dtype."""
+    real = dtype.type
+    if kind != "drift_taylor":
+        return [(KICK if kind == "kick" else DRIFT, real(dt))]
+    half = real(0.5 * dt * dt)
+    if dtype == np.float32:
+        return [(CURVE, half), (CURVED_DRIFT, real(dt))]
+    return [(DRIFT, real(dt)), (BEND, half)]  # the second rounding is harmless; earlier recordings keep their bits
+
+
+def moving(add_product: Callable) -> Callable:
+    """``make(part, factor, x, v, a, c)``, a part of a move of (N, D) arrays, for Python or to be compiled;
+    ``add_product(target, rate, factor)``: target += rate · factor, both of them rounded."""
+
+    def make(part, factor, x, v, a, c):
+        if part == KICK:
+            add_product(v, a, factor)
+        elif part == DRIFT:
+            add_product(x, v, factor)
+        elif part == BEND:
+            add_product(x, a, factor)
+        elif part == CURVE:
+            c[:] = 0.0
+            add_product(c, a, factor)
+        elif part == CURVED_DRIFT:
+            add_product(c, v, factor)
+            add_product(x, c, 1.0)
+
+    return make
 
 
 class StateMoves(ABC):

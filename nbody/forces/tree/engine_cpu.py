@@ -6,6 +6,8 @@ acceleration is a small fraction of |a| itself, which is known from the evaluati
 the targets.
 """
 
+from typing import Any
+
 import numpy as np
 
 from nbody.compute.cpu_inner import inner, kernel
@@ -36,9 +38,10 @@ LARGEST = 50.0
 class ThreadedMoves(HostMoves):
     """The moves of a host state by all threads, with the same bits. (On 16 cores NumPy would take a sixth of a step.)"""
 
-    def _add_product(self, target: np.ndarray, rate: np.ndarray, factor) -> None:
+    @staticmethod
+    def _add_product(target: np.ndarray, rate: np.ndarray, factor: Any) -> None:
         with one_thread_for_few(len(target)):
-            add_product(target.reshape(-1), rate.reshape(-1), factor)
+            add_product(target.reshape(-1), rate.reshape(-1), target.dtype.type(factor))
 
 
 class TreeState(HostState):

@@ -1,4 +1,4 @@
-"""The steps of a table of moves in one compiled loop, for a few bodies: the moves of :class:`~nbody.state.host.HostMoves`
+"""The steps of a table of moves in one compiled loop, for a few bodies: the moves of :mod:`nbody.state.moves`
 and the sums of :mod:`nbody.forces.direct.cpu_few`, with their bits."""
 
 from collections.abc import Callable
@@ -10,41 +10,49 @@ from nbody import compute
 from nbody.fields.compiled import adding_fields
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
+from nbody.integrators.adaptive import inlined
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
+from nbody.state.moves import KICK, NOTHING, moving, parts_of
 
-FORCE, KICK, DRIFT, DRIFT_TAYLOR = range(4)
-KINDS = {"force": FORCE, "kick": KICK, "drift": DRIFT, "drift_taylor": DRIFT_TAYLOR}
+FORCE = NOTHING
+"""The part of a step in which forces are computed."""
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Callable, ...]) -> Callable:
-    """The kernel of a law and of the functions of ``fields``; ``single``: the state is
-    float32."""
+def _steps_for(softening: str, dimensions: int, fields: tuple[Callable, ...]) -> Callable:
+    """The kernel of a law and of the functions of ``fields``."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
-    def make_steps(moves, moment, parameters, steps, current, x, v, a, m, sums, G, length2):
+    @inlined
+    def add_product(target, rate, factor):
+        for i in range(len(target)):
+            for d in range(dimensions):
+                target[i, d] += rate[i, d] * factor
+
+    make = inlined(moving(add_product))
+
+    def make_steps(parts, moment, parameters, steps, current, bodies, m, sums, G, length2):
         """Make ``steps`` steps.
 
         Args:
-            moves: of a step: (K,) kinds; (K, 2) dt and dt²/2, in the state's dtype; (K,) dt.
+            parts: of a step, (K,) each: which they are, their factors, and the times over which they drift.
             moment: the time, the time of step 0, the number of this step, and the length of a step.
             parameters: of the fields.
             current: True if ``a`` belongs to ``x``.
-            x, v, a: (N, D), changed in place.
+            bodies: positions, velocities, accelerations and curves, (N, D) each, changed in place.
             sums: (3, N) scratch. (What a kernel allocates or reshapes makes Numba import 20 ms of its own code.)
 
         Returns:
             The number of force evaluations.
         """
-        kinds, factors, lengths = moves
-        now, origin, first, h = moment
+        kinds, factors, lengths = parts
+        (x, v, a, c), (now, origin, first, h) = bodies, moment
         evaluations = 0
         for step in range(steps):
             for k in range(kinds.size):
-                kind, dt = kinds[k], factors[k, 0]
-                if kind == FORCE:
+                if kinds[k] == FORCE:
                     if not current:
                         add_pairs(x, m, G, length2, sums)
                         for i in range(m.size):
@@ -54,25 +62,15 @@ def _steps_for(softening: str, dimensions: int, single: bool, fields: tuple[Call
                             add_fields(x, now, parameters, a)
                         evaluations += 1
                     current = True
-                elif kind == KICK:
-                    for i in range(m.size):
-                        for d in range(dimensions):
-                            v[i, d] += a[i, d] * dt
                 else:
-                    for i in range(m.size):
-                        for d in range(dimensions):
-                            if kind == DRIFT:
-                                x[i, d] += v[i, d] * dt
-                            elif single:
-                                x[i, d] += v[i, d] * dt + a[i, d] * factors[k, 1]
-                            else:
-                                x[i, d] = (x[i, d] + v[i, d] * dt) + a[i, d] * factors[k, 1]
-                    current = False
+                    make(kinds[k], factors[k], x, v, a, c)
+                    if kinds[k] != KICK:
+                        current = False
                     now += lengths[k]
             now = origin + (first + step + 1) * h
         return evaluations
 
-    return compute.kernel("cpu")(make_steps)
+    return compute.kernel("cpu", _nrt=False)(make_steps)  # it allocates nothing, so references are not counted
 
 
 class FewSteps:
@@ -88,13 +86,17 @@ class FewSteps:
     def __init__(self, motion: Motion, facts: SchemeFacts, dt: float) -> None:
         engine, state = motion
         assert isinstance(state, HostState)
-        steps = [fraction * dt for _, fraction in facts.moves]
-        factors = np.array([(step, 0.5 * step * step) for step in steps], state.dtype)
+        parts = list[tuple[int, float, float]]()
+        for kind, fraction in facts.moves:
+            made = [(FORCE, 0.0)] if kind == "force" else parts_of(kind, fraction * dt, state.dtype)
+            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind.startswith("drift") else 0.0]
+            parts += [(*part, length) for part, length in zip(made, lengths, strict=True)]
+        kinds, factors, times = zip(*parts, strict=True)
+        self._parts = np.array(kinds), np.array(factors, state.dtype), np.array(times)
         fields = fields_of(engine)
         functions = tuple(fields.functions) if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, state.dtype == np.float32, functions)
-        self._moves = np.array([KINDS[kind] for kind, _ in facts.moves]), factors, np.array(steps)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, functions)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
         self._sums = np.empty((3, state.count))
@@ -106,8 +108,8 @@ class FewSteps:
         state, clock = self._state, self._state.clock
         step, time, origin, _ = clock.moment
         evaluations = self._kernel(
-            self._moves, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
-            state.position, state.velocity, state.acceleration, state.mass, self._sums, *self._law,
+            self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
+            (state.position, state.velocity, state.acceleration, state.column("_curve")), state.mass, self._sums, *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves
