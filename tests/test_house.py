@@ -17,6 +17,7 @@ import nbody.scenario
 import nbody.trajectory
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
+from nbody.events import EVENTS
 from nbody.exchange import FORMATS
 from nbody.fields import FIELDS
 from nbody.forces import ENGINES
@@ -51,7 +52,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("exchange", "fields"),
     ("initial", "forces"),
-    ("integrators",),
+    ("integrators", "events"),
     ("run",),
     ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),
     ("cli",),
@@ -327,6 +328,7 @@ DOCUMENTS = (
     (INTEGRATORS, "README.md"),
     (FORMATS, "nbody/exchange/README.md"),
     (FIELDS, "README.md"),
+    (EVENTS, "README.md"),
     (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),

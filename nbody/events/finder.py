@@ -1,19 +1,19 @@
 """Finds the events of a step, and locates them inside it.
 
 An event is where a function g of the bodies changes its sign: between the ends of a step, or, if g has an extremum in it
-(its derivative changes sign too), twice. A zero at the end of a step belongs to it, one at its beginning to the step before
-(g ≥ 0 counts as positive), so that no division of a run finds an event twice or loses it. The time is a root on the path
-that the scheme itself shows within the step.
+(its derivative changes sign too), twice. A zero at the end of a step belongs to it, one at its beginning to the step before,
+so that no division of a run finds an event twice or loses it; one at the beginning of the run is none. The time is a root on
+the path that the scheme itself shows within the step.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nbody.events import Event
-from nbody.events.kinds import NONE, Bodies
+from nbody.events.bodies import NONE, ORIGIN, Bodies, Rows
+from nbody.events.chosen import Event
 from nbody.trajectory.structure.layout import EVENT_DTYPE
 
 Array = np.ndarray
@@ -61,12 +61,19 @@ class Happened(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Where an event looks, and what it has seen: rows of the bodies (K,), and the function and its derivative."""
+    """Where an event looks, and what it has seen: rows of the bodies, and the function and its derivative."""
 
-    i: Array
-    j: Array
+    i: Rows
+    j: Rows
     g: Array
     slope: Array | None
+
+    def doubtful(self, g: Array, slope: Array | None) -> Array:
+        """Where the function has changed its sign, or came closer to zero and leaves it again; ``g``, ``slope``: later."""
+        found = crosses(self.g, g)
+        if slope is not None and self.slope is not None:
+            found = found | ((self.g * self.slope < 0) & (g * slope > 0))
+        return found
 
 
 class EventFinder:
@@ -86,22 +93,23 @@ class EventFinder:
         self.events = events
         self.shown = -math.inf
         self._looks: list[_Looks] = []
+        self._next: list[_Looks] = []  # those at the end of the step
 
     def start(self, now: Bodies) -> None:
         """Note the bodies at the beginning of a step."""
         self.begin, self.shown = now, -math.inf
         self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, now.known.id)]
 
-    def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Array, Array]]:
+    def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Rows, Rows]]:
         """Each event with the rows of the bodies at which it looks, if they are among ``ids``."""
         row = {int(each): k for k, each in enumerate(now.known.id)}
         present = {NONE, *map(int, ids)}
-        row[NONE] = NONE
-        found = []
+        found: list[tuple[Event, Rows, Rows]] = []
         for event in self.events:
             pairs = [pair for pair in event.kind.targets(now.known.id) if present.issuperset(pair)]
-            found.append((event, *(np.array([row[pair[side]] for pair in pairs], np.intp) for side in (0, 1))))
-        return found  # type: ignore[return-value]
+            sides = [[row[pair[side]] for pair in pairs if pair[side] != NONE] for side in (0, 1)]
+            found.append((event, *(_rows_of(side, len(pairs)) for side in sides)))
+        return found
 
     def find(self, end: Bodies, step: int, path: Callable[[Bodies, Bodies], Path]) -> list[Happened]:
         """The events of the step that ends with the bodies ``end``, in order of time. ``path``: makes the path from its
@@ -109,17 +117,26 @@ class EventFinder:
         if end.known is not self.begin.known:
             self._match(end)
         found: list[Happened] = []
+        self._next = []
         within: Path | None = None
         for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
-            i, j, g0, slope0 = looks
-            g1, slope1 = event.kind.measure(end, i, j)
-            self._looks[number] = _Looks(i, j, g1, slope1)
-            for k in _doubtful(g0, g1, slope0, slope1):
-                within = within or path(self.begin, end)
-                search = _Search(event, i[k : k + 1], j[k : k + 1], self.begin, end, within)
+            i, j = looks.i, looks.j
+            seen = event.kind.measure(end, i, j)
+            self._next.append(_Looks(i, j, *seen))
+            doubtful = looks.doubtful(*seen)
+            if not (doubtful.any() if doubtful.ndim else doubtful):
+                continue
+            within = within or path(self.begin, end)
+            for k in np.flatnonzero(doubtful):
+                rows = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
+                search = _Search(event, *rows, self.begin, end, within)
                 found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
-        self.begin = end
         return sorted(found, key=lambda each: each.time)
+
+    def go_on(self, end: Bodies) -> None:
+        """Begin the step after the one that :meth:`find` was asked for."""
+        self.begin, self.shown = end, -math.inf
+        self._looks, self._next = self._next, []
 
     def _match(self, end: Bodies) -> None:
         """Let the beginning of the step have the rows of the bodies at its end, after some have merged."""
@@ -131,25 +148,22 @@ class EventFinder:
         self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, both)]
 
 
-def _doubtful(g0: Array, g1: Array, slope0: Array | None, slope1: Array | None) -> list[int]:
-    """Where a function changes its sign, or comes closer to zero and leaves it again."""
-    changed = (g0 >= 0) != (g1 >= 0)
-    if slope0 is not None and slope1 is not None:
-        changed |= (g0 * slope0 < 0) & (g1 * slope1 > 0)
-    return [k for k, each in enumerate(changed.tolist()) if each]
+def _rows_of(rows: list[int], pairs: int) -> Rows:
+    """The rows of one side of so many pairs."""
+    return ORIGIN if pairs and not rows else rows[0] if pairs == 1 else np.array(rows, np.intp)
 
 
 class _Search:
-    """Looks for the zeros of one event's function, of one body i relative to j (rows, (1,)), in a step."""
+    """Looks for the zeros of one event's function, of body i relative to j, in a step."""
 
-    def __init__(self, event: Event, i: Array, j: Array, begin: Bodies, end: Bodies, path: Path) -> None:
+    def __init__(self, event: Event, i: int | None, j: int | None, begin: Bodies, end: Bodies, path: Path) -> None:
         self._event, self._i, self._j = event, i, j
         self._begin, self._end, self._path = begin, end, path
         self._tolerance = ROUNDING * math.ulp(max(abs(begin.time), abs(end.time)))
 
     def _measure(self, now: Bodies) -> tuple[float, float]:
         g, slope = self._event.kind.measure(now, self._i, self._j)
-        return float(g[0]), 0.0 if slope is None else float(slope[0])
+        return float(g), 0.0 if slope is None else float(slope)
 
     def _root(self, path: Path, a: float, fa: float, b: float, fb: float, of: int = 0) -> float:
         return root(lambda time: self._measure(path.at(time))[of], (a, fa), (b, fb), self._tolerance)
@@ -161,7 +175,7 @@ class _Search:
         if not math.isfinite(fa + fb):
             return []
         parts = [(a, fa, b, fb)]
-        if (fa >= 0) == (fb >= 0):
+        if not crosses(fa, fb):
             cubic = Cubic(self._begin, self._end)
             fm, _ = self._measure(cubic.at(self._root(cubic, a, slope_a, b, slope_b, 1)))
             if fm * fa > 0 and abs(fm) > abs(fa - fm):  # far from zero, by more than the error of the cubic
@@ -171,9 +185,9 @@ class _Search:
             parts = [(a, fa, m, fm), (m, fm, b, fb)]
         rises, falls = self._event.kind.directions()
         return [
-            (self._root(self._path, *part), part[3] >= 0)
+            (self._root(self._path, *part), part[1] < 0)
             for part in parts
-            if (part[1] >= 0) != (part[3] >= 0) and (rises if part[3] >= 0 else falls)
+            if crosses(part[1], part[3]) and (rises if part[1] < 0 else falls)
         ]
 
     def counts(self, time: float) -> bool:
@@ -186,18 +200,22 @@ class _Search:
         row["time"], row["step"], row["event"] = time, step, number
         row["kind"] = self._event.kind.name(rising).encode()
         row["id_1"] = row["id_2"] = NONE
-        if self._i[0] != NONE:
-            (d,), (w,) = now.relative(self._i, self._j)
+        if self._i is not None:
+            d, w = now.relative(self._i, self._j)
             row["distance"], row["speed"] = np.linalg.norm(d), np.linalg.norm(w)
-            for name, value in zip("xyz", now.position[self._i[0]], strict=False):
-                row[name] = value
-            for name, value in zip(("vx", "vy", "vz"), now.velocity[self._i[0]], strict=False):
-                row[name] = value
-        for side, (k,) in (("1", self._i), ("2", self._j)):
-            if k != NONE:
+            for names, values in (("x y z", now.position), ("vx vy vz", now.velocity)):
+                for name, value in zip(names.split(), values[self._i], strict=False):
+                    row[name] = value
+        for side, k in (("1", self._i), ("2", self._j)):
+            if k is not None:
                 row[f"id_{side}"], row[f"mass_{side}"] = now.known.id[k], now.known.mass[k]
                 row[f"radius_{side}"] = now.known.radius[k] if len(now.known.radius) else 0.0
         return Happened(self._event, row)
+
+
+def crosses(a: Any, b: Any) -> Any:
+    """True if a value goes from a through zero, or to it, to b."""
+    return ((a < 0) & (b >= 0)) | ((a > 0) & (b <= 0))
 
 
 def root(f: Callable[[float], float], first: tuple[float, float], last: tuple[float, float], tolerance: float) -> float:

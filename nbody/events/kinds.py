@@ -5,62 +5,26 @@ A kind is a validated group of keys. :meth:`EventKind.targets` names the pairs o
 """
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
-from nbody.law import Gravity
-from nbody.particles import Particles
 from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, with_unit
 
 Array = np.ndarray
 
-NONE = -1
-"""The id, or the row, of a body that is not there."""
-
-
-class Bodies(NamedTuple):
-    """The bodies at one moment.
-
-    Attributes:
-        time: in the scenario's unit.
-        position, velocity: (n, D) float64.
-        known: their masses and ids, and whatever else does not change within a step.
-        gravity: the law between them.
-    """
-
-    time: float
-    position: Array
-    velocity: Array
-    known: Particles
-    gravity: Gravity
-
-    def relative(self, i: Array, j: Array) -> tuple[Array, Array]:
-        """Positions and velocities of bodies i relative to j, (K, D) each; a j of :data:`NONE` is the origin."""
-        d, w = self.position.take(i, 0), self.velocity.take(i, 0)
-        if len(j) and j[0] != NONE:
-            d -= self.position.take(j, 0)
-            w -= self.velocity.take(j, 0)
-        return d, w
-
-    def particles(self) -> Particles:
-        """The bodies with all that is known of them."""
-        found = object.__new__(Particles)  # which were checked when they were made
-        found.__dict__.update(self.known.__dict__)
-        found.position, found.velocity, found.time = self.position, self.velocity, self.time
-        return found
-
-
-def dot(a: Array, b: Array) -> Array:
-    """Scalar products of rows, (K,)."""
-    found: Array = np.einsum("ij,ij->i", a, b)
-    return found
-
 
 def _bodies(values: object) -> object:
     return values if isinstance(values, list | tuple) else (values,)
+
+
+def _two(values: object) -> object:
+    if not isinstance(values, list | tuple) or len(values) != 2:
+        raise ValueError(f"must be the ids of two bodies, as in [0, 1], got {shown(values)}")
+    return values
 
 
 Ids = Annotated[tuple[Whole, ...], BeforeValidator(_bodies), Field(min_length=1)]
@@ -100,11 +64,11 @@ class EventKind(Group):
         return [(each, NONE if about is None else about) for each in bodies]
 
     @abstractmethod
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
-        """The function, (K,), of bodies i relative to j, which are rows; and its derivative in time where an extremum
-        between two moments is looked for, else None."""
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
+        """The function, (K,), of the bodies in rows i relative to those in rows j, or one number for one row each; and its
+        derivative in time, if an extremum between two moments matters, else None. (Only their signs count.)"""
 
-    def counts(self, now: Bodies, i: Array, j: Array) -> bool:
+    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
         """False if a zero at this moment is no event."""
         return True
 
@@ -116,7 +80,7 @@ class EventKind(Group):
 class OfTwo(EventKind):
     """Base class of the kinds that look at two bodies."""
 
-    bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_bodies)]
+    bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_two)]
 
     def targets(self, ids: Array) -> list[tuple[int, int]]:
         return [self.bodies]
@@ -139,10 +103,9 @@ class Distance(OfTwo):
     def directions(self) -> tuple[bool, bool]:
         return self.above is not None, self.below is not None
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
-        r = np.sqrt(dot(d, d))
-        return r - float(self.below or self.above or 0), dot(d, w)  # r times the derivative: the same sign
+        return dot(d, d) ** 0.5 - (self.below or self.above), dot(d, w)  # r times the derivative
 
 
 class Closest(OfTwo):
@@ -150,12 +113,12 @@ class Closest(OfTwo):
 
     below: Length | None = None
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         return dot(*now.relative(i, j)), None
 
-    def counts(self, now: Bodies, i: Array, j: Array) -> bool:
+    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
         d, _ = now.relative(i, j)
-        return self.below is None or bool(dot(d, d)[0] < self.below**2)
+        return self.below is None or bool(dot(d, d) < self.below**2)
 
 
 class Escape(EventKind):
@@ -178,25 +141,27 @@ class Escape(EventKind):
         about = NONE if self.about is None else self.about
         return [(int(each), about) for each in (ids if self.bodies is None else self.bodies) if each != about]
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         mass = now.known.mass
-        d, w = now.relative(i, j)
+        d, _ = now.relative(i, j)
         if self.about is None:
-            d -= mass @ now.position / mass.sum()
-        beyond = None if self.radius is None else np.sqrt(dot(d, d)) - self.radius
-        if not self.unbound:
-            return beyond if beyond is not None else np.zeros(len(i)), None
+            d = d - mass @ now.position / mass.sum()
+        beyond = dot(d, d) ** 0.5 - (self.radius or 0.0)
+        return (np.minimum(beyond, self._energy(now, i)) if self.unbound else beyond), None
+
+    def _energy(self, now: Bodies, i: Rows) -> Array:
+        """Of the bodies in rows i, per unit mass."""
         from nbody.forces.reference import direct_sum
 
-        law, known = now.gravity, now.known
+        known, law = now.known, now.gravity
         softening2 = law.squares(known.species, known.species_names) if law.per_species else None
-        v = now.velocity[i] - mass @ now.velocity / mass.sum()
-        energy = 0.5 * dot(v, v) + direct_sum(now.position, mass, law, i, softening2)[1]
-        return energy if beyond is None else np.minimum(energy, beyond), None
+        potential = direct_sum(now.position, known.mass, law, np.atleast_1d(i), softening2)[1]
+        v = now.velocity[i] - known.mass @ now.velocity / known.mass.sum()
+        return 0.5 * dot(v, v) + (potential[0] if v.ndim == 1 else potential)
 
 
 class Transit(EventKind):
-    """A body passes in front of the body ``about`` (0, the star, by default), as seen from far along an ``axis``: where their
+    """A body passes in front of the body ``about`` (0, the star, by default), as seen from afar on an ``axis``: where their
     distance on the sky is at a minimum, and less than ``below`` if that is given."""
 
     bodies: Ids
@@ -204,19 +169,15 @@ class Transit(EventKind):
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
     below: Length | None = None
 
-    def _sky(self, rows: Array) -> Array:
-        """The components across the line of sight."""
-        return np.delete(rows, self.axis_number(), 1)
-
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
         along = self.axis_number()
-        return dot(d, w) - d[:, along] * w[:, along], None
+        return dot(d, w) - d.T[along] * w.T[along], None  # on the sky
 
-    def counts(self, now: Bodies, i: Array, j: Array) -> bool:
+    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
         d, _ = now.relative(i, j)
-        sky, front = self._sky(d), d[0, self.axis_number()] * (-1 if self.axis[0] == "-" else 1)
-        return bool(front > 0) and (self.below is None or bool(dot(sky, sky)[0] < self.below**2))
+        sky, front = np.delete(d, self.axis_number()), d[self.axis_number()] * (-1 if self.axis[0] == "-" else 1)
+        return bool(front > 0) and (self.below is None or bool(dot(sky, sky) < self.below**2))
 
 
 class Apsis(EventKind):
@@ -230,7 +191,7 @@ class Apsis(EventKind):
     def directions(self) -> tuple[bool, bool]:
         return self.which != "apocentre", self.which != "pericentre"
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         return dot(*now.relative(i, j)), None
 
     def name(self, rising: bool) -> str:
@@ -238,7 +199,7 @@ class Apsis(EventKind):
 
 
 class Crossing(EventKind):
-    """A body crosses the plane where its coordinate on an ``axis`` has the value ``at``, relative to the origin or to the body
+    """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
     ``about``; upwards, where the coordinate grows, downwards, or both."""
 
     bodies: Ids
@@ -250,10 +211,10 @@ class Crossing(EventKind):
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
         along = self.axis_number()
-        return d[:, along] - self.at, w[:, along]
+        return d.T[along] - self.at, w.T[along]
 
 
 def _function(value: object) -> object:
@@ -275,6 +236,5 @@ class Function(EventKind):
     def targets(self, ids: Array) -> list[tuple[int, int]]:
         return [(NONE, NONE)]
 
-    def measure(self, now: Bodies, i: Array, j: Array) -> tuple[Array, Array | None]:
-        return np.array([float(self.function(now.particles()))]), None
-
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
+        return np.float64(self.function(now.particles())), None  # type: ignore[return-value]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
 from nbody.run.measured import Measured
-from nbody.run.observers import CollisionLog, Observer
+from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.setup import Setup
@@ -19,6 +19,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Frame, frames_per_block
 
 if TYPE_CHECKING:
+    from nbody.run.event_log import EventLog
     from nbody.run.output import Output, Start
 
 MOST_STEPS = 256
@@ -32,7 +33,7 @@ class Recording(Observer):
         setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the collisions, which are recorded too.
+        log: the events, which are recorded too.
         start: where a recording of an earlier process goes on.
 
     Attributes:
@@ -42,7 +43,7 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog | None, start: "Start | None"
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: "EventLog | None", start: "Start | None"
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
@@ -65,7 +66,7 @@ class Recording(Observer):
         checked in every frame."""
         scenario = self._setup.scenario
         measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
-        return self._file is not None or self._setup.team.size > 1 or self._log is not None or bool(measured)
+        return self._file is not None or self._setup.team.size > 1 or scenario.collisions is not None or bool(measured)
 
     @property
     def energies_now(self) -> Energies:
@@ -101,7 +102,7 @@ class Recording(Observer):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: CollisionLog | None) -> None:
+    def continue_as(self, setup: Setup, log: "EventLog | None") -> None:
         """Record from now on a run that begins with the present bodies."""
         self._setup, self.measured.setup, self._log = setup, setup, log
 

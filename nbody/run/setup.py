@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,22 @@ from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
 from nbody.run.guards import RESOLUTION, doubts
-from nbody.run.plan import Plan, plan
+from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
 
+if TYPE_CHECKING:
+    from nbody.events.chosen import Event, Given
+
 
 class Asked(NamedTuple):
-    """What a user asks for: a scenario, the bodies if they are given, and whether nothing says where the run ends."""
+    """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and the events
+    that a Python program gives."""
 
     scenario: Scenario
     particles: Particles | None
     open_ended: bool
+    events: "Given | None" = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Setup:
         bodies: the particles at the beginning, with their radii if collisions are looked for.
         team: the ranks that make the run together.
         notify: gets the lines for the user.
+        events: those that the run looks for, besides collisions.
     """
 
     plan: Plan
@@ -49,6 +55,12 @@ class Setup:
     bodies: Particles
     team: Team
     notify: Notify
+    events: "tuple[Event, ...]" = ()
+
+    @property
+    def event_capacity(self) -> int:
+        """The number of collisions and events that fit into the recording."""
+        return self.plan.event_capacity or (EVENTS if self.events else 0)
 
     @property
     def scenario(self) -> Scenario:
@@ -112,7 +124,21 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         )
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies, notify)
-    return Setup(planned, engine, bodies, team, notify)
+    return Setup(planned, engine, bodies, team, notify, _events(asked, scenario, bodies))
+
+
+def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
+    """The events of a scenario, and those that a Python program gives beside it. Raises InputError."""
+    if not scenario.events and asked.events is None:
+        return ()
+    from nbody.events.chosen import check_events, chosen_events
+
+    found = chosen_events(scenario)
+    if asked.events is not None:
+        found = [event._replace(call=asked.events.calls.get(k)) for k, event in enumerate(found)]
+        found += asked.events.functions
+    check_events(found, scenario, bodies)
+    return tuple(found)
 
 
 def _workers(engine: str) -> AbstractContextManager[None]:
@@ -151,13 +177,19 @@ def asked_for(
     Raises:
         InputError: it is none of these, or the values do not fit.
     """
+    events = None
+    if values.get("events") is not None:
+        from nbody.events.chosen import given_events
+
+        events = given_events(values["events"])
+        values = {**values, "events": events.plain}
     if isinstance(given, str | Path):
         given = Scenario.load(given)
     if isinstance(given, Particles):
         particles = given.check("particles: ")
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
-        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")))
+        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
@@ -168,7 +200,7 @@ def asked_for(
     scenario = given.with_keywords(values)
     if particles is not None and not again:
         scenario = scenario.with_arrays(particles.count)
-    return Asked(scenario, particles, False)
+    return Asked(scenario, particles, False, events)
 
 
 def _refuse_making(particles: Particles, values: Mapping[str, Any]) -> None:

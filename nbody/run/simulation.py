@@ -18,7 +18,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.parallel import Team, team
 from nbody.particles import Particles
 from nbody.run.loop import Loop, Pace, ProgressEvent
-from nbody.run.observers import Callback, CollisionLog, Function, callback_of
+from nbody.run.observers import Callback, Function, callback_of
 from nbody.run.plan import Plan
 from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
@@ -26,12 +26,13 @@ from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
 from nbody.run.setup import asked_for, set_up
 from nbody.run.step_call import StepCall
-from nbody.run.stepper import Stepper
+from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
+    from nbody.run.event_log import EventLog
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
@@ -58,6 +59,10 @@ class Simulation:
         particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
+        events: what to look for: texts such as ``"distance(0, 1) < 0.01"``, ``{"distance(0, 1) < 0.01": "stop"}``, groups of
+            keys such as ``{"kind": "transit", "bodies": [1], "axis": "x", "action": function}``, and functions of the
+            particles whose zeros are events (:mod:`nbody.events`). An action is ``"record"``, ``"stop"``, or a function
+            that gets the particles at the end of the step; if it returns False, the run ends.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
             (:mod:`nbody.scenario.options`).
@@ -102,12 +107,12 @@ class Simulation:
                 file = _file(output, overwrite, notify, asked.scenario, start)
             self.setup = set_up(asked, ranks, notify, self.resumed)
             self.stepper = Stepper(self.setup)
+            self._log = self._new_log(start.events if start is not None else 0)
             if start is not None:
                 from nbody.trajectory.structure.opening import one_line
 
                 with one_line(start.path):
                     self.stepper.restore(start.checkpoint.state, start.moment, start.events)
-            self._log = self._new_log(start.events if start is not None else 0)
             self.recording = Recording(self.setup, self.stepper, file, self._log, start)
             require_same_machines(ranks, self.engine, self.setup.scope)
             if line := undivided(ranks, self.engine, self.state):
@@ -115,8 +120,14 @@ class Simulation:
         self._running = False
         self.summary: Summary | None = None
 
-    def _new_log(self, recorded: int = 0) -> CollisionLog | None:
-        return None if self.stepper.collisions is None else CollisionLog(self.stepper, self.setup, recorded)
+    def _new_log(self, recorded: int = 0) -> "EventLog | None":
+        if self.stepper.collisions is None and not self.setup.events:
+            return None
+        from nbody.run.event_log import EventLog, EventWatch
+
+        watch = EventWatch(self.stepper, self.setup.events) if self.setup.events else None
+        self.stepper.watch = watch
+        return EventLog(self.stepper, self.setup, watch, recorded)
 
     def __repr__(self) -> str:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
@@ -242,7 +253,7 @@ class Simulation:
 
     @property
     def events(self) -> "Table":
-        """The collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        """The events and collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
         from nbody.trajectory.reading.events import event_table, no_events
 
         return event_table(no_events() if self._log is None else self._log.rows).shown()
@@ -277,7 +288,16 @@ class Simulation:
             self.run(steps=n)
             return
         self._require_ready()
-        self.stepper.step(n)
+        if self._log is None:
+            self.stepper.step(n)
+            return
+        self.stepper.begin()
+        self._log.ended, end = False, self.steps_made + n
+        while self.steps_made < end and not self._log.ended:
+            self.stepper.advance(min(STEPS_PER_CALL, end - self.steps_made))
+            self._log.look()
+            if self._log.failure is not None:
+                raise self._log.failure
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -289,6 +309,8 @@ class Simulation:
         with self.team.agreed():
             file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
             self.recording.redirect(file)
+        if self._log is not None:
+            self._log.begin_file()
         if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
             return
         self.setup = self.setup.beginning_with(self.state.count, self.particles)

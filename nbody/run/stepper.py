@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
+from nbody.events.bodies import Bodies
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.particles import Particles
@@ -28,6 +29,19 @@ STEPS_PER_CALL = 10_000
 """The most steps of :meth:`Stepper.step` between two moments at which Ctrl-C is heard."""
 
 
+class StepWatch(Protocol):
+    """Looks at every step that a stepper makes."""
+
+    def advance(self, steps: int, until: float) -> None:
+        """Let the stepper :meth:`~Stepper.make` steps, one by one."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps, without a copy."""
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what :meth:`arrays` returned."""
+
+
 class Stepper:
     """Moves the bodies of one run.
 
@@ -40,6 +54,7 @@ class Stepper:
         motion: the engine and the state, which another one replaces when bodies merge.
         collisions: which bodies are left; None if the run does not look for collisions.
         events: the collisions that nobody has taken yet.
+        watch: looks at every step; None if nothing does.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
@@ -52,6 +67,8 @@ class Stepper:
         self.collisions = collisions
         if collisions is None and setup.scenario.collisions is not None:
             self.collisions = _collisions(setup)
+        self.watch: StepWatch | None = None
+        self._known: tuple[Motion | None, Particles] = None, setup.bodies
         self.motion = self._prepared(self._at_the_beginning, self._first_moment)
 
     @property
@@ -77,7 +94,7 @@ class Stepper:
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        return self.collisions is None and isinstance(self.integrator, FixedStep)
+        return self.collisions is None and self.watch is None and isinstance(self.integrator, FixedStep)
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -105,15 +122,21 @@ class Stepper:
             self.advance(min(STEPS_PER_CALL, n - made))
 
     def advance(self, steps: int, until: float = math.inf) -> int:
-        """Make at most ``steps`` steps, to the time ``until`` at the latest; after one in which bodies touch, no more.
-        Returns their number."""
-        begun, self.within_a_step = self.motion.state.clock.step, True
+        """Make at most ``steps`` steps, to the time ``until`` at the latest; after one in which bodies touch, or the watch
+        asks for it, no more. Returns their number."""
+        begun = self.motion.state.clock.step
+        (self.make if self.watch is None else self.watch.advance)(steps, until)
+        return self.motion.state.clock.step - begun
+
+    def make(self, steps: int, until: float = math.inf) -> bool:
+        """The same without the watch. Returns True if bodies touch in the last step."""
+        self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
             span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
-        return self.motion.state.clock.step - begun
+        return span is not None
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -142,7 +165,7 @@ class Stepper:
         """The bodies at this moment, as copies on the host in float64. Before the first step they have the digits that were
         given, whatever the precision of the run."""
         bodies, (state, clock) = self._setup.bodies, (self.state, self.clock)
-        position, velocity = (array.astype(np.float64, copy=False) for array in state.values("position", "velocity"))
+        position, velocity = self.vectors()
         if self.collisions is not None and self.moved:
             return self.collisions.particles(position, velocity, clock.time, clock.step)
         if not self.moved:
@@ -160,25 +183,39 @@ class Stepper:
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
-        scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_integrator(scheme), self.collisions)
-        if self.begun:
-            other._restore(self.arrays(), self.moment)
+        other = self.copy()
         with np.errstate(all="ignore"):
-            if not self.begun:
-                scheme.start(other.motion)
-            earliest = other._reach(time)
+            earliest = other.reach(time)
         if not same_time(other.clock.time, time):
             raise InputError(
                 f"at: {time:g} is before t = {earliest:g}, the earliest time that can be shown now; see Trajectory.at"
             )
-        x, v = other.state.values("position", "velocity")
-        return replace(
-            self.particles(), position=x.astype(np.float64), velocity=v.astype(np.float64), time=float(time),
-            step=other.clock.step,
-        )  # fmt: skip
+        x, v = other.vectors()
+        return replace(self.particles(), position=x, velocity=v, time=float(time), step=other.clock.step)
 
-    def _reach(self, time: float) -> float:
+    def copy(self) -> "Stepper":
+        """A stepper that goes on from here without this one. It shares the collisions, and must not look for any."""
+        scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
+        other = Stepper(self._setup.with_integrator(scheme), self.collisions)
+        if self.begun:
+            other.go_back(self.arrays(), self.moment)
+        else:
+            with np.errstate(all="ignore"):
+                scheme.start(other.motion)
+        return other
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities, (N, D) each, as copies on the host in float64."""
+        x, v = self.state.values("position", "velocity")
+        return x.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
+
+    def bodies(self) -> Bodies:
+        """The bodies as events look at them."""
+        if self._known[0] is not self.motion:
+            self._known = self.motion, self.particles()
+        return Bodies(self.clock.time, *self.vectors(), self._known[1], self._setup.scenario.gravity)
+
+    def reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
         scheme, motion, begun = self.integrator, self.motion, self.clock.time
         if scheme.facts.adaptive:
@@ -209,6 +246,7 @@ class Stepper:
         collisions."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
         own |= self.collisions.arrays() if self.collisions else {}
+        own |= self.watch.arrays() if self.watch else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
@@ -219,9 +257,12 @@ class Stepper:
             self.collisions.restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
-        self._restore(arrays, moment._replace(origin=self.clock.origin))
+        self.go_back(arrays, moment._replace(origin=self.clock.origin))
+        if self.watch is not None:
+            self.watch.restore(arrays)
 
-    def _restore(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+    def go_back(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+        """The same for the bodies alone, if none have merged since."""
         self.state.restore(dict(arrays))
         self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
         self.clock.set(moment)

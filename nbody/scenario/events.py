@@ -18,8 +18,8 @@ COMPARED = {"<": "below", ">": "above"}
 
 
 class EventChoice(Component):
-    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, or in short ``distance(0, 1) < 0.01``; and whether the run
-    only records it, or stops at the end of the step in which it happens."""
+    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``; and whether the run
+    only records it, or ends with the step in which it happens."""
 
     named_by = "kind"
 

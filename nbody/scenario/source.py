@@ -73,7 +73,8 @@ class ScenarioText:
         scenario that comes with nbody, they are named instead of the file: ``--integrator: engine: ``.
         """
         if option := self._option(keys):
-            return f"{option}: "
+            path = next((keys[end:] for end in range(len(keys), 0, -1) if keys[:end] in self.options), ())
+            return f"{option}: " + (f"{'.'.join(path)}: " if path else "")
         options = [option for each in others if (option := self._option(each))]
         if not options and self.name and self.folder in packaged.FOLDERS:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]

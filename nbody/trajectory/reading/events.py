@@ -1,4 +1,4 @@
-"""The collisions of a run: a table, each in words, and which bodies are left after them."""
+"""The events of a run: a table, each in words, and which bodies are left after mergers."""
 
 from typing import NamedTuple
 
@@ -11,6 +11,21 @@ Array = np.ndarray
 
 RECORDED = {"bodies": 1, "collision_energy": 1}
 """What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+
+
+WORDS = {
+    "merger": "{id_2} merged into {id_1}",
+    "contact": "{id_1} and {id_2} touched",
+    "distance": "{id_1} and {id_2} are {distance:.6g} apart",
+    "closest": "{id_1} and {id_2} are closest, {distance:.6g} apart",
+    "escape": "{id_1} escapes",
+    "transit": "{id_1} in front of {id_2}",
+    "pericentre": "{id_1} at its pericentre about {id_2}, at {distance:.6g}",
+    "apocentre": "{id_1} at its apocentre about {id_2}, at {distance:.6g}",
+    "crossing": "{id_1} crosses the plane",
+    "function": "function of event {event} is zero",
+}
+"""The kinds of events in words."""
 
 
 def no_events() -> Array:
@@ -27,9 +42,10 @@ def event_table(rows: Array) -> Table:
 
 def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
     """One event in words."""
-    first, second = row["id_1"], row["id_2"]
-    what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
-    return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
+    kind = row["kind"].decode()
+    what = WORDS.get(kind, kind + " of body {id_1}").format(**{name: row[name] for name in row.dtype.names})
+    speed = f", relative speed {row['speed']:.4g}" if row["id_2"] >= 0 else ""
+    return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}{speed}"
 
 
 class Left(NamedTuple):
