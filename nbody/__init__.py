@@ -32,6 +32,7 @@ from nbody.lazy import names_of
 if TYPE_CHECKING:
     from nbody.analysis.figure import plot as plot
     from nbody.diagnostics.orbits import orbits as orbits
+    from nbody.fields.function import force as force
     from nbody.forces.api import accelerations as accelerations
     from nbody.forces.api import potential as potential
     from nbody.forces.reusable_tree import Tree as Tree
@@ -47,6 +48,7 @@ __all__, _imported = names_of(
     {
         "analysis.figure": "plot",
         "diagnostics.orbits": "orbits",
+        "fields.function": "force",
         "forces.api": "accelerations potential",
         "forces.reusable_tree": "Tree",
         "particles": "Particles",

@@ -24,7 +24,7 @@ SEVERAL = [
 
 
 def pair(e=0.5, **values):
-    """A planet without mass at the apocentre of an orbit of the period 2π about a star; it moves to larger y, later on to -x."""
+    """A planet without mass at the apocentre of an orbit of the period 2π about a star."""
     bodies = nbody.Particles([1.0, 0.0], [[0, 0, 0], [1 + e, 0, 0]], [[0, 0, 0], [0, math.sqrt((1 - e) / (1 + e)), 0]])
     return nbody.Simulation(bodies, **{"integrator": "ias15", "precision": "float64", "engine": "cpu", **values})
 

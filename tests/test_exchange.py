@@ -401,7 +401,7 @@ def test_the_command_exports_and_says_how_to_go_on(run, tmp_path, monkeypatch, c
     for arguments, line in {
         ("a.h5",): ".h5 is the suffix of nbody's own recordings",
         ("a.txt",): "no format has this suffix; the suffixes are .bin, .csv",
-        ("a.csv", "--frame", "3"): "there is no frame 3; it has 3",
+        ("a.csv", "--frame", "3"): "there is no frame 3; it has frames 0 to 2",
         ("a.csv", "--frame", "1", "--all"): "--all: cannot be combined with --frame",
         ("a.x", "--format", "gadgt"): r"unknown format 'gadgt' \(did you mean 'gadget'",
         ("missing/er/a.csv",): "there is no folder",

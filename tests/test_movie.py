@@ -475,7 +475,7 @@ def test_invalid_movie_options_are_refused_before_anything_is_drawn(run_file, tm
         ((run_file, tmp_path / "a.avi"), ".mp4, .gif, .webp, .png"),
         ((run_file, tmp_path / "no" / "b" / "a.gif"), "there is no folder"),
         ((run_file, tmp_path / "a.gif", "--fps", 100), "up to 50 pictures"),
-        ((run_file, out, "--from", 8), "--from 8: "),
+        ((run_file, out, "--from", 8), "there is no frame 8"),
         ((run_file, out, "--to", -9), "frames 0 to 7"),
         ((run_file, out, "--seconds", 0), "--seconds 0: must be greater than 0"),
         ((run_file, out, "--seconds", "1e308"), "more than 1000000; make it shorter"),

@@ -73,7 +73,7 @@ def test_every_bit_that_was_recorded_comes_back(tmp_path, dimensions, dtype):
                 np.testing.assert_array_equal(run.observable(name)[k], value)
         np.testing.assert_array_equal(run.position[-1], run.position[4])
         assert run.position[1:3].shape == (2, 37, dimensions)
-        with pytest.raises(IndexError, match="no frame 5; it has 5"):
+        with pytest.raises(IndexError, match="no frame 5; it has frames 0 to 4"):
             run.position[5]
         assert run.complete and run.verify() == []
 

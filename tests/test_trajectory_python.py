@@ -25,7 +25,7 @@ def test_a_trajectory_is_a_sequence_of_particles(run):
         assert (particles.step, particles.time) == (2 * k, 2 * k * 0.0078125)
     np.testing.assert_array_equal(run[-1].position, run.position[6])
     assert [particles.step for particles in run[1:6:2]] == [2, 6, 10] and run[5:2] == []
-    with pytest.raises(IndexError, match="no frame 7; it has 7"):
+    with pytest.raises(IndexError, match="no frame 7; it has frames 0 to 6"):
         run[7]
 
 

@@ -49,8 +49,8 @@ def timed(tmp_path, monkeypatch):
 
     def seconds(kind, asked):
         count = bucket(asked.particles)
-        calls.append(((kind.can.growth == 1), count))
-        return float(count) if (kind.can.growth == 1) else count**2 / 8193
+        calls.append((kind.can.tree, count))
+        return float(count) if kind.can.tree else count**2 / 8193
 
     monkeypatch.setattr("nbody.forces.choose.seconds", seconds)
     return calls
@@ -86,7 +86,7 @@ def test_auto_takes_the_faster_of_direct_sums_and_a_tree_and_measures_once(timed
 def test_where_only_one_can_win_nothing_is_measured(timed, accuracy, particles, engine, why):
 
     def refuses(kind, asked):
-        return why if "reason" in why and (kind.can.growth == 1) else ""
+        return why if "reason" in why and kind.can.tree else ""
 
     name, reason = auto(particles, accuracy, refuses=refuses)
     assert name == engine and why in reason and not timed

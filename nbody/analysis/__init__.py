@@ -1,8 +1,8 @@
 """Plots of recorded runs. ``PLOTS`` lists them; :func:`nbody.analysis.figure.plot` draws any of them into one figure.
 
-:mod:`.over_time`, :mod:`.profiles` and :mod:`.positions` have the plots, functions that draw into a panel; :mod:`.panel` has
-what they share, :mod:`.data` what a plot reads from a recording or computes from its frames, :mod:`.figure` the function
-``plot``, and :mod:`.saving` a figure's file.
+:mod:`.over_time`, :mod:`.elements`, :mod:`.profiles` and :mod:`.positions` have the plots, functions that draw into a
+panel; :mod:`.panel` has what they share, :mod:`.data` what a plot reads from a recording or computes from its frames,
+:mod:`.figure` the function ``plot``, and :mod:`.saving` a figure's file.
 """
 
 from nbody.registry import Entry, Registry
@@ -12,6 +12,8 @@ FEW_OVERVIEW = ("orbits", "energy", "momentum", "virial")
 """The overview of a run with few bodies, which has no profiles."""
 
 PROFILE = ("density", "dispersion", "rotation")
+
+ELEMENTS = ("a", "e", "inc", "pomega")
 
 PLOTS = Registry(
     "plot",
@@ -26,6 +28,21 @@ PLOTS = Registry(
         "lagrangian": Entry("nbody.analysis.over_time:LAGRANGIAN", "radii of 10, 50 and 90 % of the mass over time"),
         "core": Entry("nbody.analysis.over_time:CORE", "core radius over time (Casertano & Hut 1985)"),
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
+        "elements": Entry("nbody.analysis:ELEMENTS", "orbital elements over time: a, e, inc and pomega, four panels"),
+        "resonance": Entry(
+            "nbody.analysis.elements:RESONANCE", "angles of a resonance of two bodies (--resonance 3:2)"
+        ),
+        "a": Entry("nbody.analysis.elements:A", "semi-major axis over time, of chosen bodies (--bodies, --about)"),
+        "P": Entry("nbody.analysis.elements:P", "orbital period over time"),
+        "q": Entry("nbody.analysis.elements:Q", "distance of the pericentre over time"),
+        "e": Entry("nbody.analysis.elements:E", "eccentricity over time"),
+        "inc": Entry("nbody.analysis.elements:INC", "inclination over time"),
+        "Omega": Entry("nbody.analysis.elements:NODE", "longitude of the ascending node over time"),
+        "omega": Entry("nbody.analysis.elements:ARGUMENT", "argument of the pericentre over time"),
+        "pomega": Entry("nbody.analysis.elements:PERICENTRE", "longitude of the pericentre over time"),
+        "f": Entry("nbody.analysis.elements:TRUE", "true anomaly over time"),
+        "M": Entry("nbody.analysis.elements:MEAN", "mean anomaly over time"),
+        "l": Entry("nbody.analysis.elements:LONGITUDE", "mean longitude over time"),
         "bodies": Entry("nbody.analysis.positions:BODIES", "positions at a frame (--frame)"),
         "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, three panels"),
         "density": Entry("nbody.analysis.profiles:DENSITY", "density against radius at a frame"),
@@ -33,4 +50,4 @@ PLOTS = Registry(
         "rotation": Entry("nbody.analysis.profiles:ROTATION", "mean rotation velocity against radius at a frame"),
     },
 )
-"""Every plot a user may name; ``overview`` and ``profile`` stand for several others."""
+"""Every plot a user may name; ``overview``, ``profile`` and ``elements`` stand for several others."""

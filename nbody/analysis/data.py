@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
+from nbody.diagnostics.orbits import Elements, orbits_over_time
 from nbody.errors import InputError, counted, printable
 from nbody.particles import Particles
 from nbody.scenario.quantities import shown_time
@@ -17,6 +18,9 @@ from nbody.whole_file import Notify
 
 Array = np.ndarray
 Read = TypeVar("Read")
+
+PATH_FRAMES = 2000
+"""The most frames that are read for paths and orbits."""
 
 SAMPLES = 200
 """The most frames from which an observable that was not recorded is computed."""
@@ -33,15 +37,16 @@ class RunData:
     Attributes:
         run: the trajectory.
         label: its name in a legend.
-        time: (T,), in a unit that people read: ``unit("time")``.
+        time: (T,), in a unit that people read, ``unit("time")``; ``time_factor`` times that of the run.
     """
 
     def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
         """Raises InputError if the recording has no frame."""
         self.run, self.label, self._notify = run, label, notify
-        self._clock = shown_time(run.units.symbol("time"))
-        self.time = run.time * self._clock[0]
+        self.time_factor, self._time_unit = shown_time(run.units.symbol("time"))
+        self.time = run.time * self.time_factor
         self._cores: dict[int, tuple[Array, float]] = {}
+        self._orbits: dict[object, tuple[Array, Elements]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
         if not (drawable := np.abs(run.time) <= LARGEST).all():
@@ -53,23 +58,49 @@ class RunData:
     def unit(self, quantity: str) -> str:
         """The symbol of a unit, by the names of ``Units.symbol``; empty if there is none."""
         if quantity == "time":
-            return printable(self._clock[1])
+            return printable(self._time_unit)
         return printable(self.run.units.symbol(quantity)).replace("^2", "²").replace("^3", "³")
-
-    def index(self, frame: int) -> int:
-        """``frame`` counted from the start. Raises InputError if there is no such frame."""
-        return from_start(frame, len(self.time), self.run.path)
 
     def particles(self, frame: int) -> Particles:
         """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
-        k = self.index(frame)
+        k = self.run.index(frame)
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
             raise InputError(
                 f"{self.run.path}: frame {k}: body {bad} has a position, velocity or mass that is not finite, or beyond "
-                f"{LARGEST:g}; --frame chooses another frame"
+                f"{LARGEST:g}; choose another frame"
             )
         return found
+
+    def rows(self, bodies: Sequence[int], most: int) -> list[int]:
+        """The rows of the bodies with these ids; if none is given, of up to ``most`` bodies, evenly spread in the file's
+        order. Raises InputError for an id that no body has."""
+        ids = self.run.id
+        if not bodies:
+            return spread(len(ids), most)
+        row = {int(each): k for k, each in enumerate(ids)}
+        if missing := [each for each in bodies if each not in row]:
+            raise InputError(
+                f"{self.run.path}: there is no body with the id {missing[0]}; ids go from {ids.min()} to {ids.max()}"
+            )
+        return [row[each] for each in bodies]
+
+    def name(self, row: int) -> str:
+        """The species of a body if it is the only one of it, as planets are; else its id."""
+        species, names = self.run.species, self.run.species_names
+        name = names[species[row]]
+        return name if name and (species == species[row]).sum() == 1 else f"body {self.run.id[row]}"
+
+    def orbits(self, ids: Sequence[int], about: int | str) -> tuple[Array, Elements]:
+        """Time (K,) and the orbits, (K, bodies), of the bodies with these ids, computed once. Raises InputError as
+        :meth:`Trajectory.orbits`."""
+        key = (tuple(ids), about)
+        if key not in self._orbits:
+            self.run.orbits(about, ids, [0])  # a wrong focus is no damaged frame
+            frames = spread(len(self.time), min(PATH_FRAMES, max(FEWEST, BODIES // self.run.count)))
+            found = dict(self.drawable("elements", frames, self.particles))
+            self._orbits[key] = self.time[list(found)], orbits_over_time(found.values(), self.run.G, about, ids)
+        return self._orbits[key]
 
     def observable(self, name: str, fix: str) -> Array:
         """An observable at every frame. Raises InputError, with ``fix`` at its end, if it was not recorded."""
@@ -148,13 +179,6 @@ class RunData:
         if lost:
             without = counted(lost, "frame that is damaged or not finite", "frames that are damaged or not finite")
             self._notify(f"{self.run.path}: {what} without {without}")
-
-
-def from_start(frame: int, frames: int, path: object, option: str = "--frame") -> int:
-    """The number of a frame of ``path`` counted from the start. Raises InputError, beginning with ``option``."""
-    if not -frames <= frame < frames:
-        raise InputError(f"{option} {frame}: {path} has frames 0 to {frames - 1}, or from the end -1 to -{frames}")
-    return frame % frames
 
 
 def spread(frames: int, samples: int) -> list[int]:

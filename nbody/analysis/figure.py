@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 
 from nbody.analysis import FEW_OVERVIEW, OVERVIEW, PLOTS
 from nbody.analysis.data import RunData
+from nbody.analysis.elements import resonance_of
 from nbody.analysis.panel import Plot, View
 from nbody.errors import InputError
 from nbody.figures import GREY, RC, plain, tidy_log
@@ -49,6 +50,8 @@ def plot(
     frame: int | Sequence[int] | None = None,
     bodies: Sequence[int] = (),
     cylindrical: bool = False,
+    about: int | str = "inner",
+    resonance: str | Sequence[int] = "",
     notify: Notify = lambda line: None,
 ) -> RunFigure:
     """Draw plots of a run, or of several runs into the same panels.
@@ -56,19 +59,23 @@ def plot(
         nbody.plot("output/run.h5")
         nbody.plot(["a.h5", "b.h5"], "energy").savefig("energy.pdf")
         nbody.plot(run, "profile", frame=[0, 40, 80])
+        nbody.plot(run, "a", "e", "resonance", bodies=[1, 2], resonance="3:2")
 
     Args:
         run: a Trajectory or the path of a recording, or several of them.
         plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
         frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
             one run, the last of several.
-        bodies: ids of the bodies of ``orbits``; by default up to eight.
+        bodies: ids of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default up to eight.
         cylindrical: profiles around the axis of rotation, for discs in three dimensions.
+        about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id of a body.
+        resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
         notify: receives a line about each quantity that is computed from a part of the frames.
 
     Raises:
         InputError: an unknown plot, a file that is no recording, a frame or a body that it does not have, a frame with
-            numbers that are not finite, one frame where a change is to be shown, an observable that was not recorded.
+            numbers that are not finite, one frame where a change is to be shown, an observable that was not recorded, a
+            body without an orbit about the focus.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
     frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
@@ -79,8 +86,8 @@ def plot(
         data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
         for each in frames:
             for one in data:
-                one.index(each)
-        view = View(data, frames, tuple(bodies), cylindrical)
+                one.run.index(each)
+        view = View(data, frames, tuple(bodies), cylindrical, about, resonance_of(resonance) if resonance else None)
         named = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), data, named)
         with rc_context(RC):
@@ -156,3 +163,5 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
     else:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
+    if view.bodies_shown:
+        figure.legend(view.bodies_shown.values(), view.bodies_shown.keys(), loc="outside right upper", handlelength=1.5)

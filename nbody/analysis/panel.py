@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from nbody.analysis.data import RunData
 from nbody.diagnostics import Profile, radial_profile
@@ -30,18 +31,29 @@ class View:
         frames: the frames of profiles and positions; empty for the default.
         bodies: ids of the bodies whose orbits are drawn; empty for the default.
         cylindrical: profiles against the distance from the axis instead of the centre.
+        about: the focus of orbital elements, as in :func:`nbody.orbits`.
+        resonance: p > q of a resonance p:q; None for the nearest of first order.
+        bodies_shown: the bodies of the panels of elements, which share a legend, and a line of each.
     """
 
     runs: Sequence[RunData]
     frames: Sequence[int] = ()
     bodies: Sequence[int] = ()
     cylindrical: bool = False
+    about: int | str = "inner"
+    resonance: tuple[int, int] | None = None
+    bodies_shown: dict[str, Line2D] = field(default_factory=dict)
     _profiles: dict[tuple[int, int], Profile] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
         """True if there are several runs: then colours tell runs apart, and line styles whatever else there is."""
         return len(self.runs) > 1
+
+    @property
+    def most_bodies(self) -> int:
+        """The bodies of a run whose orbits are drawn if none is named."""
+        return 2 if self.several else 8
 
     def colour(self, run: int, kind: int = 0) -> Any:
         """The colour of a line of a run: that of the run if there are several, else that of what the line shows."""
@@ -60,7 +72,7 @@ class View:
         By default the first and the last frame of one run, the last frame of several."""
         frames = self.frames or ((-1,) if self.several else (0, -1))
         for r, run in enumerate(self.runs):
-            chosen = {run.index(frame): frame for frame in reversed(frames)}  # each frame once
+            chosen = {run.run.index(frame): frame for frame in reversed(frames)}  # each frame once
             colours = [self.colour(r)] * len(chosen) if self.several else ramp(len(chosen))
             for n, (k, colour) in enumerate(zip(reversed(chosen), colours, strict=True)):
                 label = f"t = {run.time[k]:.4g} {run.unit('time')}".rstrip()

@@ -1,15 +1,14 @@
 """Positions seen along z: all bodies at a frame, as points or as a map; and the paths of chosen bodies."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from nbody.analysis.data import RunData, spread
+from nbody.analysis.arcs import kepler_arcs
+from nbody.analysis.data import PATH_FRAMES, spread
 from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
 from nbody.diagnostics.structure import square_around
-from nbody.errors import InputError
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles
 
@@ -18,13 +17,6 @@ POINTS = 4000
 
 FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
-
-FRAMES = 2000
-"""Frames at most that are read for paths."""
-
-DEFAULT, DEFAULT_OF_SEVERAL = 8, 2
-"""Bodies at most whose paths are drawn of one run, or of each of several, if none are named: evenly spread in the file's
-order."""
 
 
 def draw_bodies(axes: Axes, view: View) -> None:
@@ -78,39 +70,23 @@ def _map(axes: Axes, view: View, p: Particles) -> None:
 
 
 def draw_orbits(axes: Axes, view: View) -> None:
-    """The paths of chosen bodies: a line per body, with a dot at its last position."""
+    """The paths of chosen bodies: a line per body, with a dot at its last position. Between frames that are far apart the
+    line follows Kepler's orbit about the star, where the bodies move on it."""
     for r, run in enumerate(view.runs):
-        rows = _rows(run, view.bodies, DEFAULT_OF_SEVERAL if view.several else DEFAULT)
-        frames, position = spread(len(run.time), FRAMES), run.run.position
-        paths = np.array([x[rows, :2] for _, x in run.drawable("paths", frames, position.__getitem__)])
+        rows = run.rows(view.bodies, view.most_bodies)
+        frames, position = spread(len(run.time), PATH_FRAMES), run.run.position
+        found = dict(run.drawable("paths", frames, position.__getitem__))
+        paths = np.array([x[rows, :2] for x in found.values()])
+        arcs = kepler_arcs(run.run, list(found), rows)
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
-            axes.plot(*paths[:, k].T, color=colour, linestyle=style, linewidth=0.9, label=_name(run, row))
+            path = arcs.get(row, paths[:, k])
+            axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(row))
             axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     _label(axes, view)
     if not view.several:
         axes.legend(**BESIDE)
-
-
-def _name(run: RunData, row: int) -> str:
-    """The species of a body if it is the only one of it, as planets are; else its id."""
-    species, names = run.run.species, run.run.species_names
-    name = names[species[row]]
-    return name if name and (species == species[row]).sum() == 1 else f"body {run.run.id[row]}"
-
-
-def _rows(run: RunData, bodies: Sequence[int], default: int) -> list[int]:
-    """Where the bodies with these ids are in the arrays."""
-    ids = run.run.id
-    if not bodies:
-        return spread(len(ids), default)
-    row = {int(each): k for k, each in enumerate(ids)}
-    if missing := [each for each in bodies if each not in row]:
-        raise InputError(
-            f"--bodies {missing[0]}: {run.run.path} has no body with this id; they go from {ids.min()} to {ids.max()}"
-        )
-    return [row[each] for each in bodies]
 
 
 BODIES, ORBITS = Plot(draw_bodies, over_time=False), Plot(draw_orbits)

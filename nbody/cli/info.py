@@ -114,6 +114,7 @@ def _recording(path: Path, verify: bool) -> Json:
             **_events(run),
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
+            "without_potential": run.without_potential,
             "energy_error_largest": max(errors, key=abs, default=0.0),
             "observables": {
                 name: np.asarray(run.observable(name)[[0, -1]]).tolist()

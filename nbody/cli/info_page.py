@@ -1,7 +1,7 @@
 """The page that ``nbody info`` prints: one line per fact, rounded, and the scenario as YAML at the end."""
 
 from nbody.cli.streams import Json
-from nbody.cli.summary import unit_of
+from nbody.cli.summary import not_conserved, unit_of
 from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import counted
 from nbody.number_format import duration, size
@@ -38,7 +38,8 @@ def _recording(found: Json) -> dict[str, str]:
         facts["time"] = f"{times} (steps {first} to {last})"
         energies = " to ".join(f"{energy:.9g}" for energy in found["energy"])
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
-        facts["energy error"] = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        error = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
+        facts["energy error"] = not_conserved(found["without_potential"]) if found["without_potential"] else error
         facts |= _collisions(found) | _last(found, "events")
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {unit_of(name, units)}".rstrip()

@@ -1,17 +1,52 @@
 """``nbody plot``: draws a recorded run's numbers, or those of several runs, into one figure."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nbody.analysis import PLOTS
 from nbody.cli.completion import recordings_and_plots
+from nbody.cli.groups import grouped
 from nbody.cli.options import Overwrite, is_recording, is_scenario, text_option, whole
 from nbody.cli.streams import print_message, result, rows
 from nbody.errors import InputError
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What the plots of a figure show."""
+
+    frame: Annotated[
+        list[int] | None,
+        text_option(
+            "The frames of bodies and profiles (else the first and the last); negative: from the end.",
+            parser=whole,
+            metavar="<list[int]>",
+        ),
+    ] = None
+    bodies: Annotated[
+        list[str] | None,
+        text_option("The ids of the bodies of orbits and elements: 1,2 or 1 2.", metavar="<list[int]>"),
+    ] = None
+    about: Annotated[
+        str, typer.Option(help="The focus of elements: inner (the bodies before), centre, or the id of a body.")
+    ] = "inner"
+    resonance: Annotated[
+        str, text_option("The resonance of the plot resonance: 3:2 (else the nearest of first order).", metavar="<p:q>")
+    ] = ""
+    cylindrical: Annotated[
+        bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
+    ] = False
+
+    def keywords(self) -> dict[str, Any]:
+        """The arguments of :func:`nbody.plot`. Raises typer.BadParameter for an id that is no number."""
+        about = int(self.about) if self.about.lstrip("-").isdecimal() else self.about
+        return vars(self) | {"bodies": _ids(self.bodies or []), "about": about}
+
+
+@grouped
 def plot(
     words: Annotated[
         list[str] | None,
@@ -25,20 +60,7 @@ def plot(
     out: Annotated[
         Path | None, text_option("The figure's file: .png, .pdf or .svg (else RUN-PLOT.png).", "--out", "-o")
     ] = None,
-    frame: Annotated[
-        list[int] | None,
-        text_option(
-            "The frames of bodies and profiles (else the first and the last); negative: from the end.",
-            parser=whole,
-            metavar="<list[int]>",
-        ),
-    ] = None,
-    bodies: Annotated[
-        list[str] | None, text_option("The ids of the bodies of orbits: 1,2 or 1 2.", metavar="<list[int]>")
-    ] = None,
-    cylindrical: Annotated[
-        bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
-    ] = False,
+    choices: Choices = Choices(),
     overwrite: Overwrite = False,
     listing: Annotated[bool, typer.Option("--list", help="List the plots and exit.")] = False,
 ) -> int:
@@ -54,6 +76,7 @@ def plot(
       nbody plot output/run.h5 energy momentum --out conserved.pdf
       nbody plot output/run.h5 profile --frame 0 40 80
       nbody plot output/run.h5 orbits --bodies 1,2
+      nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
       nbody plot a.h5 b.h5 energy
       nbody plot --list
     """
@@ -68,7 +91,7 @@ def plot(
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
     path = check_figure(out or default_path(runs, plots), overwrite, runs)
-    figure = draw(runs, *plots, frame=frame, bodies=_ids(bodies or []), cylindrical=cylindrical, notify=print_message)
+    figure = draw(runs, *plots, notify=print_message, **choices.keywords())
     save_figure(figure, path, overwrite, print_message)
     result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")
     return 0

@@ -1,5 +1,6 @@
 """The progress of a run and its messages, on standard error."""
 
+import math
 import shutil
 import sys
 import time
@@ -69,7 +70,8 @@ SHORT = {"half_mass_radius": "r½", "core_radius": "r_core"}  # observables whos
 def facts(now: Progress) -> str:
     """Progress of a long step, speed, energy error and recorded observables, short enough for a progress bar."""
     doing = [f"{now.doing}: {now.fraction:.0%}"] if now.doing else []
-    error = [f"ΔE/E {now.energy_error:+.1e}"] if now.steps_per_s or not doing else []
+    known = (now.steps_per_s or not doing) and not math.isnan(now.energy_error)
+    error = [f"ΔE/E {now.energy_error:+.1e}"] if known else []
     observed = [
         f"{SHORT.get(name, name)} {value:.4g} {unit_of(name, now.units)}".rstrip()
         for name, value in now.observed.items()

@@ -1,6 +1,7 @@
 """The summary of a run, on standard output, and what its numbers are called."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def summary_text(summary: Summary) -> str:
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
-        f"  energy {energies}, relative error {summary.energy_error:+.2e}{_largest(summary)}",
+        f"  energy {energies}, {_error(summary)}",
     ]
     if measured := speed(summary):
         lines.insert(2, f"  {', '.join(measured)}, excluding compilation")
@@ -74,10 +75,17 @@ def _collisions(summary: Summary) -> str:
     return f"{text}: {counted(summary.particles_left or 0, 'particle is', 'particles are')} left; {change}"
 
 
-def _largest(summary: Summary) -> str:
-    """The largest energy error of all frames, if it is not the last one's."""
+def _error(summary: Summary) -> str:
+    """The energy error, and the largest one of all frames if it is not the last one's."""
+    if summary.without_potential:
+        return not_conserved(summary.without_potential)
     last, largest = summary.energy_error, summary.energy_error_largest
-    return f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else ""
+    return f"relative error {last:+.2e}" + (f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else "")
+
+
+def not_conserved(forces: Sequence[str]) -> str:
+    """Why there is no energy error."""
+    return f"not conserved: {', '.join(forces)} {'has' if len(forces) == 1 else 'have'} no potential"
 
 
 def _overhead(summary: Summary) -> str:

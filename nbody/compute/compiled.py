@@ -31,6 +31,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
     from unittest.mock import patch
 
     from numba.cuda import dispatcher
+    from numba.cuda.compiler import CUDACompiler
     from numba.cuda.types import Function
 
     # Device functions query the current device while they compile; this object replaces it.
@@ -40,7 +41,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
         for name in ("fastmath", "launch_bounds")
         if kernel.targetoptions.get(name) is not None
     }
-    with patch.object(dispatcher, "get_current_device", lambda: device), typed_once(Function):
+    with patch.object(dispatcher, "get_current_device", lambda: device), typed_once(Function, CUDACompiler):
         code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
     return code
 

@@ -10,6 +10,7 @@ from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
 
 from nbody import compute
+from nbody.compute.typed_once import needed
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:
@@ -28,15 +29,6 @@ def inner(function: Callable | None = None, calls: bool = False, **options: Any)
         return function
     options |= {"nopython": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return (CallerDispatcher if calls else InnerDispatcher)(function, targetoptions=options)
-
-
-UNUSED = {
-    "AnnotateTypes", "DumpParforDiagnostics", "FindLiterallyCalls", "InlineClosureLikes", "IRLegalization",
-    "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation",
-    "NopythonRewrites", "WithLifting",
-}  # fmt: skip
-"""The compiler's passes for what inner functions do not have (array expressions, closures, ``with``), and for messages: an
-eighth of the time, for the same code."""
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -74,9 +66,9 @@ class InnerCompiler(Compiler):
         self.state.library = self.library(context.codegen(), "inner")
 
     def define_pipelines(self) -> list[Any]:
-        """Numba's passes, without :data:`UNUSED`."""
+        """Those of Numba's passes that are :func:`~nbody.compute.typed_once.needed`."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes = [each for each in manager.passes if each[0].__name__ not in UNUSED]
+        manager.passes = needed(manager.passes, self.state.func_id.func)
         manager.finalize()
         return [manager]
 

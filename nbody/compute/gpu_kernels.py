@@ -30,6 +30,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled = cuda.jit(**options)(function)
     if SIMULATED:
         return compiled
+    from numba.cuda.compiler import CUDACompiler
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.types import Function
 
@@ -46,7 +47,11 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compile_now, launch = compiled.compile, compiled.call
 
     def compile_typed_once(types: Any) -> Any:
-        with compiling(kernels.cache_path if kernels.name(types) else ""), global_compiler_lock, typed_once(Function):
+        with (
+            compiling(kernels.cache_path if kernels.name(types) else ""),
+            global_compiler_lock,
+            typed_once(Function, CUDACompiler),
+        ):
             return compile_now(types)
 
     compiled.compile = compile_typed_once

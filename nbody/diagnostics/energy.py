@@ -1,8 +1,9 @@
 """Energies: the conserved quantities of a run, the virial ratio, the energy error, and bodies with a positive energy."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -45,19 +46,25 @@ def relative_energy_error(energy: float, initial: float) -> float:
     return (energy - initial) / (abs(initial) or 1.0)
 
 
+def booked(observables: Mapping[str, Any]) -> Any:
+    """What collisions and changes of the bodies have added to the energy: without it the energy is conserved."""
+    return observables.get("booked_energy", observables.get("collision_energy", 0.0))
+
+
 @dataclass(frozen=True)
 class Energies:
     """Total energies of the first and the latest recorded frame (NaN before the first frame), and of the frame with the
-    largest error so far."""
+    largest error so far. The errors are NaN if the energy is not ``conserved``: a force has no potential."""
 
     initial: float = math.nan
     latest: float = math.nan
     farthest: float = math.nan
+    conserved: bool = True
 
     @classmethod
-    def of(cls, energies: np.ndarray) -> Self:
+    def of(cls, energies: np.ndarray, conserved: bool = True) -> Self:
         """Those of frames with these total energies."""
-        found = cls()
+        found = cls(conserved=conserved)
         for energy in energies:
             found = found.after(float(energy))
         return found
@@ -65,12 +72,12 @@ class Energies:
     @property
     def error(self) -> float:
         """(E - E₀)/|E₀|."""
-        return relative_energy_error(self.latest, self.initial)
+        return relative_energy_error(self.latest, self.initial) if self.conserved else math.nan
 
     @property
     def largest_error(self) -> float:
         """The largest (E - E₀)/|E₀| of all frames, with its sign."""
-        return relative_energy_error(self.farthest, self.initial)
+        return relative_energy_error(self.farthest, self.initial) if self.conserved else math.nan
 
     def after(self, energy: float) -> Self:
         """A copy to which a frame with this energy is added."""

@@ -1,6 +1,6 @@
 """Kepler's orbits of bodies: from positions and velocities to orbital elements (Murray & Dermott 1999, chapter 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -142,14 +142,14 @@ def orbits(
     if first in chosen:
         raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
     rows = np.array(chosen, int)
-    x, v, mass = _relative(particles, rows, focus)
+    x, v, mass = relative_motion(particles, rows, focus)
     if not (mass > 0).all():
         bad = particles.id[rows[int(np.argmin(mass > 0))]]
         raise InputError(f"orbits: body {bad} has no mass about it; choose another focus with about=")
     return elements(x, v, G * mass, particles.id[rows], particles.time)
 
 
-def _relative(particles: Particles, rows: Array, focus: int | str) -> tuple[Array, Array, Array]:
+def relative_motion(particles: Particles, rows: Array, focus: int | str) -> tuple[Array, Array, Array]:
     """Positions and velocities of bodies about their focus, (K, 3) each, and the masses (K,) that move them: of body and
     focus. ``focus``: a row, or one of :data:`FOCI`."""
     (x, v), mass = particles.in_space(), particles.mass
@@ -165,14 +165,21 @@ def _relative(particles: Particles, rows: Array, focus: int | str) -> tuple[Arra
     return x[rows] - central[0], v[rows] - central[1], total
 
 
-def at_times(moments: Sequence[Elements]) -> Elements:
-    """The orbits at T times as one, with arrays (T, K) for the bodies of the first; NaN for those that a later one lacks."""
-    first = moments[0]
-    columns = {each.name: np.full((len(moments), len(first)), np.nan) for each in fields(Elements)}
-    for k, now in enumerate(moments):
-        for name, found in columns.items():
-            found[k, np.isin(first.id, now.id)] = getattr(now, name)
-    return Elements(**columns | {"id": first.id, "time": np.array([[now.time] for now in moments])})
+def orbits_over_time(
+    moments: Iterable[Particles], G: float, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
+) -> Elements:
+    """The orbits at T moments, arrays (T, K), of the bodies of the first; NaN for those that a later moment lacks. Raises
+    InputError as :func:`orbits`."""
+    found: list[Elements] = []
+    for now in moments:
+        left = bodies if not found else [int(each) for each in found[0].id[np.isin(found[0].id, now.id)]]
+        found.append(orbits(now, G, about, left))
+    id, shape = found[0].id, (len(found), len(found[0]))
+    columns = {each.name: np.full(shape, np.nan) for each in fields(Elements)}
+    for k, each in enumerate(found):
+        for name, column in columns.items():
+            column[k, np.isin(id, each.id)] = getattr(each, name)
+    return Elements(**columns | {"id": id, "time": np.array([[each.time] for each in found])})
 
 
 def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Elements:

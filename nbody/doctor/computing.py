@@ -11,7 +11,6 @@ from nbody.doctor.finding import BROKEN, GOOD, Finding, good, missing
 from nbody.errors import DeviceError, InputError
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
-from nbody.forces.engine import device_of
 from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
 from nbody.forces.resources import free, largest
@@ -93,7 +92,7 @@ def engines() -> Iterator[Finding]:
         planned = plan(typical.override(precision=precision), measure=False)
         name, why, engine = planned.engine_name, planned.engine_reason, planned.engine_kind
         most = largest(engine, precision)
-        place = "GPU memory" if device_of(engine) == "gpu" else "memory"
+        place = "GPU memory" if engine.can.device == "gpu" else "memory"
         text = f"auto chooses {name} ({why}); up to {most:.2e} particles fit into {size(free(place))} of free {place}"
         yield good(f"engine {precision}", text, auto=name, why=why, largest_n=most)
 

@@ -42,7 +42,7 @@ def export(
         raise InputError(f"{run.path}: has no frame yet; export it when the run has begun")
     if frames is not None and not len(frames):
         raise InputError(f"{run.path}: no frame is chosen; give the number of one, from 0 to {len(run) - 1}")
-    numbers = [len(run) - 1] if frames is None else [_index(run, frame) for frame in frames]
+    numbers = [len(run) - 1] if frames is None else [run.index(frame) for frame in frames]
     facts = facts_of(run)
     if form.many or len(numbers) == 1:
         groups = [(path, numbers)]
@@ -72,13 +72,6 @@ def facts_of(run: Trajectory) -> RunConstants:
             length, mass, velocity = (float(Unit(symbol).to(base)) for symbol, base in sizes)
             cgs = length, mass, velocity
         return RunConstants(float(gravity.get("G", 1.0)), softening, cgs)
-
-
-def _index(run: Trajectory, frame: int) -> int:
-    try:
-        return run.index(frame)
-    except IndexError as error:
-        raise InputError(str(error)) from None
 
 
 def _check(path: Path, run: Trajectory) -> None:

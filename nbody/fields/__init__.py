@@ -1,36 +1,23 @@
 """External fields: gravity of what is not simulated, such as the galaxy around a cluster. ``FIELDS`` lists them.
 
-A scenario names them under ``fields``. Their accelerations are added to those between the bodies, on every engine and in
-every precision; their energy Σ m Φ is part of the potential energy. To add a field, write a subclass of
-:class:`~nbody.fields.field.Field`, and add a line to ``FIELDS``. ``post_newtonian`` is a force between the bodies that
-depends on their velocities (:class:`~nbody.fields.field.VelocityField`); the schemes that know it compute it themselves.
+A scenario names them under ``fields``; a Python program gives them as ``Simulation(particles, fields=[…])``: nbody's own,
+``nbody.fields.NFW(mass=1, a=20)``; functions, ``nbody.force(f)``; potentials of galpy and gala that have a counterpart.
+Their accelerations are added to those between the bodies, on every engine and in every precision; their energy Σ m Φ is part
+of the potential energy. To add a field, write a subclass of :class:`~nbody.fields.field.Field` and a line in ``FIELDS``.
+``post_newtonian`` is a force between the bodies that depends on their velocities
+(:class:`~nbody.fields.field.VelocityField`); the schemes that know it compute it themselves.
 """
+
+from collections.abc import Callable
 
 from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.fields.field import Field, VelocityField
-from nbody.registry import Entry, Registry
+from nbody.fields.registry import FIELDS as FIELDS
 from nbody.scenario import Scenario
+from nbody.scenario.groups import FieldChoice
 from nbody.scenario.model import component
 from nbody.scenario.values import arithmetic
-
-FIELDS = Registry(
-    "field",
-    {
-        "point_mass": Entry("nbody.fields.potentials:PointMass", "a fixed mass, Φ = -G M/r"),
-        "plummer": Entry("nbody.fields.potentials:Plummer", "Plummer's sphere: a cluster or a bulge"),
-        "hernquist": Entry("nbody.fields.potentials:Hernquist", "Hernquist's sphere: a bulge or an elliptical galaxy"),
-        "nfw": Entry("nbody.fields.potentials:NFW", "the halo of Navarro, Frenk and White"),
-        "logarithmic_halo": Entry("nbody.fields.potentials:LogarithmicHalo", "a flat rotation curve"),
-        "miyamoto_nagai": Entry("nbody.fields.potentials:MiyamotoNagai", "a disc of finite thickness"),
-        "rotating_bar": Entry("nbody.fields.potentials:RotatingBar", "the bar of Long and Murali, which turns"),
-        "post_newtonian": Entry(
-            "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
-        ),
-        "milky_way": Entry("nbody.fields.potentials:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
-    },
-)
-"""Every external field a scenario may name."""
 
 
 def chosen_fields(scenario: Scenario) -> list[Field | VelocityField]:
@@ -56,3 +43,13 @@ def added_fields(scenario: Scenario) -> AddedFields | None:
     fields = chosen_fields(scenario)
     with arithmetic(scenario.source, ("fields",)):
         return AddedFields(fields, scenario.gravity.G) if fields else None
+
+
+def __getattr__(name: str) -> Callable[..., FieldChoice]:
+    """``nbody.fields.NFW``: a function that makes a field, by the name of its class or that of a scenario."""
+    named = {FIELDS[each].target.partition(":")[2]: each for each in FIELDS} | {each: each for each in FIELDS}
+    if name.startswith("_") or name not in named:
+        raise AttributeError(f"module 'nbody.fields' has no attribute '{name}'; its fields are {', '.join(FIELDS)}")
+    from nbody.fields.given import field_function
+
+    return field_function(named[name])

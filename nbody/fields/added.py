@@ -5,13 +5,12 @@ evaluations beside the N² pairs.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import MOST, Field, VelocityField
+from nbody.fields.field import VELOCITIES, Field, VelocityField
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -30,44 +29,41 @@ class AddedFields:
 
     Raises:
         ArithmeticError: a parameter of a field is not finite.
-        InputError: a field has more than MOST parameters, or two are a :class:`~nbody.fields.field.VelocityField`.
+        InputError: two fields are a :class:`~nbody.fields.field.VelocityField`.
 
     Attributes:
-        functions: :attr:`~nbody.fields.field.Field.evaluate` of each part of the sum.
-        parameters: (K, 3 + MOST), the centre and the parameters of each.
+        terms: :meth:`~nbody.fields.field.Field.term` of each part of the sum.
+        parameters: (K, 3 + n), the centre and the parameters of each.
         time_dependent: True if the sum changes with time.
-        velocity_field: the force that depends on velocities; None if there is none.
+        moving: True if it depends on the velocities of the bodies.
+        velocity_field: the force between the bodies that depends on velocities; None if there is none.
+        without_potential: the names of the fields that the energies leave out.
     """
 
     def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
         each = [part for field in fields if isinstance(field, Field) for part in field.parts()]
-        kinds = list(dict.fromkeys(map(type, each)))
-        parts = sorted(each, key=lambda part: kinds.index(type(part)))  # equal functions in a row, see summed()
+        kinds = list(dict.fromkeys(part.term() for part in each))
+        parts = sorted(each, key=lambda part: kinds.index(part.term()))  # equal terms in a row, see summed()
         between = [field for field in fields if isinstance(field, VelocityField)]
         if len(between) > 1:
             raise InputError("fields: two forces depend on the velocities, and a run can have one; remove one of them")
         self.velocity_field = between[0] if between else None
-        self._G = G
-        self.functions = tuple(type(part).evaluate for part in parts)
+        self._fields, self._G = fields, G
+        self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
-        self.parameters = np.zeros((len(parts), 3 + MOST))
-        for row, part in zip(self.parameters, parts, strict=True):
-            values = (*part.centre, *part.parameters(G))
-            if len(values) > len(row):
-                given = f"fields: {type(part).__name__} has {len(values) - 3} numbers in parameters()"
-                raise InputError(f"{given}, and a field has {MOST} at most; divide it into parts()")
+        self.moving = any(part.kind == VELOCITIES for part in parts)
+        self.without_potential = [part.title for part in parts if not part.has_potential]
+        rows = [(*part.centre, *part.parameters(G)) for part in parts]
+        self.parameters = np.zeros((len(rows), max(map(len, rows), default=3)))
+        for row, values in zip(self.parameters, rows, strict=True):
             row[: len(values)] = values
         if not np.isfinite(self.parameters).all():
             raise OverflowError
-        self._sizes = np.array([part.size() for part in parts])
+        self._sizes = [part.size() for part in parts]
         self._on_device: Any = None
 
-    @property
-    def in_files(self) -> bool:
-        """True if kernels on disk may contain the fields: they depend on positions and time alone, and are written in files,
-        so that a change of them is noticed."""
-        files = (Path(function.__code__.co_filename) for function in self.functions)
-        return self.velocity_field is None and all(file.is_file() for file in files)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AddedFields, (self._fields, self._G)  # another process has its own functions
 
     def add(self, state: State, outputs: Outputs, accelerations: bool = True, targets: Any = None) -> None:
         """Add the fields at the time ``state.clock.now`` to what an engine has just computed: to the accelerations if
@@ -78,11 +74,14 @@ class AddedFields:
         else:
             self._add_on_device(state, outputs, accelerations, targets)
 
-    def at(self, position: Array, time: float = 0.0) -> tuple[Array, Array]:
-        """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64."""
-        from nbody.fields.compiled import values_at  # imports Numba: 0.4 s
-
-        found = values_at(self.functions, self.parameters, position, np.full(len(position), time))
+    def at(
+        self, position: Array, time: float = 0.0, velocity: Array | None = None, mass: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64; of
+        bodies with a ``velocity`` (N, D) and a ``mass`` (N,), both zero if they are not given."""
+        velocity = np.zeros_like(position) if velocity is None else velocity
+        mass = np.zeros(len(position)) if mass is None else mass
+        found = _values(self.terms, self.parameters, position, velocity, mass, np.full(len(position), time))
         return found[:, : position.shape[1]], found[:, 3]
 
     def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: Array | None) -> None:
@@ -94,36 +93,32 @@ class AddedFields:
             for array, before in zip(arrays, others, strict=False):
                 before[rows] = array[rows]
                 array[...] = before
-        if not self.functions:
+        if not self.terms:
             return
-        x = state.position[rows].astype(np.float64, copy=False)
-        acceleration, potential = self.at(x, state.clock.now)
+        x, v, m = (array[rows].astype(np.float64, copy=False) for array in (state.position, state.velocity, state.mass))
+        acceleration, potential = self.at(x, state.clock.now, v, m)
         if accelerations:
             state.acceleration[rows] += acceleration
         if Outputs.ENERGY in outputs:
             state.potential[rows] += 2 * potential
         if Outputs.JERK in outputs:
             [jerk] = state.values("jerk", copy=False)
-            jerk[rows] += self._jerk(x, state.velocity[rows].astype(np.float64, copy=False), state.clock.now)
+            a = state.acceleration[rows].astype(np.float64, copy=False)
+            jerk[rows] += self.jerk(x, v, a, m, state.clock.now)
 
-    def _jerk(self, x: Array, v: Array, time: float) -> Array:
-        """The rate of change of the acceleration along the bodies' motion: for each part a central difference of order 4
-        over a thousandth of the time in which a body crosses the field. The error is some 1e-12 of the jerk."""
-        from nbody.fields.compiled import values_at
+    def jerk(self, x: Array, v: Array, a: Array, m: Array, time: float) -> Array:
+        """The rate of change (N, D) of the acceleration along the motion of bodies with positions, velocities, accelerations
+        (N, D) and masses (N,), by differences."""
+        from nbody.fields.jerk import jerk_along
 
         jerk, dimensions = np.zeros_like(x), x.shape[1]
-        for k, function in enumerate(self.functions):
-            part = self.parameters[k : k + 1]
+        for k, size in enumerate(self._sizes):
+            term, part = self.terms[k : k + 1], self.parameters[k : k + 1]
 
-            def moved(steps: int, function: Any = function, part: Array = part, h: Any = 0.0) -> Array:
-                points, times = x + steps * (v.T * h).T, time + steps * h + np.zeros(len(x))
-                return values_at((function,), part, points, times)[:, :dimensions]
+            def values(x: Array, v: Array, times: Array, term: Any = term, part: Array = part) -> Array:
+                return _values(term, part, x, v, m, times)[:, :dimensions]
 
-            distance = np.linalg.norm(x - part[0, :dimensions], axis=1) + self._sizes[k]
-            speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0), axis=1) * distance)
-            h = 1e-3 * distance / np.where(speed > 0, speed, 1.0)
-            change = 8 * (moved(1, h=h) - moved(-1, h=h)) - (moved(2, h=h) - moved(-2, h=h))
-            jerk += change / (12 * h[:, None])
+            jerk += jerk_along(values, x, v, a, time, part[0, :dimensions], size)
         return jerk
 
     def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
@@ -132,4 +127,13 @@ class AddedFields:
 
         if self._on_device is None:
             self._on_device = cuda.to_device(self.parameters)
-        add_fields(self.functions, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
+        add_fields(self.terms, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
+
+
+def _values(terms: Any, parameters: Array, x: Array, v: Array, m: Array, times: Array) -> Array:
+    """Acceleration and potential (N, 4) of a sum of terms for bodies, each at its time."""
+    from nbody.fields.compiled import values_of  # imports Numba: 0.4 s
+
+    found = np.empty((len(x), 4))
+    values_of(terms)(x, v, m, times, parameters, found)
+    return found

@@ -1,6 +1,5 @@
 """External fields on the GPU: a kernel with one thread per body, launched after the engine's kernels."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.fields.compiled import summed
+from nbody.fields.field import Term
 from nbody.state.device import DeviceState
 from nbody.state.graph_time import time_of
 
@@ -16,14 +16,14 @@ THREADS = 128
 
 
 @cache
-def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
+def build(terms: tuple[Term, ...], some: bool = False) -> Any:
     """The kernel ``add(body, acceleration, *moment, parameters, accelerations, potential, rows)`` for a sum of fields, with
     the arguments of :class:`nbody.state.graph_time.GraphTime`; if ``some``, for the bodies ``rows`` (T,) only.
 
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
-    fast-math); each number of the state is rounded once.
+    fast-math); each number of the state is rounded once. No scheme on a GPU takes forces that depend on velocities.
     """
-    total = summed(functions, cuda.jit(device=True))
+    total = summed(terms, cuda.jit(device=True))
 
     @compute.kernel("gpu")
     def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential, rows):
@@ -33,7 +33,8 @@ def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
         if some:
             i = rows[i]
         x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
-        ax, ay, az, phi = total(x, y, z, time_of(clock, made, origin, dt, drifts), parameters)
+        m, time = np.float64(body[i, 3]), time_of(clock, made, origin, dt, drifts)
+        ax, ay, az, phi = total(x, y, z, 0.0, 0.0, 0.0, m, time, parameters)
         if accelerations > 0:
             acceleration[i, 0] = np.float64(acceleration[i, 0]) + ax
             acceleration[i, 1] = np.float64(acceleration[i, 1]) + ay
@@ -46,7 +47,7 @@ def build(functions: tuple[Callable, ...], some: bool = False) -> Any:
 
 
 def add_fields(
-    functions: tuple[Callable, ...],
+    terms: tuple[Term, ...],
     state: DeviceState,
     parameters: Any,
     accelerations: bool,
@@ -59,6 +60,6 @@ def add_fields(
     if isinstance(targets, np.ndarray):
         rows = cuda.to_device(targets.astype(np.int32))
     blocks, components = -(-rows.shape[0] // THREADS), np.int32(state.dimensions if accelerations else 0)
-    build(functions, some)[blocks, THREADS, state.stream](
+    build(terms, some)[blocks, THREADS, state.stream](
         state.body, state.acceleration, *state.clock.graph_time(), parameters, components, np.int32(potential), rows
     )

@@ -1,16 +1,38 @@
-"""The interfaces of fields: external ones, a function of position and time; and forces that depend on velocities."""
+"""The interfaces of fields: external ones, functions of the body and the time; and forces between bodies by velocity."""
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nbody.scenario.values import Finite, Group, with_unit
 from nbody.state.host import HostState
 
 Coordinate = Annotated[Finite, with_unit("length")]
 
-MOST = 7
-"""The most numbers of :meth:`Field.parameters`."""
+ARGUMENTS = "x, y, z, vx, vy, vz, m, t, p"
+"""What a field may depend on, all float64: a position relative to its centre, the velocity and the mass of the body, the
+time, and the parameters p."""
+
+POSITIONS, VELOCITIES, POST_NEWTONIAN = "positions", "velocities", "post_newtonian"
+"""The kinds of fields that schemes tell apart."""
+
+
+class Term(NamedTuple):
+    """A function that is compiled as a part of a sum of fields (:func:`nbody.fields.compiled.summed`).
+
+    Attributes:
+        function: returns ``(ax, ay, az, phi)``, acceleration and potential per unit mass, or the first ``returns`` of them.
+        takes: what it is called with, in the words of :data:`ARGUMENTS`.
+        returns: 4, 3, or 2 for ``(ax, ay)``.
+        potential: returns phi, if ``function`` does not; None if the force has no potential.
+        potential_takes: what it is called with.
+    """
+
+    function: Callable[..., Any]
+    takes: str = "x, y, z, t, p"
+    returns: int = 4
+    potential: Callable[..., Any] | None = None
+    potential_takes: str = ""
 
 
 class Field(Group):
@@ -24,6 +46,9 @@ class Field(Group):
     time_dependent: ClassVar[bool] = False
     """True if the field changes with time."""
 
+    takes: ClassVar[str] = "x, y, z, t, p"
+    """The arguments of :attr:`evaluate`, some of :data:`ARGUMENTS`."""
+
     centre: tuple[Coordinate, Coordinate, Coordinate] = (0.0, 0.0, 0.0)
 
     evaluate: ClassVar[Callable[..., Any]]
@@ -31,18 +56,37 @@ class Field(Group):
     centre, at time t, with p of :meth:`parameters`; all float64. A static method that Numba compiles for the CPU and for
     the GPU: it may use arithmetic, ``if`` and :mod:`math`, and other functions only if they are compiled for both."""
 
+    def term(self) -> Term:
+        """What is compiled."""
+        return Term(type(self).evaluate, self.takes)
+
     def parameters(self, G: float) -> tuple[float, ...]:
-        """The numbers p for :attr:`evaluate`, at most :data:`MOST`: by default G M, and the others as they are declared."""
+        """The numbers p for :attr:`evaluate`: by default G M, and the others as they are declared."""
         mass, *others = (getattr(self, name) for name in type(self).model_fields if name != "centre")
         return G * mass, *others
 
-    def size(self) -> float:
-        """The smallest length over which the field changes near its centre; 0 for a point mass."""
+    def size(self) -> float | None:
+        """The smallest length over which the field changes near its centre; 0 for a point mass, None if it is not known."""
         raise NotImplementedError
 
     def parts(self) -> "list[Field]":
         """The fields of which it is the sum: itself, or its components."""
         return [self]
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return type(self).__name__
+
+    @property
+    def kind(self) -> str:
+        """What a scheme must be able to do: evaluate it at :data:`POSITIONS`, or know the :data:`VELOCITIES` there too."""
+        return VELOCITIES if {"vx", "vy", "vz"} & set(self.takes.split(", ")) else POSITIONS
+
+    @property
+    def has_potential(self) -> bool:
+        """True if the energies of a run include it."""
+        return True
 
 
 class VelocityField(Group):
@@ -52,6 +96,8 @@ class VelocityField(Group):
     (:class:`nbody.integrators.facts.SchemeFacts`); it gets :meth:`strength`. The engine adds the same
     forces and energies to what it computes for recorded frames.
     """
+
+    kind: ClassVar[str] = POST_NEWTONIAN
 
     @abstractmethod
     def strength(self) -> float:

@@ -7,12 +7,11 @@ import numpy as np
 
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
-from nbody.forces.layers import layered
+from nbody.forces.make import make_engine
 from nbody.forces.options import Accuracy, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import AUTOMATIC, ENGINES
-from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -80,19 +79,17 @@ def accelerations(
     problem = Problem(gravity, precision, particles.count, outputs, accuracy=accuracy, gpus=gpus_asked(gpus))
     name = choose(engine, problem, where=WHERE, notify=notify).name
     kind = ENGINES.load(name)
-    require_device(kind, name)
-    check_fits(kind, problem, WHERE)
-    check_range(kind, gravity, precision, particles, WHERE)
     if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
         options = {"accuracy": accuracy}  # direct sums are more accurate
     if gpus not in (None, 1):
         options = options | {"gpus": gpus}
-    machine = layered(kind(gravity, precision, options_of(kind.Options, options)))
+    made = make_engine(kind, name, options_of(kind.Options, options), problem, WHERE)
+    check_range(kind, gravity, precision, particles, WHERE)
     some = points and not kind.supports(problem._replace(targets=True))
     targets = np.arange(particles.count - points, particles.count) if some else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
-        state = machine.load(particles)
-        machine.evaluate(state, outputs, targets)
+        state = made.load(particles)
+        made.evaluate(state, outputs, targets)
     a, phi = state.values("acceleration", "potential")
     a, phi = (a[-points:], phi[-points:]) if points else (a, phi)
     return (a, phi) if potential else a

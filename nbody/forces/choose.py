@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from nbody import machine
 from nbody.compute import cache
 from nbody.errors import InputError, did_you_mean
-from nbody.forces.engine import Engine, device_of, is_tree
+from nbody.forces.engine import Engine
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
 from nbody.forces.resources import fits
@@ -84,7 +84,7 @@ def choose(
         if name in AUTOMATIC and not kind.can.auto_range:
             continue
         asked, reason = _asked_of(kind, problem, precisions or (problem.precision,), refuses)
-        few = is_tree(kind) and problem.accuracy is not None and problem.particles < kind.can.auto_range.start
+        few = kind.can.tree and problem.accuracy is not None and problem.particles < kind.can.auto_range.start
         if not reason and name in AUTOMATIC and few:
             reason = f"direct sums are faster below {kind.can.auto_range.start} particles"
         if reason:
@@ -169,7 +169,7 @@ def _candidates(able: dict[str, Problem], reasons: dict[str, str]) -> dict[str, 
     found: dict[str, Problem] = {}
     for of_tree in (False, True):
         kinds = {each: ENGINES.load(each) for each in able if (each in TREES) == of_tree}
-        kinds = {each: kind for each, kind in kinds.items() if device_of(kind) == "gpu"} or kinds
+        kinds = {each: kind for each, kind in kinds.items() if kind.can.device == "gpu"} or kinds
         fitting = {each: kind for each, kind in kinds.items() if fits(kind, able[each])} if len(kinds) > 1 else kinds
         reasons |= {each: f"{each} needs more memory than is free" for each in kinds if fitting and each not in fitting}
         kinds = fitting or kinds
@@ -186,13 +186,13 @@ def _fastest(
 
     kinds = {each: ENGINES.load(each) for each in candidates}
     trees = [each for each in kinds if each in TREES]
-    on_gpu, accuracy = any(device_of(kind) == "gpu" for kind in kinds.values()), problem.accuracy
+    on_gpu, accuracy = any(kind.can.device == "gpu" for kind in kinds.values()), problem.accuracy
     device = compute.facts().name if on_gpu else machine.cpu_name()
     for_bodies = f"for {problem.particles} particles on {device}"
     if accuracy is not None:
         for_bodies = f"at a median force error of {accuracy:g} {for_bodies}"
     one_precision = len({asked.precision for asked in candidates.values()}) == 1
-    if trees and one_precision and problem.particles >= ALWAYS_TREE[device_of(kinds[trees[0]])]:
+    if trees and one_precision and problem.particles >= ALWAYS_TREE[kinds[trees[0]].can.device]:
         return trees[0], f"the fastest {for_bodies}"
     if len(candidates) == 1:
         (chosen,) = candidates

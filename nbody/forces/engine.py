@@ -282,21 +282,6 @@ def devices_of(engine: Engine) -> tuple[int, ...]:
     return engine._devices
 
 
-def device_of(engine: Engine | type[Engine]) -> str:
-    """Where the state of the bodies is, and the forces are computed: ``cpu`` or ``gpu``."""
-    return engine.can.device
-
-
-def is_tree(engine: Engine | type[Engine]) -> bool:
-    """True for a tree. It computes fewer than all pairs, so its speed is given in bodies per second."""
-    return engine.can.growth == 1
-
-
-def amount(engine: Engine | type[Engine], count: int) -> int:
-    """What the time of an evaluation is proportional to: all pairs of bodies, or the bodies for a tree."""
-    return count**engine.can.growth
-
-
 def _offered(can: Abilities, outputs: Outputs) -> Outputs:
     """``outputs``, with the potential of each body where the engine has nothing cheaper for the energy."""
     return _complete(can.outputs, can.potential == "summed", outputs)

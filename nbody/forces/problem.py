@@ -1,7 +1,7 @@
 """What is asked of the forces: one question, which every engine and every scheme answers by ``supports``."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbody.law import Gravity
 from nbody.scenario.options import PRECISIONS as PRECISIONS
@@ -27,9 +27,10 @@ class Problem(NamedTuple):
         accuracy: the median relative error of the accelerations; None for that of the precision.
         ranks: the number of processes that compute the forces together.
         gpus: the number of GPUs of one process that do.
-        fields: the classes of the external fields.
+        fields: the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
         collisions: True if the run looks for collisions.
+        changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
         own_sums: True if the scheme computes the forces itself, as direct sums.
     """
@@ -42,9 +43,10 @@ class Problem(NamedTuple):
     accuracy: float | None = None
     ranks: int = 1
     gpus: int = 1
-    fields: tuple[type, ...] = ()
+    fields: tuple[Any, ...] = ()
     systems: int = 0
     collisions: bool = False
+    changes: bool = False
     unlimited: bool = False
     own_sums: bool = False
 
@@ -114,6 +116,11 @@ class Abilities(NamedTuple):
     systems: bool = False
     growth: int = 2
 
+    @property
+    def tree(self) -> bool:
+        """True for a tree. It computes fewer than all pairs, so its speed is given in bodies per second."""
+        return self.growth == 1
+
     def refusal(self, problem: Problem) -> str:
         """Why the engine cannot compute what is asked, in one clause; empty if it can."""
         precision = problem.precision
@@ -133,7 +140,7 @@ class Abilities(NamedTuple):
             return "each rank has one GPU, so start as many ranks as there are GPUs"
         if problem.gpus > 1 and not self.gpus:
             return "it computes on one device"
-        if problem.own_sums and self.growth == 1:
+        if problem.own_sums and self.tree:
             return "it is a tree, and the scheme sums over all pairs itself"
         if problem.accuracy is not None and problem.accuracy < (least := self.finest[precision]):
             return f"it has an accuracy of {least:.2g} at best in {precision}"

@@ -3,7 +3,7 @@ particles that fit."""
 
 from nbody import compute, memory
 from nbody.errors import DeviceError, InputError
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.parallel import launch
@@ -33,7 +33,7 @@ def needs(engine: type[Engine], problem: Problem, added: tuple[Column, ...] = ()
     host = particles * BODY_BYTES + CHECKPOINT_COPIES * bytes_of(saved, particles, 3, precision)
     host += bytes_in_transit(particles, precision)
     own = engine.memory(problem).own + working + bytes_of(added, particles, 3, precision)
-    if device_of(engine) == "cpu":
+    if engine.can.device == "cpu":
         return {"memory": host + own}
     return {"memory": host, "GPU memory": own}
 
@@ -86,7 +86,7 @@ def largest(engine: type[Engine], precision: str) -> int:
 
 def require_device(kind: type[Engine], name: str) -> None:
     """Raise a DeviceError if this machine lacks what an engine, called ``name``, computes on. (There always is a CPU.)"""
-    if device_of(kind) == "gpu":
+    if kind.can.device == "gpu":
         remedy = "start as many ranks per host as it has GPUs, or " if launch() else ""
         compute.require(f"engine '{name}'", f"{remedy}use --engine cpu")
     elif kind.can.compiled:

@@ -7,11 +7,10 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.forces.api import bodies_and_law, options_of, points_of
 from nbody.forces.choose import choose
-from nbody.forces.engine import device_of
+from nbody.forces.make import make_engine
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import ENGINES, TREES
-from nbody.forces.resources import check_fits, require_device
 from nbody.forces.tree.options import TreeOptions
 from nbody.forces.tree.tree_cpu import HostTree
 from nbody.particles import Particles
@@ -73,13 +72,12 @@ class Tree:
         highest_first = (precision,) if precision else tuple(reversed(PRECISIONS))
         choice = choose(engine, problem, highest_first, where=WHERE)
         kind, precision = ENGINES.load(choice.name), choice.precision
-        require_device(kind, choice.name)
-        check_fits(kind, problem._replace(precision=precision), WHERE)
+        made = make_engine(kind, choice.name, chosen, problem._replace(precision=precision), WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape
-        self._name = f"{device_of(kind).upper()}, {precision}"
-        if device_of(kind) == "gpu":
-            self._tree: Any = KeptDeviceTree(kind(gravity, precision, chosen), particles)
+        self._name = f"{kind.can.device.upper()}, {precision}"
+        if kind.can.device == "gpu":
+            self._tree: Any = KeptDeviceTree(made, particles)
         else:
             self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)
 

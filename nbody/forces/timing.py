@@ -9,7 +9,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import DeviceError
-from nbody.forces.engine import Engine, device_of, is_tree
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -40,12 +40,12 @@ def cluster(count: int) -> Particles:
 def seconds(kind: type[Engine], asked: Problem) -> float:
     """The time of one evaluation in seconds, for about as many bodies and to the accuracy that are asked for; infinite if
     memory is short."""
-    count, tree = bucket(asked.particles), is_tree(kind)
-    timed = min(count, (LARGEST_TREE if tree else LARGEST_DIRECT)[device_of(kind)])
+    count, tree = bucket(asked.particles), kind.can.tree
+    timed = min(count, (LARGEST_TREE if tree else LARGEST_DIRECT)[kind.can.device])
     options = kind.Options.model_validate({"accuracy": asked.accuracy} if tree else {})
     try:
         engine, bodies = kind(GRAVITY, asked.precision, options), cluster(timed)
-        found = seconds_on_gpu(engine, bodies) if device_of(kind) == "gpu" else seconds_on_cpu(engine, bodies)
+        found = seconds_on_gpu(engine, bodies) if kind.can.device == "gpu" else seconds_on_cpu(engine, bodies)
     except DeviceError:
         return math.inf
     return found * (count / timed) ** kind.can.growth

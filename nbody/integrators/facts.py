@@ -59,7 +59,8 @@ class SchemeFacts(NamedTuple):
         own_forces: it computes the forces in its own kernel.
         precisions: those in which its own kernels compute, by the device; empty: all that the engine has.
         star: it moves planets about a star, which is body 0 and the heaviest.
-        velocity_fields: it computes forces that depend on velocities (:class:`nbody.fields.field.VelocityField`).
+        fields: the kinds of external fields (:attr:`nbody.fields.field.Field.kind`) that it computes, besides those that the
+            engine adds at given positions.
         softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
@@ -80,7 +81,7 @@ class SchemeFacts(NamedTuple):
     own_forces: bool = False
     precisions: Mapping[str, tuple[str, ...]] = {}
     star: bool = False
-    velocity_fields: bool = False
+    fields: tuple[str, ...] = ()
     softened: bool = False
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}

@@ -18,7 +18,7 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     """True if a compiled loop makes the steps of a scheme: the engine's sums for few bodies can be a part of it.
     ``in_fields``: external fields can, too."""
     (engine, state), fields = motion, fields_of(motion.engine)
-    return inlines_sums(engine, state) and (fields is None or (in_fields and fields.in_files))
+    return inlines_sums(engine, state) and (fields is None or (in_fields and fields.velocity_field is None))
 
 
 def per_c2(motion: Motion) -> float:

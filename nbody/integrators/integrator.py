@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import VelocityField
-from nbody.forces.engine import Engine, device_of
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
@@ -71,7 +71,7 @@ class Integrator(ABC):
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         """Why the scheme cannot run with an engine that supports a problem, in one clause; empty if it can. The clause calls
         it "this scheme"; a :class:`~nbody.forces.problem.Refusal` says how to mend it."""
-        facts, law, device = cls.facts, problem.gravity, device_of(engine)
+        facts, law, device = cls.facts, problem.gravity, engine.can.device
         if facts.precisions and device not in facts.precisions:
             return f"this scheme {'computes its own forces,' if facts.own_forces else 'works'} on the CPU"
         if problem.precision not in (offered := facts.precisions.get(device, (problem.precision,))):
@@ -80,17 +80,8 @@ class Integrator(ABC):
             return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if any(issubclass(field, VelocityField) for field in problem.fields):
-            if not facts.velocity_fields:
-                reason = "post_newtonian depends on the velocities, and this scheme kicks bodies at given positions"
-                return Refusal(reason, "fields", "remove 'fields'")
-            if len(problem.fields) > 1:
-                return Refusal("post_newtonian cannot be combined with other fields", "fields", "remove one of them")
-            if law.softening != "none":
-                return Refusal("post_newtonian is not softened", "gravity.softening", UNSOFTENED)
-        elif problem.fields and facts.own_forces:
-            reason = "this scheme computes the forces itself, and knows no external fields"
-            return Refusal(reason, "fields", "remove 'fields'")
+        if reason := cls._misses(problem.fields, law):
+            return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
             reason = "the steps of this scheme follow from a softening length"
@@ -104,6 +95,26 @@ class Integrator(ABC):
             return Refusal(reason, "gravity.length", "give one length")
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
+        return ""
+
+    @classmethod
+    def _misses(cls, fields: Sequence[Field | VelocityField], law: Gravity) -> str:
+        """Why the scheme cannot compute external fields; empty if it can."""
+        if any(field.kind == POST_NEWTONIAN for field in fields) and POST_NEWTONIAN in cls.facts.fields:
+            if len(fields) > 1:
+                return Refusal("post_newtonian cannot be combined with other fields", "fields", "remove one of them")
+            if law.softening != "none":
+                return Refusal("post_newtonian is not softened", "gravity.softening", UNSOFTENED)
+        known = (*cls.facts.fields, *(() if cls.facts.own_forces else (POSITIONS,)))
+        for field in fields:
+            if field.kind in known:
+                continue
+            if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
+                reason = "this scheme computes the forces itself, and knows no external fields"
+            else:
+                title = field.title if isinstance(field, Field) else field.kind
+                reason = f"{title} depends on the velocities, and this scheme kicks bodies at given positions"
+            return Refusal(reason, "fields", "remove 'fields'" if len(fields) == 1 else "remove one of them")
         return ""
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
@@ -130,12 +141,26 @@ class Integrator(ABC):
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
         are then copied to the host after each step.) A step that goes beyond ``until`` is looked at by the call that makes
         the rest of it. If bodies merge, all of them are at its end.
+
+        With 0 steps all bodies end a step now, so that the run can go on with others.
         """
+        if steps == 0:
+            self._synchronize(motion)
+            return None
+        return self.finish(motion, until, watcher, steps)
+
+    def finish(
+        self, motion: Motion, until: float = math.inf, watcher: Watcher | None = None, steps: int = 0
+    ) -> Span | None:
+        """Make the rest of a step that is shown partway, to the time ``until``, as :meth:`advance` does; and ``steps`` more."""
         steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
         self._advance(motion, steps, until)
         return None
+
+    def _synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes move all bodies together)
+        """Let all bodies end a step now."""
 
     def _return(self, motion: Motion, until: float) -> int:
         """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count

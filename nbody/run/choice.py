@@ -6,7 +6,7 @@ from typing import Any
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem, Refusal
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
@@ -27,7 +27,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
     return {
-        "particles": count, "ranks": ranks, "fields": tuple(map(type, chosen_fields(scenario))),
+        "particles": count, "ranks": ranks, "fields": tuple(chosen_fields(scenario)),
         "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
         "unlimited": scenario.integrator.dt is None,
     }  # fmt: skip
@@ -158,7 +158,7 @@ def engine_of_systems(scenario: Scenario, scheme: Integrator, asked: dict[str, A
     else:
         problem = Problem(scenario.gravity, systems=systems)
         named = choose(written, problem, where=scenario.where("engine", "ensemble"), measure=False)
-        device = device_of(ENGINES.load(named.name))
+        device = ENGINES.load(named.name).can.device
     return Choice(device, why, precision), systems_engine(device)
 
 

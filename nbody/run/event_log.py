@@ -1,14 +1,19 @@
-"""The log of a run's events: collisions, and what its ``events`` look for."""
+"""The log of a run's events: what its ``events`` look for, collisions, and changes of its bodies."""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbody.events.finder import Happened
-from nbody.run.event_watch import EventWatch
 from nbody.run.observers import Observer
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
+from nbody.trajectory.structure.layout import BOUNCE, CONTACT
+
+if TYPE_CHECKING:
+    from nbody.events.finder import Happened
+    from nbody.run.event_watch import EventWatch
 
 
 class EventLog(Observer):
@@ -19,7 +24,7 @@ class EventLog(Observer):
         recorded: the number of events in the file.
     """
 
-    def __init__(self, stepper: Stepper, setup: Setup, watch: EventWatch | None, recorded: int = 0) -> None:
+    def __init__(self, stepper: Stepper, setup: Setup, watch: "EventWatch | None", recorded: int = 0) -> None:
         super().__init__(stepper)
         self._setup, self._watch, self.recorded = setup, watch, recorded
         self._rows: list[np.ndarray] = []
@@ -32,9 +37,9 @@ class EventLog(Observer):
 
     def look(self) -> bool:
         stepper, watch = self._stepper, self._watch
-        self._rows += [row for events in stepper.events for row in np.split(events, len(events)) if len(events)]
+        self._rows += [rows for rows in stepper.events if len(rows)]
         stepper.events.clear()
-        if stepper.collisions is not None and (touched := stepper.collisions.touched) is not None:
+        if stepper.collisions and (touched := stepper.collisions.touched) is not None:
             stepper.collisions.touched, self.ended = None, True
             first, second, time = touched
             factor, unit = self._shown_time()
@@ -43,12 +48,12 @@ class EventLog(Observer):
         if watch is None or not (watch.happened or watch.acting):
             return True
         self._rows += [each.row for each in watch.happened]
-        failed = [each for each in watch.acting if not self._act(each)]
+        acting = list(watch.acting)
         watch.happened.clear()
-        watch.acting.clear()
-        return not failed
+        watch.acting.clear()  # before a user's function looks at the events
+        return not [each for each in acting if not self._act(each)]
 
-    def _act(self, happened: Happened) -> bool:
+    def _act(self, happened: "Happened") -> bool:
         """End the run, or call the user's function. Returns False if that has failed."""
         event = happened.event
         if event.stops:
@@ -75,14 +80,15 @@ class EventLog(Observer):
 
     def take(self) -> np.ndarray:
         """The events that were not taken yet, as far as the file has room."""
-        rows, self._taken = self._rows[self._taken :], len(self._rows)
-        room = self._setup.event_capacity - self.recorded
-        if len(rows) > room and not self._warned:
+        rows, self._taken = np.concatenate([no_events(), *self._rows[self._taken :]]), len(self._rows)
+        capacity = self._setup.event_capacity
+        limited = (rows["event"] >= 0) | np.isin(rows["kind"], (CONTACT, BOUNCE))  # the others change bodies
+        kept = rows[~limited | (np.cumsum(limited) <= max(0, capacity - self.recorded))]
+        if len(kept) < len(rows) and not self._warned:
             self._warned = True
             what, key = ("collisions", "collisions.most") if self._watch is None else ("events", "record.events")
-            capacity = self._setup.event_capacity
             self._setup.notify(
                 f"warning: the recording has room for {capacity} {what} ({key}); later ones are not recorded"
             )
-        self.recorded += len(rows[:room])
-        return np.concatenate([no_events(), *rows[:room]])
+        self.recorded += len(kept)
+        return kept

@@ -86,7 +86,7 @@ class EventWatch:
             if self._ahead is None:
                 whole = stepper.copy()
                 with np.errstate(all="ignore"):
-                    whole.integrator.advance(whole.motion, 0)  # to the end of the step
+                    whole.integrator.finish(whole.motion)
                 end = stepper.bodies()._replace(time=whole.clock.time)
                 end = end._replace(**dict(zip(("position", "velocity"), whole.vectors(), strict=True)))
                 self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))
@@ -102,6 +102,11 @@ class EventWatch:
             self.acting += [each for each in found if each.event.acts]
         self._ahead = None
         finder.go_on(end)
+
+    def end_step(self) -> None:
+        """A step that is shown partway is not made to its end: its events until now act now."""
+        self.acting += [each for each in self._ahead or [] if each.event.acts and each.time <= self._finder.shown]
+        self._ahead = None
 
     # --- Checkpoints ---
 

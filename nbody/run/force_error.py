@@ -29,8 +29,10 @@ def force_errors(engine: Engine, state: State, mass: np.ndarray, seed: int) -> d
     rows = np.sort(np.random.default_rng(seed).choice(state.count, count, replace=False))
     exact = direct_sums(position, mass, engine.gravity, rows)
     fields = fields_of(engine)
-    if fields is not None and fields.functions:
-        exact += fields.at(position[rows], state.clock.now)[0]
+    if fields is not None and fields.terms:
+        exact += fields.at(position[rows], state.clock.now, np.asarray(state.values("velocity")[0])[rows], mass[rows])[
+            0
+        ]
     size = np.linalg.norm(exact, axis=1)
     error = np.linalg.norm(a[rows] - exact, axis=1)[size > 0] / size[size > 0]
     if not (len(error) and np.isfinite(error).all()):  # the first frame reports what is not finite

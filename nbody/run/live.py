@@ -280,7 +280,8 @@ class LiveRun:
         if math.isnan(self._first_energy):
             self._first_energy = event.energies.initial
         if not math.isnan(event.energies.latest):
-            self.energy_error = (event.energies.latest - self._first_energy) / (abs(self._first_energy) or 1.0)
+            error = (event.energies.latest - self._first_energy) / (abs(self._first_energy) or 1.0)
+            self.energy_error = error if event.energies.conserved else math.nan
         self._note(progress)
         if self.pace.made(made):
             self._show(event.state)

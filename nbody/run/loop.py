@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from nbody.diagnostics.energy import Energies
-from nbody.forces.engine import compile_kernels, devices_of, is_tree
+from nbody.forces.engine import compile_kernels, devices_of
 from nbody.integrators.facts import SchemeReport
 from nbody.run.gpus import naming_failed
 from nbody.run.observers import Callback, Observer
@@ -57,8 +57,8 @@ class RunStatus:
     def summary(self, interrupted: bool) -> Summary:
         """The summary at the end of the call."""
         setup, stepper, measured = self._setup, self._stepper, self._recording.measured
-        energies = measured.energies
-        scenario, collisions, report = setup.scenario, stepper.collisions, self._report
+        energies, roster, report = measured.energies, stepper.roster, self._report
+        scenario, looked = setup.scenario, setup.scenario.collisions is not None
         (rate, pairs, bodies), body_steps = self._rates(report), report.body_steps
         done = stepper.clock.step - self._first
         path = self._recording.path
@@ -67,21 +67,23 @@ class RunStatus:
             device=setup.engine.identity(stepper.state).device, precision=scenario.precision,
             integrator=scenario.integrator.scheme, particles=setup.bodies.count, steps=done, step=stepper.clock.step,
             time=stepper.clock.time, wall_s=self._clock.seconds(), energy_initial=energies.initial,
-            energy_final=energies.latest + (collisions.energy if collisions else 0.0), energy_error=energies.error,
+            energy_final=energies.latest + (roster.booked_energy if roster else 0.0), energy_error=energies.error,
             frames=measured.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
+            without_potential=setup.without_potential,
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
-            collisions=collisions.count if collisions else None,
-            particles_left=len(collisions.slots) if collisions else None,
-            collision_energy=collisions.energy if collisions else None,
+            collisions=roster.count if roster and looked else None,
+            particles_left=len(roster.slots) if roster else None,
+            collision_energy=roster.collision_energy if roster and looked else None,
+            booked_energy=roster.booked_energy if roster and roster.changed else None,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 
     def _rates(self, report: SchemeReport) -> tuple[float, float, float | None]:
         """Per second: steps, interactions, and with a tree the bodies whose forces it computes."""
         rate = self._clock.steps_per_s
-        bodies = rate * report.bodies_per_step if is_tree(self._setup.engine) else None
+        bodies = rate * report.bodies_per_step if self._setup.engine.can.tree else None
         return rate, rate * report.pairs_per_step, bodies
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nbody.diagnostics.energy import Energies, conserved_quantities
+from nbody.diagnostics.energy import Energies, booked, conserved_quantities
 from nbody.diagnostics.observables import measured
 from nbody.errors import RunFailed
 from nbody.run.guards import check_finite
@@ -25,7 +25,8 @@ class Measured:
     """
 
     def __init__(self, setup: Setup | None = None, frames: int = 0, energies: Energies | None = None) -> None:
-        self.setup, self.frames, self.energies = setup, frames, energies or Energies()
+        none = Energies(conserved=setup is None or not setup.without_potential)
+        self.setup, self.frames, self.energies = setup, frames, energies or none
         self.observed: dict[str, float] = {}
         self._warned = False
 
@@ -35,9 +36,11 @@ class Measured:
         check_finite(frame, self.setup.scenario.gravity if self.setup else None)
         more = {**frame.observables, **self._of_scenario(frame)}
         self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
-        of_mergers = self.observed.pop("collision_energy", 0.0)  # the energy error excludes it
+        excluded = booked(self.observed)  # from the energy error
+        for name in ("collision_energy", "booked_energy"):
+            self.observed.pop(name, None)
         frame.observables = values = conserved_quantities(frame.sums) | more
-        self.energies = self.energies.after(float(values["total_energy"]) - of_mergers)
+        self.energies = self.energies.after(float(values["total_energy"]) - excluded)
 
     def check_energy(self, step: int) -> None:
         """Warn once, or raise RunFailed, if the energy error of the latest frame, of a ``step``, exceeds its limit."""
@@ -56,7 +59,7 @@ class Measured:
     def with_unrecorded(self, frame: Frame) -> Energies:
         """The energies, and that of a frame that is not recorded. Raises RunFailed: a number in it is not finite."""
         check_finite(frame.wait(), self.setup.scenario.gravity if self.setup else None)
-        energy = float(frame.sums[0]) + float(frame.sums[1])
+        energy = float(frame.sums[0]) + float(frame.sums[1]) - booked(frame.observables)
         frame.release()
         return self.energies.after(energy)
 
@@ -64,7 +67,8 @@ class Measured:
         """The observables that the scenario names."""
         if self.setup is None:
             return {}
-        scenario, bodies = self.setup.scenario, self.setup.bodies
+        scenario, slots = self.setup.scenario, frame.slots
+        bodies = self.setup.bodies if slots is None else slots.bodies
         if scenario.ensemble:
             from nbody.forces.systems.cpu import energies
 
@@ -74,7 +78,7 @@ class Measured:
         if not scenario.record.observables:
             return {}
         position, velocity = (array[:, : bodies.dimensions] for array in (frame.position, frame.velocity))
+        if slots is not None:
+            position, velocity = position[slots.left], velocity[slots.left]
         now = replace(bodies, position=position, velocity=velocity, time=frame.time, step=frame.step)
-        if frame.slots is not None:
-            now = replace(now.rows(frame.slots.left), mass=frame.slots.mass)
         return measured(scenario.record.observables, now, scenario.gravity.G, frame.columns)

@@ -1,8 +1,8 @@
 """What looks at a run: each observer says when it looks at the bodies between two steps. What none asks for is not computed.
 
 :class:`Callback` calls a user's function, :class:`nbody.run.event_log.EventLog` keeps events; frames, checkpoints and the
-limit of the energy error are :class:`nbody.run.recording.Recording`. Progress, and a window that shows the run, look at the wall
-clock instead: :class:`nbody.run.loop.Loop`.
+limit of the energy error are :class:`nbody.run.recording.Recording`. Progress, and a window that shows the run, look at the
+wall clock instead: :class:`nbody.run.loop.Loop`.
 """
 
 import math
@@ -52,8 +52,8 @@ class Observer:
 
 
 class Callback(Observer):
-    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. The run stops
-    if that returns False, or raises an error, the ``failure``."""
+    """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. What it
+    writes into them counts. The run stops if it returns False, or raises an error, the ``failure``."""
 
     def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
@@ -77,7 +77,10 @@ class Callback(Observer):
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
             return True
         try:
-            return self._function(self._stepper.particles()) is not False
+            goes_on = self._function(self._stepper.shown()) is not False
+            if (changes := self._stepper.written(freeze=False)) is not None:
+                self._stepper.apply(changes)
+            return goes_on
         except Exception as error:  # the file is finished in good order first
             self.failure = error
             return False

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from nbody import machine
 from nbody.compute import cache
 from nbody.diagnostics.observables import ALWAYS, widths
-from nbody.errors import InputError, NBodyError
+from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
-from nbody.forces.engine import SOFTENING2, Engine, amount, device_of, is_tree
-from nbody.forces.layers import layered
+from nbody.forces.engine import SOFTENING2, Engine
+from nbody.forces.make import make_engine
 from nbody.forces.options import gpu_count
 from nbody.forces.problem import Problem
-from nbody.forces.resources import check_fits, needs, require_device
+from nbody.forces.resources import needs
 from nbody.initial import check_initial, make_particles, number_of_bodies, resolved_initial
 from nbody.integrators.facts import WorkingBytes
 from nbody.integrators.integrator import Integrator
@@ -175,19 +175,19 @@ class Plan:
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
         steps, per_step = max(0, self.schedule.last - self.first.step), self.integrator.facts.evaluations
-        return steps * per_step * amount(self.engine_kind, self.count) / float(rate)
+        return steps * per_step * self.count**self.engine_kind.can.growth / float(rate)
 
     def remember_rate(self, steps_per_s: float, interactions_per_s: float) -> None:
         """Store the speed of a run for :attr:`expected_seconds` of later runs: in interactions per second, or with a tree in
         bodies per second."""
         bodies_per_s = steps_per_s * self.integrator.facts.evaluations * self.count
-        if rate := bodies_per_s if is_tree(self.engine_kind) else interactions_per_s:
+        if rate := bodies_per_s if self.engine_kind.can.tree else interactions_per_s:
             cache.keep(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""
         scenario, device = self.scenario, machine.cpu_name()
-        if device_of(self.engine_kind) == "gpu":
+        if self.engine_kind.can.device == "gpu":
             from nbody import compute
 
             device = compute.facts().name if not compute.why_unavailable() else "no GPU"
@@ -207,20 +207,18 @@ class Plan:
             InputError: there is too little memory, or the bodies are not physically meaningful.
         """
         scenario = self.scenario
-        require_device(self.engine_kind, self.engine_name)
-        try:
-            added, working = self._of_integrator
-            check_fits(self.engine_kind, self.problem, "", added, working.first)
-        except NBodyError as error:
-            raise type(error)(scenario.where("initial.particles") + str(error)) from None
-        engine, ranks = self.engine_kind(scenario.gravity, scenario.precision, self.engine_options, team()), team()
+        columns, working = self._of_integrator
+        ranks, added, where = team(), (columns, working.first), scenario.where("initial.particles")
+        engine = make_engine(
+            self.engine_kind, self.engine_name, self.engine_options, self.problem, where, self.fields, ranks, added
+        )
         if self.particles is None:
             particles = ranks.broadcast(make_particles(scenario) if ranks.first else None)
         else:
             particles = self.particles
         if scenario.gravity.per_species:
             scenario.gravity.squares(particles.species, particles.species_names, scenario.where("gravity.length"))
-        return layered(engine, self.fields), particles
+        return engine, particles
 
 
 def plan(

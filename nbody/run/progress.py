@@ -1,7 +1,7 @@
 """Progress, speed and summary of a run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -80,9 +80,13 @@ class Summary:
     collisions: int | None = None
     """All collisions in the recording; None if the scenario does not look for them."""
     particles_left: int | None = None
-    """The number of bodies after mergers."""
+    """The number of bodies after mergers and other changes."""
     collision_energy: float | None = None
     """What mergers have added to the energy; the errors above leave it out."""
+    without_potential: Sequence[str] = ()
+    """Forces that the energies leave out; the errors above are then NaN."""
+    booked_energy: float | None = None
+    """What all changes of the bodies have added to it, mergers too; None if there were no others."""
 
     def as_dict(self) -> dict:
         """For JSON."""

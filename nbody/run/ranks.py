@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody import machine
 from nbody.errors import InputError, RunFailed, counted
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.parallel import Team
 from nbody.parallel.launcher import ALONE_VARIABLE
 from nbody.particles import Particles
@@ -55,7 +55,7 @@ def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[
     if ranks.size == 1:
         return
     _require_same(ranks, scope(), "the bits of a run are those of one kind of machine; choose like hosts")
-    if device_of(engine) != "gpu":
+    if engine.can.device != "gpu":
         return
     from nbody import compute
 
@@ -72,7 +72,7 @@ def require_same_machines(ranks: Team, engine: Engine, scope: Callable[[], dict[
 
 def undivided(ranks: Team, engine: Engine, state: State) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
-    if ranks.size == 1 or device_of(engine) != "gpu" or cast("DeviceState", state).partition.transport.ranks > 1:
+    if ranks.size == 1 or engine.can.device != "gpu" or cast("DeviceState", state).partition.transport.ranks > 1:
         return ""
     from nbody.forces.gpu_engine import fewest_to_divide
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.run.event_log import EventLog
 from nbody.run.measured import Measured
 from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
@@ -19,7 +20,6 @@ from nbody.scenario import FromArrays
 from nbody.state import Frame, frames_per_block
 
 if TYPE_CHECKING:
-    from nbody.run.event_log import EventLog
     from nbody.run.output import Output, Start
 
 MOST_STEPS = 256
@@ -33,7 +33,7 @@ class Recording(Observer):
         setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the events, which are recorded too.
+        log: the events, collisions and changes, which are recorded too.
         start: where a recording of an earlier process goes on.
 
     Attributes:
@@ -43,7 +43,7 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: "EventLog | None", start: "Start | None"
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: "Start | None"
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
@@ -102,9 +102,9 @@ class Recording(Observer):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: "EventLog | None") -> None:
+    def continue_as(self, setup: Setup, log: EventLog) -> None:
         """Record from now on a run that begins with the present bodies."""
-        self._setup, self.measured.setup, self._log = setup, setup, log
+        self._setup, self.measured, self._log = setup, Measured(setup), log
 
     def stop(self) -> None:
         """Record nothing any more."""
@@ -189,7 +189,7 @@ class Recording(Observer):
             frame.wait().release()
 
     def look(self) -> bool:
-        if self._log is not None and self._recorder is not None:
+        if self._recorder is not None:
             self._recorder.events(self._log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
         if not packed and self.schedule.due(self._stepper.moment):
@@ -207,6 +207,8 @@ class Recording(Observer):
     def checkpoint(self) -> None:
         """Store what a resumed run begins with."""
         if self._file is not None and self._recorder is not None:
+            self._log.look()
+            self._recorder.events(self._log.take())
             self._recorder.checkpoint(self._stepper.arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
@@ -222,5 +224,5 @@ class Recording(Observer):
         return {
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
-            "events": self._log.recorded if self._log else 0,
+            "events": self._log.recorded,
         } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {})  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
+from nbody.fields.given import with_functions
 from nbody.forces.choose import Notify
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -31,6 +32,7 @@ def resume(
     notify: Notify = print,
     end: float | str | None = None,
     gpus: int | str | None = None,
+    fields: object = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -44,6 +46,7 @@ def resume(
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
+        fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
@@ -51,7 +54,7 @@ def resume(
     """
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
-        found = team().broadcast(_resumed(path, changes, notify) if team().first else None)
+        found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
     simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
     _compare_scope(found.scope, simulation.setup.scope(), simulation.notify)
     return simulation
@@ -66,7 +69,7 @@ class Resumed(NamedTuple):
     scope: dict[str, str]
 
 
-def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
+def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object) -> Resumed:
     """What the recording at ``path`` says, with ``changes`` of its scenario. Raises InputError as :func:`resume`."""
     checkpoint = read_checkpoint(path)
     with one_line(path):  # a correct checksum does not mean that the content can be trusted
@@ -74,7 +77,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = _scenario(run).override(**changes)
+        scenario = with_functions(_scenario(run).override(**changes), fields, notify)
         if changes["gpus"] is None:
             scenario = with_those_there(scenario, notify)
         _check_end(scenario.integrator.end if changes["end"] is not None else None, facts)
@@ -94,7 +97,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify) -> Resumed:
                 frames -= 1
             if (again := int(np.sum(run.time[:] > time))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
-            energies = Energies.of(run.energy_balance()[:frames])
+            energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             start = Start(path, moment, checkpoint, frames, energies)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
@@ -117,14 +120,20 @@ def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
 
 
 def rerun(
-    path: Path, output: Path, overwrite: bool = False, notify: Notify = print, gpus: int | str | None = None
+    path: Path,
+    output: Path,
+    overwrite: bool = False,
+    notify: Notify = print,
+    gpus: int | str | None = None,
+    fields: object = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
-    ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``: as of :func:`resume`. Raises
-    InputError: not a recording, or ``output`` is the same file."""
+    ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``, ``fields``: as of :func:`resume`.
+    Raises InputError: not a recording, or ``output`` is the same file."""
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found
+    scenario = with_functions(scenario, fields, notify)
     simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
     scheme = simulation.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):

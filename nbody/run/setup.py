@@ -14,7 +14,7 @@ from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, is_tree
+from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and the events
-    that a Python program gives."""
+    """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and what a
+    Python program gives as events."""
 
     scenario: Scenario
     particles: Particles | None
@@ -76,7 +76,12 @@ class Setup:
     def measures_forces(self) -> bool:
         """True if the file says how accurate the forces are: of a tree, and of direct sums if an accuracy was asked for."""
         asked = "accuracy" in self.scenario.engine.options and not self.scenario.gravity.per_species
-        return is_tree(self.engine) or (asked and not self.integrator.facts.own_forces)
+        return self.engine.can.tree or (asked and not self.integrator.facts.own_forces)
+
+    @property
+    def without_potential(self) -> list[str]:
+        """The names of forces that the energies leave out, so that they are not conserved."""
+        return [] if self.plan.fields is None else self.plan.fields.without_potential
 
     def scope(self) -> dict[str, str]:
         """What the bits of the result depend on: a resumed run may give other bits if one of these differs."""
@@ -91,12 +96,10 @@ class Setup:
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
 
-    def beginning_with(self, count: int, bodies: Particles) -> "Setup":
-        """The run as one of ``count`` bodies that are given as arrays; if mergers have changed them, of these bodies."""
-        scenario = self.scenario.with_arrays(count)
-        if scenario.collisions is None:
-            bodies = self.bodies
-        else:
+    def beginning_with(self, bodies: Particles) -> "Setup":
+        """The run as one that begins with bodies given as arrays."""
+        scenario = self.scenario.with_arrays(bodies.count)
+        if scenario.collisions is not None and not len(bodies.radius):
             bodies = _with_radii(scenario, bodies, lambda line: None)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
 
@@ -117,10 +120,20 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         engine, bodies = planned.build()
     for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
         notify(f"warning: {line}")
-    if fields is not None and fields.functions and not resumed:
+    if fields is not None and fields.terms and not resumed:
         notify(
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
+        )
+    if fields is not None and fields.without_potential:
+        named = ", ".join(fields.without_potential)
+        if scenario.on_energy_error is not None:
+            where = scenario.where("on_energy_error")
+            raise InputError(
+                f"{where}the energy is not conserved, as '{named}' has no potential; give it one, or remove this"
+            )
+        notify(
+            f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
         )
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies, notify)
@@ -185,6 +198,8 @@ def asked_for(
         values = {**values, "events": events.plain}
     if isinstance(given, str | Path):
         given = Scenario.load(given)
+    if values.get("fields") is not None:
+        return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
         particles = given.check("particles: ")
         _refuse_making(particles, values)
@@ -201,6 +216,17 @@ def asked_for(
     if particles is not None and not again:
         scenario = scenario.with_arrays(particles.count)
     return Asked(scenario, particles, False, events)
+
+
+def _in_fields(
+    given: Scenario | Particles, particles: Particles | None, values: Mapping[str, Any], again: bool
+) -> Asked:
+    """The same of what has external fields, as objects: the units of some follow from the scenario."""
+    from nbody.fields.given import given_fields
+
+    asked = asked_for(given, particles, {**values, "fields": None}, again)
+    fields = given_fields(values["fields"], asked.scenario.gravity.G)
+    return asked._replace(scenario=asked.scenario.with_keywords({"fields": fields}))
 
 
 def _refuse_making(particles: Particles, values: Mapping[str, Any]) -> None:

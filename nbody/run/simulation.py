@@ -5,18 +5,23 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, device_of, devices_of
+from nbody.forces.engine import Engine, devices_of
 from nbody.given import shown
 from nbody.initial import files_read
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.parallel import Team, team
 from nbody.particles import Particles
+from nbody.run.changes import added, changed, new_bodies, removed
+from nbody.run.event_log import EventLog
 from nbody.run.loop import Loop, Pace, ProgressEvent
 from nbody.run.observers import Callback, Function, callback_of
 from nbody.run.plan import Plan
@@ -32,7 +37,6 @@ from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
-    from nbody.run.event_log import EventLog
     from nbody.run.output import Output, Start
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
@@ -118,14 +122,15 @@ class Simulation:
             if line := undivided(ranks, self.engine, self.state):
                 notify(line)
         self._running = False
+        self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
 
-    def _new_log(self, recorded: int = 0) -> "EventLog | None":
-        if self.stepper.collisions is None and not self.setup.events:
-            return None
-        from nbody.run.event_log import EventLog, EventWatch
+    def _new_log(self, recorded: int = 0) -> EventLog:
+        watch = None
+        if self.setup.events:
+            from nbody.run.event_watch import EventWatch
 
-        watch = EventWatch(self.stepper, self.setup.events) if self.setup.events else None
+            watch = EventWatch(self.stepper, self.setup.events)
         self.stepper.watch = watch
         return EventLog(self.stepper, self.setup, watch, recorded)
 
@@ -219,17 +224,92 @@ class Simulation:
     def energies(self) -> Energies:
         """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
+        if not self._running:
+            self._take_written()
         return self.recording.energies_now
 
     @property
     def particles(self) -> Particles:
-        """The particles at this moment, as copies on the host in float64, which are read-only: writing into them would not
-        change the run. (Start another one from changed copies, as ``dataclasses.replace(now, mass=2 * now.mass)``.) Before
-        the first step they have the digits that were given, whatever the precision of the run."""
-        found = self.stepper.particles()
-        for array in (found.mass, found.position, found.velocity, found.id, found.species, found.radius):
-            array.flags.writeable = False
-        return found
+        """The particles at this moment, on the host in float64, the same until the next step. Before the first step they
+        have the digits that were given, whatever the precision of the run.
+
+        What is written into their masses, positions, velocities and radii counts, as :meth:`change` does:
+        ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
+        others; take copies for your own arithmetic.
+        """
+        return self.stepper.shown()
+
+    def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
+        """Add bodies between two steps: ``simulation.add(particles)``, or ``simulation.add(mass=1e-3, position=[1, 0, 0],
+        velocity=[0, 1, 0])``. Returns their ids.
+
+        As with :meth:`remove` and :meth:`change`, what it adds to the energy is booked: the energy error leaves out the
+        recorded ``booked_energy``, and the table of events has a row for each body. All ranks make the same call.
+
+        Args:
+            particles: the bodies. Ids that are in use, 0 … n-1 by default, are replaced by new ones.
+            values: of one body or several: ``mass``, ``position``, ``velocity``, and if needed ``radius``, ``species`` (a
+                name or a number) and ``id``. An id is never used again.
+
+        Raises:
+            InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
+        """
+        rows = self._change(lambda now: self._added(particles, values, now))
+        return rows["id_1"].copy()
+
+    def remove(self, ids: Any) -> None:
+        """Remove the bodies with these ids, one or several, between two steps. Raises InputError: there is no such body."""
+        self._change(lambda now: removed(ids, now))
+
+    def change(
+        self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
+    ) -> None:
+        """Set masses, positions, velocities or radii of the bodies with these ids (None: of all) between two steps: one
+        value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or a
+        value is wrong."""
+        values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
+        self._change(lambda now: changed(ids, values, now))
+
+    def _added(self, given: Particles | None, values: dict[str, Any], now: Particles) -> np.ndarray:
+        bodies, roster, keys = new_bodies(given, values, now), self.stepper.roster, self.scenario.collisions
+        if keys is not None and keys.radius is not None and not len(bodies.radius):
+            from nbody.integrators.collisions.radii import radii
+
+            bodies = replace(bodies, radius=radii(self.scenario, bodies))
+        self._used = np.union1d(self._used, self.bodies.id if roster is None else roster.bodies.id)
+        return added(bodies, self._used)
+
+    def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
+        """Apply the rows that ``of`` makes of the present bodies."""
+        self._require_whole()
+        self._take_written()
+        rows = of(self.stepper.particles())
+        self._apply(rows)
+        return rows
+
+    def _take_written(self) -> None:
+        """Let what was written into :attr:`particles` count."""
+        if (rows := self.stepper.written()) is not None:
+            self._apply(rows)
+
+    def _apply(self, rows: np.ndarray) -> None:
+        if not len(rows):
+            return
+        self.stepper.apply(rows)
+        first = not (self._running or self.recording.begun)
+        if first and (self.output is not None or not self.stepper.moved):
+            self._begin_again()  # a run of the changed bodies
+
+    def _begin_again(self) -> None:
+        """Let the present bodies be those of the beginning."""
+        self.stepper.events.clear()
+        bodies = self.bodies
+        if (roster := self.stepper.roster) is not None:
+            bodies, self._used = self.stepper.particles(), np.union1d(self._used, roster.bodies.id)
+        self.setup = self.setup.beginning_with(bodies)
+        self.stepper.continue_as(self.setup)
+        self._log = self._new_log()
+        self.recording.continue_as(self.setup, self._log)
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.
@@ -253,10 +333,11 @@ class Simulation:
 
     @property
     def events(self) -> "Table":
-        """The events and collisions since this simulation was made, as :attr:`nbody.Trajectory.events`."""
-        from nbody.trajectory.reading.events import event_table, no_events
+        """The events, collisions and changes since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        from nbody.trajectory.reading.events import event_table
 
-        return event_table(no_events() if self._log is None else self._log.rows).shown()
+        self._log.look()
+        return event_table(self._log.rows).shown()
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -288,7 +369,7 @@ class Simulation:
             self.run(steps=n)
             return
         self._require_ready()
-        if self._log is None:
+        if not self.setup.events:
             self.stepper.step(n)
             return
         self.stepper.begin()
@@ -309,14 +390,11 @@ class Simulation:
         with self.team.agreed():
             file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
             self.recording.redirect(file)
-        if self._log is not None:
-            self._log.begin_file()
-        if not self.stepper.moved or isinstance(self.scenario.initial, FromArrays):
-            return
-        self.setup = self.setup.beginning_with(self.state.count, self.particles)
-        self.stepper.continue_as(self.setup)
-        self._log = self._new_log()
-        self.recording.continue_as(self.setup, self._log)
+        self._log.begin_file()
+        self._take_written()
+        roster, arrays = self.stepper.roster, isinstance(self.scenario.initial, FromArrays)
+        if self.stepper.moved and (not arrays or (roster is not None and roster.changed)):
+            self._begin_again()
 
     def run(
         self,
@@ -388,7 +466,7 @@ class Simulation:
             _require_function("run: progress", progress)
         if pace is not None and self.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        schedule, log = self._schedule(steps, until), [] if self._log is None else [self._log]
+        schedule, log = self._schedule(steps, until), [self._log]
         with self.team.agreed():
             self.recording.go_on(schedule)
         for each in log:
@@ -434,13 +512,17 @@ class Simulation:
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
-        if self.stepper.within_a_step:
-            made = self.steps_made
-            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-        if device_of(self.engine) == "gpu":
+        self._require_whole()
+        if self.engine.can.device == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.engine)[0])  # in this thread
+        self._take_written()
+
+    def _require_whole(self) -> None:
+        if self.stepper.within_a_step:
+            made = self.steps_made
+            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
 
     def _check_idle(self) -> None:
         if self._running:

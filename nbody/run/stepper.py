@@ -12,15 +12,17 @@ from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import Bodies
 from nbody.integrators.collisions.span import Span
-from nbody.integrators.integrator import FixedStep, Motion
+from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
+from nbody.run.changes import Shown
 from nbody.run.choice import scheme_of
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.setup import Setup
-from nbody.state import Frame, Moment, State, StateClock
+from nbody.state import Frame, Moment, Slots, State, StateClock
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
+    from nbody.integrators.roster import Roster
 
 OWN = "integrator."
 """The prefix of the scheme's arrays in a checkpoint."""
@@ -28,12 +30,18 @@ OWN = "integrator."
 STEPS_PER_CALL = 10_000
 """The most steps of :meth:`Stepper.step` between two moments at which Ctrl-C is heard."""
 
+MOST_PAIRS = 2**24
+"""The most pairs that are summed on the host for the energy of a change (0.3 s); with more the engine computes it."""
+
 
 class StepWatch(Protocol):
     """Looks at every step that a stepper makes."""
 
     def advance(self, steps: int, until: float) -> None:
         """Let the stepper :meth:`~Stepper.make` steps, one by one."""
+
+    def end_step(self) -> None:
+        """A step that is shown partway is not made to its end."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps, without a copy."""
@@ -47,28 +55,33 @@ class Stepper:
 
     Args:
         setup: what the run is.
-        collisions: those of the stepper of which this one is a copy.
+        original: the stepper of which this one is a copy.
 
     Attributes:
         scheme: what makes the steps.
-        motion: the engine and the state, which another one replaces when bodies merge.
-        collisions: which bodies are left; None if the run does not look for collisions.
-        events: the collisions that nobody has taken yet.
+        motion: the engine and the state, which another one replaces when bodies merge or change.
+        roster: which bodies are there; None if they are those of the beginning, and the run does not look for collisions.
+        collisions: finds contacts; None if the run does not look for them.
+        events: the collisions and changes that nobody has taken yet.
         watch: looks at every step; None if nothing does.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
 
-    def __init__(self, setup: Setup, collisions: "Collisions | None" = None) -> None:
+    def __init__(self, setup: Setup, original: "Stepper | None" = None) -> None:
         self._setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
-        self.collisions = collisions
-        if collisions is None and setup.scenario.collisions is not None:
-            self.collisions = _collisions(setup)
+        self._shown: Shown | None = None
         self.watch: StepWatch | None = None
         self._known: tuple[Motion | None, Particles] = None, setup.bodies
+        self.roster: Roster | None = None
+        self.collisions: Collisions | None = None
+        if original is not None:
+            self.roster, self.collisions = original.roster, original.collisions
+        else:
+            self._look_for_collisions()
         self.motion = self._prepared(self._at_the_beginning, self._first_moment)
 
     @property
@@ -98,10 +111,10 @@ class Stepper:
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
-        self._setup = setup
-        if self.collisions is not None:
-            frames, self.collisions = self.state.frames, _collisions(setup)
-            self._rows, frames.slots = frames.rows, None
+        self._setup, frames = setup, self.state.frames
+        if self.roster is not None:
+            self.roster, self._rows, frames.slots = None, frames.rows, None
+        self._look_for_collisions()
 
     # --- Steps ---
 
@@ -129,10 +142,15 @@ class Stepper:
         return self.motion.state.clock.step - begun
 
     def make(self, steps: int, until: float = math.inf) -> bool:
-        """The same without the watch. Returns True if bodies touch in the last step."""
+        """The same without the watch; 0 steps are the rest of one that is shown partway. Returns True if bodies touch in the
+        last step."""
         self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            span = self.integrator.advance(self.motion, steps, until, self.collisions)
+            scheme, motion = self.integrator, self.motion
+            if steps:
+                span = scheme.advance(motion, steps, until, self.collisions)
+            else:
+                span = scheme.finish(motion, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
@@ -144,20 +162,29 @@ class Stepper:
         with np.errstate(all="ignore"):
             found = cast(FixedStep, self.integrator).frames(self.motion, count, every)
         self.within_a_step = False
+        for frame in found:
+            frame.observables = self._booked
         return found
 
     def frame(self) -> Frame:
         """The bodies at this moment."""
         with np.errstate(all="ignore"):
             frame = _frame_of(self.motion)
-        of_mergers = self.collisions.numbers() if self.collisions is not None else {}
-        frame.observables = {**self.integrator.report(self.motion).observed, **of_mergers}
+        frame.observables = {**self.integrator.report(self.motion).observed, **self._booked}
         return frame
+
+    @property
+    def _booked(self) -> dict[str, float]:
+        """The number of bodies, and what their changes have added to the energy."""
+        if self.roster is None:
+            return {}
+        merges = self.collisions is not None and self.collisions.merges
+        return self.roster.numbers(merges, self.roster.changed)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
         with np.errstate(all="ignore"):
-            return _frame_of(self._loaded(self._at_the_beginning, self._first_moment))
+            return _frame_of(self._loaded(self._setup.bodies, self._first_moment, None))
 
     # --- Bodies ---
 
@@ -166,8 +193,8 @@ class Stepper:
         given, whatever the precision of the run."""
         bodies, (state, clock) = self._setup.bodies, (self.state, self.clock)
         position, velocity = self.vectors()
-        if self.collisions is not None and self.moved:
-            return self.collisions.particles(position, velocity, clock.time, clock.step)
+        if self.roster is not None and (self.moved or self.roster.changed):
+            return self.roster.particles(position, velocity, clock.time, clock.step)
         if not self.moved:
             pairs = (bodies.position, position), (bodies.velocity, velocity)
             position, velocity = (
@@ -179,6 +206,18 @@ class Stepper:
         now.id, now.species = bodies.id.copy(), bodies.species.copy()
         now.position, now.velocity, now.time, now.step = position, velocity, clock.time, clock.step
         return now
+
+    def shown(self) -> Particles:
+        """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
+        if self._shown is None or self._shown.were.step != self.clock.step or self._shown.were.time != self.clock.time:
+            self._shown = Shown.of(self.particles())
+        return self._shown.given
+
+    def written(self, freeze: bool = True) -> np.ndarray | None:
+        """What a user has written into the particles that were shown, for :meth:`apply`; None if nothing was. Call this
+        before the next step. ``freeze``: these particles can't be written any more."""
+        shown, self._shown = self._shown, None
+        return None if shown is None else shown.close(freeze)
 
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
@@ -194,9 +233,9 @@ class Stepper:
         return replace(self.particles(), position=x, velocity=v, time=float(time), step=other.clock.step)
 
     def copy(self) -> "Stepper":
-        """A stepper that goes on from here without this one. It shares the collisions, and must not look for any."""
+        """A stepper that goes on from here without this one. It shares roster and collisions, and must not change them."""
         scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_integrator(scheme), self.collisions)
+        other = Stepper(self._setup.with_integrator(scheme), self)
         if self.begun:
             other.go_back(self.arrays(), self.moment)
         else:
@@ -245,16 +284,15 @@ class Stepper:
         """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme and of
         collisions."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
-        own |= self.collisions.arrays() if self.collisions else {}
+        own |= self.roster.arrays() if self.roster else {}
         own |= self.watch.arrays() if self.watch else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
         """Go back to the ``moment`` at which :meth:`arrays` was called. ``events``: the number of collisions before it.
         Raises LookupError, TypeError, ValueError: these are not arrays of such a run."""
-        if self.collisions is not None:
-            _require_like(arrays, self.collisions.arrays())
-            self.collisions.restore(arrays, events)
+        if self.roster is not None or "collisions.into" in arrays:
+            self._known_bodies().restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
         self.go_back(arrays, moment._replace(origin=self.clock.origin))
@@ -273,7 +311,7 @@ class Stepper:
     @property
     def _at_the_beginning(self) -> Particles:
         """The bodies that are left, where they were at the beginning."""
-        return self._setup.bodies if self.collisions is None else self.collisions.starting()
+        return self._setup.bodies if self.roster is None else self.roster.starting()
 
     @property
     def _first_moment(self) -> Moment:
@@ -281,13 +319,14 @@ class Stepper:
         before = 0.0 if scheme.facts.adaptive else bodies.step * scheme.dt  # so that its time is that of its step
         return Moment(bodies.step, bodies.time, bodies.time - before)
 
-    def _loaded(self, bodies: Particles, moment: Moment) -> Motion:
+    def _loaded(self, bodies: Particles, moment: Moment, slots: Slots | None) -> Motion:
         """Bodies that are brought to the engine, at a moment."""
-        setup = self._setup
+        setup, rows = self._setup, self._rows
         motion = Motion(setup.engine, setup.engine.load(bodies))
         frames = motion.state.frames
-        frames.slots = slots = self.collisions.present if self.collisions else None
-        frames.rows = self._rows if slots is None else slots.rows if self._rows is None else slots.rows[self._rows]
+        frames.slots, frames.rows = slots, rows
+        if slots is not None:
+            frames.rows = slots.rows[: setup.bodies.count] if rows is None else np.append(slots.rows, -1)[rows]
         motion.state.clock.set(moment)
         columns = columns_of(setup.scenario.record.observables or ())
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
@@ -295,9 +334,27 @@ class Stepper:
 
     def _prepared(self, bodies: Particles, moment: Moment) -> Motion:
         """The same, ready for the scheme."""
-        motion = self._loaded(bodies, moment)
+        motion = self._loaded(bodies, moment, self.roster.present if self.roster else None)
         self.integrator.prepare(motion, self.collisions is not None)
         return motion
+
+    def _look_for_collisions(self) -> None:
+        """Begin to look for them, if the scenario says so."""
+        self.collisions = None
+        if (keys := self._setup.scenario.collisions) is not None:
+            from nbody.integrators.collisions.collisions import Collisions  # imports Numba
+
+            self.collisions = Collisions(self._known_bodies(), keys.rule, self._setup.scenario.gravity)
+
+    def _known_bodies(self) -> "Roster":
+        """Which bodies are there, from now on."""
+        if self.roster is None:
+            from nbody.integrators.roster import Roster
+
+            fields = self._setup.plan.fields
+            fields = fields if fields is not None and fields.terms else None
+            self.roster = Roster(self._setup.bodies, self._setup.scenario.gravity, fields)
+        return self.roster
 
     def _resolve(self, span: Span) -> None:
         """Act on a step in which bodies touch. If some have merged, the others go on in another state."""
@@ -308,15 +365,44 @@ class Stepper:
             span = span._replace(x1=x, v1=v)
         events, left = collisions.resolve(span, state.clock.step, first=span.begin == self._setup.bodies.time)
         self.events.append(events)
-        if left is None:
-            return
+        if left is not None:
+            self._go_on_with(left, "a merger")
+
+    def _go_on_with(self, bodies: Particles, cause: str) -> None:
+        """Replace the state by one of other bodies."""
+        state, clock = self.state, self.clock
         try:
-            motion = self._prepared(left, self.moment)
-            self.integrator.start(motion)
+            motion = self._prepared(bodies, clock.moment._replace(within=False))
+            if self.begun:
+                self.integrator.start(motion)
         except InputError as error:
-            raise RunFailed(f"step {state.clock.step}: after a merger the scheme can't go on: {error}") from None
+            raise RunFailed(f"step {clock.step}: after {cause} the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)
         self.motion = motion
+
+    def apply(self, changes: np.ndarray) -> None:
+        """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. The frame of
+        this moment, if there is one, shows the bodies before it."""
+        setup = self._setup
+        if why := unsupported(
+            type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision, changes=True,
+            systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
+        ):  # fmt: skip
+            raise InputError(f"the bodies of this run can't be changed: {why}")
+        if self.watch is not None:
+            self.watch.end_step()
+        roster, clock = self._known_bodies(), self.clock
+        with np.errstate(all="ignore"):
+            self.integrator.advance(self.motion, 0)  # all bodies end a step
+            x, v = (each.astype(np.float64) for each in self.state.values("position", "velocity"))
+            by_pairs = len(changes) * len(x) <= MOST_PAIRS
+            before = 0.0 if by_pairs else _energy_of(self.motion)
+            x, v, energy = roster.apply(changes, x, v, clock.time, by_pairs)
+            self._go_on_with(roster.particles(x, v, clock.time, clock.step), "a change of the bodies")
+            energy = energy if by_pairs else _energy_of(self.motion) - before
+        roster.book(energy, collision=False)
+        changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + 1, energy
+        self.events.append(changes)
 
 
 def _frame_of(motion: Motion) -> Frame:
@@ -324,14 +410,12 @@ def _frame_of(motion: Motion) -> Frame:
     return motion.state.frames.snapshot()
 
 
-def _collisions(setup: Setup) -> "Collisions":
-    """The collisions of a run that begins."""
-    from nbody.integrators.collisions.collisions import Collisions  # imports Numba
-
-    scenario, bodies, fields = setup.scenario, setup.bodies, setup.plan.fields
-    assert scenario.collisions is not None
-    fields = fields if fields is not None and fields.functions else None
-    return Collisions(bodies, bodies.radius, scenario.collisions.rule, scenario.gravity, fields)
+def _energy_of(motion: Motion) -> float:
+    """The total energy at this moment."""
+    frame = _frame_of(motion).wait()
+    energy = float(frame.sums[0] + frame.sums[1])
+    frame.release()
+    return energy
 
 
 def _require_like(arrays: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray]) -> None:

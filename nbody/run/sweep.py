@@ -20,7 +20,6 @@ from typing import Any
 from nbody import machine
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
-from nbody.forces.engine import device_of
 from nbody.run.cluster import Cluster, Task, attempt, log_of, note_of, status_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
@@ -171,7 +170,7 @@ class Sweep:
                 slots.put({})
             return slots
         first = plan(Scenario.load(self.scenario, (*self.fixed, *self.tasks[0].values)), measure=False)
-        cards = _cards() if device_of(first.engine_kind) == "gpu" and not compute.SIMULATED else []
+        cards = _cards() if first.engine_kind.can.device == "gpu" and not compute.SIMULATED else []
         cores = machine.cores()
         jobs = min(self.jobs or len(cards) or cores, len(self.tasks))
         for k in range(jobs):
@@ -273,7 +272,7 @@ def _facts(path: Path) -> Row:
     """What the table says about a recording; nothing if there is none."""
     try:
         with Trajectory(path) as run, one_line(path):
-            energy = run.observable("total_energy")
+            energy = run.energy_balance()
             return {
                 "status": run.status, "steps": int(run.step[-1]), "time": float(run.time[-1]),
                 "energy_error": relative_energy_error(float(energy[-1]), float(energy[0])),

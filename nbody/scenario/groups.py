@@ -98,7 +98,7 @@ class FieldChoice(Component):
 
 def fields_from(values: object) -> object:
     """Convert one field, or a list of fields, to a tuple; None if there are none."""
-    if isinstance(values, Mapping):
+    if isinstance(values, Mapping | FieldChoice):
         return (values,)
     if values is not None and not isinstance(values, list | tuple):
         raise ValueError(f"must be a list of fields, as in '- {{field: point_mass, mass: 1}}', got {shown(values)}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from nbody.errors import InputError, unknown
 from nbody.given import converted, shown
@@ -113,7 +114,9 @@ def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, giv
 
 
 def plain_python(value: object) -> Any:
-    """Convert NumPy scalars and arrays inside ``value`` to Python's types."""
+    """Convert NumPy scalars and arrays, and groups of keys, inside ``value`` to Python's types."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
     if isinstance(value, Mapping):
         return {key: plain_python(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

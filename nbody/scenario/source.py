@@ -73,8 +73,9 @@ class ScenarioText:
         scenario that comes with nbody, they are named instead of the file: ``--integrator: engine: ``.
         """
         if option := self._option(keys):
-            path = next((keys[end:] for end in range(len(keys), 0, -1) if keys[:end] in self.options), ())
-            return f"{option}: " + (f"{'.'.join(path)}: " if path else "")
+            if option == keys[0] and keys[1:] and keys[1].isdecimal():  # a keyword of Python that is a list
+                option = ".".join(keys)
+            return f"{option}: "
         options = [option for each in others if (option := self._option(each))]
         if not options and self.name and self.folder in packaged.FOLDERS:
             options = [option for written, option in self.options.items() if written[:1] == keys[:1]]

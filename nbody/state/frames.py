@@ -55,17 +55,25 @@ def bytes_in_transit(particles: int, precision: str) -> int:
 
 
 class Slots(NamedTuple):
-    """The bodies that are left after mergers, among those of the run's beginning.
+    """The bodies that are there after mergers and other changes, among the slots of a run.
 
     Attributes:
-        rows: (N,) the row in which each body of the beginning is now: its own, or that of the body with which it merged.
-        left: (n,) the bodies of the beginning that are left.
-        mass: (n,) their masses.
+        rows: (S,) the row in which the body of each slot is now: its own, or that of the body with which it merged; -1 if
+            there is none.
+        left: (n,) the slots of the bodies that are there.
+        bodies: these n, where they appeared.
     """
 
     rows: Array
     left: Array
-    mass: Array
+    bodies: Particles
+
+    def spread(self, values: Array) -> Array:
+        """The rows (..., n, D) of a state as rows of all slots, (..., S, D); NaN where there is no body."""
+        found: Array = values[..., self.rows, :]
+        if self.rows.min() < 0:
+            found[..., self.rows < 0, :] = np.nan
+        return found
 
 
 @dataclass(eq=False)
@@ -79,12 +87,13 @@ class Frame:
         step: the number of steps since the start.
         time: in the scenario's unit.
         position: (N, D) in the recording's precision, D is 2 or 3. Those of a state are (N, 3) and C-contiguous, with z = 0
-            in 2-D; a body that has merged is where the other one is.
+            in 2-D; a body that has merged is where the other one is,
+            and one that is not there is at NaN.
         velocity: (N, D), likewise.
         observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`; empty in a frame from a file.
         columns: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
-        slots: the bodies that are left; None before the first merger.
+        slots: the bodies that are there; None before the first merger or change.
     """
 
     step: int
@@ -114,8 +123,8 @@ class StateFrames(ABC):
     Attributes:
         outputs: what :meth:`snapshot` needs to be current.
         columns: the names of the columns (:data:`COLUMNS`) that snapshots bring.
-        slots: the bodies that are left after mergers since the beginning of the recording; None before.
-        rows: the row in which each body of the simulation's beginning is now; None before the first merger.
+        slots: the bodies that are there after changes since the beginning of the recording; None before.
+        rows: the row in which each body of the simulation's beginning is now, -1 if it is gone; None before changes.
     """
 
     offered: tuple[str, ...] = ("potential",)

@@ -49,7 +49,7 @@ class HostFrames(StateFrames):
         sums = system_sums(*self._arrays)
         columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
         if self.slots is not None:
-            x, v = x[self.slots.rows], v[self.slots.rows]
+            x, v = self.slots.spread(x), self.slots.spread(v)
         position, velocity = rows = np.zeros((2, len(x), 3), x.dtype)
         rows[0, :, : x.shape[1]], rows[1, :, : x.shape[1]] = x, v
         step, time = self._clock.reached

@@ -130,7 +130,7 @@ class StagedFrame(Frame):
     def wait(self) -> Frame:
         self.sums = self._block.wait()[self._number]
         if self.slots is not None:
-            self.position, self.velocity = self._block.rows(self._number)[:, self.slots.rows]
+            self.position, self.velocity = self.slots.spread(self._block.rows(self._number))
         return self
 
     def release(self) -> None:

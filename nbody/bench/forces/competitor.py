@@ -10,7 +10,7 @@ import numpy as np
 
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
 from nbody.forces import ENGINES
-from nbody.forces.engine import Engine, amount, device_of, is_tree
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.forces.resources import fits
 from nbody.law import Gravity
@@ -52,11 +52,11 @@ class Speed:
 
     def learn(self, count: int, seconds: float) -> None:
         """Update the rate with an evaluation of ``count`` particles. Small N are too slow, so the best rate is kept."""
-        self.rate = max(self.rate, amount(self._kind, count) / seconds)
+        self.rate = max(self.rate, count**self._kind.can.growth / seconds)
 
     def expected(self, count: int) -> float:
         """The expected time of an evaluation of ``count`` particles in seconds."""
-        return amount(self._kind, count) / self.rate
+        return count**self._kind.can.growth / self.rate
 
 
 class Competitor:
@@ -78,7 +78,7 @@ class Competitor:
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
-        self.backend, self.device = device_of(kind), self._engine.identity().device
+        self.backend, self.device = kind.can.device, self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
         self.foreign, self.one_core = foreign, one_core
         self.speed = Speed(kind)
@@ -93,7 +93,7 @@ class Competitor:
             name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
         if one_core:
             name = ONE_CORE
-        elif engine == ALL_CORES or (is_tree(kind) and device_of(kind) == "cpu"):
+        elif engine == ALL_CORES or (kind.can.tree and kind.can.device == "cpu"):
             import numba
 
             threads = numba.get_num_threads()
@@ -102,7 +102,7 @@ class Competitor:
     @property
     def suite(self) -> str:
         """The kind of its rows."""
-        return "trees" if is_tree(self.kind) else "forces"
+        return "trees" if self.kind.can.tree else "forces"
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""

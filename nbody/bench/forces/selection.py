@@ -7,7 +7,7 @@ from nbody.bench import Notify, card
 from nbody.bench.forces.competitor import ALL_CORES, Competitor
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
-from nbody.forces.engine import ROUNDOFF, Engine, device_of, is_tree
+from nbody.forces.engine import ROUNDOFF, Engine
 from nbody.forces.problem import Problem
 from nbody.forces.registry import TREES
 from nbody.forces.resources import check_fits, require_device
@@ -94,7 +94,7 @@ def competitors(
     found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
-        by_default = not engines and device_of(kind) in on and not is_tree(kind)
+        by_default = not engines and kind.can.device in on and not kind.can.tree
         if not (by_default or name in engines or name == ALL_CORES):
             continue
         require_device(kind, name)
@@ -115,7 +115,7 @@ def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
     """The name of an engine that a user has named. Raises InputError if it solves none of the problems, or works on none of
     the backends."""
     kind: type[Engine] = ENGINES.load(name)
-    device = device_of(kind)
+    device = kind.can.device
     if device not in on:
         why = f"none here ({reason})" if (reason := device == "gpu" and card.no_gpu()) else "not measured"
         raise InputError(f"--engines: '{name}' works on the {device}, which is {why}; add --{device}")

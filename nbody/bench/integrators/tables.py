@@ -9,7 +9,6 @@ from nbody.bench.report import Report
 from nbody.bench.row import Amount, Count, Row, grouped
 from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
 from nbody.forces import ENGINES
-from nbody.forces.engine import device_of
 from nbody.forces.problem import PRECISIONS
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import unsupported
@@ -151,7 +150,7 @@ def _places(name: str) -> str:
     scheme, found = INTEGRATORS.load(name), []
     law = Gravity(softening="plummer", length=0.01) if scheme.facts.softened else Gravity()
     for device in ("cpu", "gpu"):
-        engines = {each: kind for each in ENGINES if device_of(kind := ENGINES.load(each)) == device}
+        engines = {each: kind for each in ENGINES if (kind := ENGINES.load(each)).can.device == device}
         able = {
             each: [p for p in PRECISIONS if not unsupported(scheme, kind, law, p)] for each, kind in engines.items()
         }

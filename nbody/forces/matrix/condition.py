@@ -1,4 +1,8 @@
-"""The condition number of the split sum of :mod:`nbody.forces.matrix.engine`, a difference of two large sums."""
+"""The split sum of :mod:`nbody.forces.matrix.engine` on each processor, a difference of two large sums, and its condition
+number."""
+
+from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -7,6 +11,7 @@ from nbody.forces.reference import BLOCK_PAIRS, pair_factors
 from nbody.law import Gravity
 from nbody.linalg.rung import Rung
 from nbody.particles import Particles
+from nbody.state import Outputs, State
 
 
 def split_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, rung: Rung) -> np.ndarray:
@@ -35,9 +40,27 @@ def split_condition(particles: Particles, gravity: Gravity, rows: np.ndarray, ru
     return condition * max(1.0, rung.roundoff / 2.0**-24)
 
 
-def split_error(engine: Engine, particles: Particles, targets: Targets, rung: Rung) -> ForceError:
-    """The error of an engine that splits the sum: the rounding errors of direct sums, times the condition number."""
-    rows = np.arange(particles.count) if targets is None else targets
-    condition = split_condition(particles, engine.gravity, rows, rung)
-    bound = rounding_bound(engine.precision, particles.count, condition)
-    return ForceError(typical_error(engine.precision, particles.count), bound)
+class SplitSum(Engine):
+    """An engine that splits the sum, and multiplies with a rung of the matrix course."""
+
+    _rung: ClassVar[Rung]
+    """Set by :func:`nbody.forces.matrix.engine.matrix_engine`."""
+
+    @abstractmethod
+    def _multiply(self, state: State, outputs: Outputs) -> None:
+        """Fill the accelerations from W·F; or, if ``outputs`` has it, the potential from U·F instead."""
+
+    def _compute(self, state: State, outputs: Outputs) -> None:
+        self._multiply(state, Outputs.ACCELERATION)
+        if Outputs.ENERGY in outputs:
+            self._multiply(state, outputs)
+
+    def _compute_potential(self, state: State, outputs: Outputs) -> None:
+        self._multiply(state, outputs)
+
+    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
+        """The rounding errors of direct sums, times the condition number."""
+        rows = np.arange(particles.count) if targets is None else targets
+        condition = split_condition(particles, self.gravity, rows, self._rung)
+        bound = rounding_bound(self.precision, particles.count, condition)
+        return ForceError(typical_error(self.precision, particles.count), bound)

@@ -8,18 +8,18 @@ running), and one core 3.0e9.
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets
+from nbody.forces.engine import Identity, Memory
 from nbody.forces.matrix import blas
-from nbody.forces.matrix.condition import split_error
+from nbody.forces.matrix.condition import SplitSum
 from nbody.forces.problem import Problem
 from nbody.forces.resources import block_rows
 from nbody.law import pair_law, potential_factor
-from nbody.linalg.rung import ProductShape, Rung
+from nbody.linalg.rung import ProductShape
 from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -76,54 +76,37 @@ class HostOperands(NamedTuple):
     product: np.ndarray
 
 
-class CpuMatrixEngine(Engine):
+class CpuMatrixEngine(SplitSum):
     """The force matrix in blocks of rows, multiplied by a rung that runs on the CPU: NumPy's BLAS by default."""
 
     state_type = HostState
-
-    _rung: ClassVar[Rung]
-    """Set by :func:`nbody.forces.matrix.engine.matrix_engine`."""
 
     def _prepare(self, state: State, particles: Particles) -> None:
         count, rows = state.count, self._rows(state.count, self._dtype.itemsize)
         state.workspace = HostOperands(np.empty((rows, count), self._dtype), np.empty((count, 4), self._dtype))
 
-    def _compute(self, state: State, outputs: Outputs) -> None:
+    def _multiply(self, state: State, outputs: Outputs) -> None:
         assert isinstance(state, HostState)
-        dimensions, product = state.dimensions, state.workspace.product
-        factor = self._multiply(state, potential=False)
-        towards = product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:]
-        state.acceleration[...] = self._dtype.type(self.gravity.G) * towards
-        if Outputs.ENERGY in outputs:
-            self._compute_potential(state, outputs)
-
-    def _compute_potential(self, state: State, outputs: Outputs) -> None:
-        assert isinstance(state, HostState)
-        self._multiply(state, potential=True)
-        state.potential[...] = -self._dtype.type(self.gravity.G) * state.workspace.product[:, 3]
-
-    def _multiply(self, state: HostState, potential: bool) -> np.ndarray:
-        """Fill the product with W·F, or U·F, and return F."""
         real: Any = self._dtype.type
-        block, product = state.workspace
-        write_block = block_writer(self.gravity.softening, state.dimensions, real, potential)
-        factor = factor_of(state.position, state.mass)
+        (block, product), dimensions, potential = state.workspace, state.dimensions, Outputs.ENERGY in outputs
+        write_block = block_writer(self.gravity.softening, dimensions, real, potential)
+        factor, G = factor_of(state.position, state.mass), real(self.gravity.G)
         x = np.zeros((3, state.count), self._dtype)  # component after component: contiguous for the vector loop
-        x[: state.dimensions] = state.position.T
+        x[:dimensions] = state.position.T
         for first in range(0, state.count, len(block)):
             rows = block[: state.count - first]
             write_block(*x, state.mass, rows, first, real(self.gravity.length2))
             multiply: Any = self._rung.launch(ProductShape(len(rows), 4, state.count), self._dtype)
             multiply(rows, factor, product[first : first + len(rows)])
             state.progress.report(len(rows) * state.count)
-        return factor
+        if potential:
+            state.potential[...] = -G * product[:, 3]
+        else:
+            state.acceleration[...] = G * (product[:, :dimensions] - factor[:, :dimensions] * product[:, 3:])
 
     def identity(self, state: State | None = None) -> Identity:
         library = f"{blas.name()}, threads: {blas.threads()}"
         return super().identity(state)._replace(bits={"blas": library})
-
-    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
-        return split_error(self, particles, targets, self._rung)
 
     @classmethod
     def memory(cls, problem: Problem) -> Memory:

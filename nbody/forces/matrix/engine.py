@@ -36,6 +36,7 @@ tiles of the other rungs are mostly empty. Rungs that add one number after the o
 """
 
 from functools import cache
+from typing import Any
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
@@ -59,20 +60,16 @@ def matrix_engine(name: str = "") -> type[Engine]:
     """The engine that multiplies with the rung ``name`` of :data:`~nbody.linalg.LADDER`, on the rung's device; without a
     name, with the rung of :func:`default_rung`."""
     name = name or default_rung()[0]
-    chosen: Rung = LADDER.load(name)
-    kind: type[Engine] = (_on_cpu if chosen.on == "cpu" else _on_gpu)()
-    can = Abilities(chosen.dtypes, chosen.on, potential="separate")
-    attributes = {"__doc__": kind.__doc__, "_name": f"matrix:{name}", "_rung": chosen, "can": can}
-    return type(kind.__name__, (kind,), attributes)
+    rung: Rung = LADDER.load(name)
+    of_device: Any
+    if rung.on == "cpu":
+        from nbody.forces.matrix.cpu import CpuMatrixEngine as of_device
+    else:
+        from nbody.forces.matrix.gpu import GpuMatrixEngine as of_device
 
+    class MatrixEngine(of_device):
+        __doc__ = of_device.__doc__
+        can = Abilities(rung.dtypes, rung.on, potential="separate")
+        _name, _rung = f"matrix:{name}", rung
 
-def _on_cpu() -> type[Engine]:
-    from nbody.forces.matrix.cpu import CpuMatrixEngine
-
-    return CpuMatrixEngine
-
-
-def _on_gpu() -> type[Engine]:
-    from nbody.forces.matrix.gpu import GpuMatrixEngine
-
-    return GpuMatrixEngine
+    return MatrixEngine

@@ -12,18 +12,18 @@ K is N rounded up to a multiple of four, with zeros in the columns beyond N: eve
 """
 
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.forces.engine import ForceError, Memory, Targets
+from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import KernelEngine, Shape
-from nbody.forces.matrix.condition import split_error
+from nbody.forces.matrix.condition import SplitSum
 from nbody.forces.problem import Problem
 from nbody.forces.resources import block_rows
-from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
+from nbody.linalg.rung import ProductLaunch, ProductShape
 from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.device import DeviceState
@@ -138,11 +138,8 @@ class DeviceOperands(NamedTuple):
     blocks: list[MatrixBlock]
 
 
-class GpuMatrixEngine(KernelEngine):
+class GpuMatrixEngine(SplitSum, KernelEngine):
     """The force matrix in blocks of rows, multiplied by a rung of the matrix course."""
-
-    _rung: ClassVar[Rung]
-    """Set by :func:`nbody.forces.matrix.engine.matrix_engine`."""
 
     _build = staticmethod(build_write_block)
 
@@ -162,13 +159,8 @@ class GpuMatrixEngine(KernelEngine):
             blocks.append(MatrixBlock(np.int64(first), block[:held], result[first : first + held], multiply))
         state.workspace = DeviceOperands(factor, result, blocks)
 
-    def _compute(self, state: Any, outputs: Outputs) -> None:
-        super()._compute(state, Outputs.ACCELERATION)
-        if Outputs.ENERGY in outputs:
-            self._compute_potential(state, outputs)
-
-    def _compute_potential(self, state: Any, outputs: Outputs) -> None:
-        super()._compute(state, outputs)
+    def _multiply(self, state: State, outputs: Outputs) -> None:
+        KernelEngine._compute(self, state, outputs)
 
     def _kernel(self, outputs: Outputs, state: DeviceState) -> Any:
         """The kernels :func:`build_write_factor`, :func:`build_write_block` and :func:`build_combine`."""
@@ -185,9 +177,6 @@ class GpuMatrixEngine(KernelEngine):
             multiply(rows, factor, product, state.stream)
             state.progress.report(len(rows) * state.count)
         combine[-(-state.count // THREADS), THREADS, state.stream](factor, result, state.acceleration, G)
-
-    def error(self, particles: Particles, targets: Targets = None) -> ForceError:
-        return split_error(self, particles, targets, self._rung)
 
     @classmethod
     def memory(cls, problem: Problem) -> Memory:

@@ -1,29 +1,22 @@
-"""``Collisions``: which bodies of a run are left after mergers, and what happens in each step.
+"""``Collisions``: what happens to bodies that touch.
 
-Each body of the beginning has a slot for the whole run. A merger empties the slot of the lighter body (of the later one if
-masses are equal); the other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
+A merger empties the slot (:mod:`nbody.integrators.roster`) of the lighter body, of the later one if masses are equal; the
+other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
 """
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from nbody.fields.added import AddedFields
-from nbody.forces.reference import direct_sum
 from nbody.integrators.collisions.contact import any_contact_of_few, contacts, later_contacts, moment, paths
 from nbody.integrators.collisions.orbit import orbit_moment
 from nbody.integrators.collisions.span import Span
+from nbody.integrators.roster import Roster
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.state import Slots
 from nbody.trajectory.structure.layout import CONTACT, EVENT_DTYPE, MERGER
 
 Array = np.ndarray
-
-OWN = "collisions."
-"""The prefix of these arrays in a checkpoint."""
 
 FEW = 256
 """So few bodies are compared each with each: sorting them would take longer."""
@@ -37,55 +30,20 @@ WHOLE = -1
 
 
 class Collisions:
-    """The bookkeeping of one run.
+    """The contacts of one run.
 
     Args:
-        bodies: all bodies at the beginning.
-        radius: (N,) their radii.
+        roster: the bodies, which have radii.
         rule: ``merge``, ``stop`` or ``record``.
-        gravity, fields: the forces, for the energy of a merger.
+        gravity: the law between them.
 
     Attributes:
-        mass, radius: (N,) now; those of empty slots are the last ones they had.
-        into: (N,) the slot that holds each body now: its own, or that of the body into which it merged.
-        energy: what mergers have added to the total energy so far (a negative number, as a rule).
-        count: the number of events so far.
         touched: the pair (ids) and the time at which rule ``stop`` ended the run.
     """
 
-    def __init__(
-        self, bodies: Particles, radius: Array, rule: str, gravity: Gravity, fields: AddedFields | None = None
-    ) -> None:
-        self._bodies, self.rule, self._gravity, self._fields = bodies, rule, gravity, fields
-        self.mass, self.radius = bodies.mass.copy(), radius.copy()
-        self.into = np.arange(bodies.count)
-        self.energy, self.count = 0.0, 0
+    def __init__(self, roster: Roster, rule: str, gravity: Gravity) -> None:
+        self.roster, self.rule, self._gravity = roster, rule, gravity
         self.touched: tuple[int, int, float] | None = None
-        self._softening2 = gravity.squares(bodies.species, bodies.species_names) if gravity.per_species else None
-        self._note_slots()
-
-    def _note_slots(self) -> None:
-        self.slots: Array = np.flatnonzero(self.into == np.arange(len(self.into)))
-        """(n,) the slots of the bodies that are left."""
-        self.rows: Array = np.searchsorted(self.slots, self.into)
-        """(N,) the row in which each slot's body is now, among those that are left."""
-
-    @property
-    def present(self) -> Slots | None:
-        """The bodies that are left; None before the first merger."""
-        return Slots(self.rows, self.slots, self.mass[self.slots]) if len(self.slots) < len(self.into) else None
-
-    def particles(self, position: Array, velocity: Array, time: float, step: int) -> Particles:
-        """The bodies that are left, at these positions and velocities (n, D)."""
-        bodies, slots = self._bodies, self.slots
-        return replace(
-            bodies, mass=self.mass[slots], position=position, velocity=velocity, id=bodies.id[slots],
-            species=bodies.species[slots], radius=self.radius[slots], time=time, step=step,
-        )  # fmt: skip
-
-    def starting(self) -> Particles:
-        """The bodies that are left, where they were at the beginning: the shape of a state that will be restored."""
-        return self.particles(self._bodies.position[self.slots], self._bodies.velocity[self.slots], 0.0, 0)
 
     # --- A step ---
 
@@ -97,18 +55,20 @@ class Collisions:
     @property
     def radii(self) -> Array:
         """(n,) the radii of the bodies that are left."""
-        return self.radius[self.slots]
+        return self.roster.radii
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch in a step."""
-        if len(self.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
+        if len(self.roster.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
             rows = (np.asarray(each, np.float64).T for each in span[:4])
             return bool(any_contact_of_few(*rows, span.end - span.begin, self.radii, self._attraction(span)))
         return len(self._found(span)[1]) > 0
 
     def _attraction(self, span: Span) -> Array | None:
         """G m h² of each body if they move on Kepler orbits about body 0; None if their paths are cubics."""
-        return self._gravity.G * (span.end - span.begin) ** 2 * self.mass[self.slots] if span.star else None
+        return (
+            self._gravity.G * (span.end - span.begin) ** 2 * self.roster.mass[self.roster.slots] if span.star else None
+        )
 
     def resolve(self, span: Span, step: int, first: bool) -> tuple[Array, Particles | None]:
         """What happens in a step, in order of time.
@@ -130,7 +90,7 @@ class Collisions:
         events = [self._contact(control, touch, span, step) for touch in found.tolist()]
         if self.rule == "stop" and events:
             self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
-        self.count += len(events)
+        self.roster.count += len(events)
         return _rows(events), None
 
     def _found(self, span: Span) -> tuple[Array, Array]:
@@ -152,8 +112,9 @@ class Collisions:
         """Merge in order of time. A merged body moves on the path of the centre of mass, and may meet others."""
         if not len(found):
             return _rows([]), None
+        roster, slots = self.roster, self.roster.slots
         x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
-        mass, radius, alive = self.mass[self.slots], self.radius[self.slots], np.ones(len(self.slots), bool)
+        mass, radius, alive = roster.mass[slots], self.radii, np.ones(len(slots), bool)
         generation = np.zeros(len(alive), np.int64)  # a contact of a body that has merged since is out of date
         waiting = [(touch, 0, 0) for touch in found.tolist()]
         heapq.heapify(waiting)
@@ -168,25 +129,25 @@ class Collisions:
             if (end := self._on_orbit(control, k, gone, s, 1.0, span)) is not None:
                 _separate(x, end[0], k, gone, fraction)
                 _separate(v, end[1], k, gone, fraction)
-            before = self._energy(x, v, mass, alive, [k, gone], span.end)
+            before = roster.partial_energy(x, v, mass, [k, gone], span.end, alive)
             for rows in (x, v, control):
                 rows[k] += fraction * (rows[gone] - rows[k])
             mass[k], radius[k] = mass[k] + mass[gone], np.cbrt(radius[k] ** 3 + radius[gone] ** 3)
             alive[gone], mass[gone] = False, 0.0
-            event["kind"], event["energy_change"] = MERGER, self._energy(x, v, mass, alive, [k], span.end) - before
+            change = roster.partial_energy(x, v, mass, [k], span.end, alive) - before
+            event["kind"], event["energy_change"] = MERGER, change
             events.append(event)
-            self.energy += float(event["energy_change"][0])
-            self.into[self.into == self.slots[gone]] = self.slots[k]
-            self.mass[self.slots[k]], self.radius[self.slots[k]] = mass[k], radius[k]
+            roster.book(change)
+            roster.merge(slots[k], slots[gone], mass[k], radius[k])
             generation[k] += 1
             later_contacts(control, radius, k, s, self._attraction(span), later)
             for other in np.flatnonzero((later <= 1.0) & alive):
                 a, b = sorted((k, int(other)))
                 touch = float(later[other]), a, b, WHOLE
                 heapq.heappush(waiting, (touch, int(generation[a]), int(generation[b])))
-        self.count += len(events)
-        self._note_slots()
-        left = self.particles(x[alive], v[alive], span.end, step)
+        self.roster.count += len(events)
+        roster.settle()
+        left = roster.particles(x[alive], v[alive], span.end, step)
         return _rows(events), left
 
     def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
@@ -198,16 +159,17 @@ class Collisions:
             relative, velocity = _inner_relative(span, touch)
         elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
             relative, velocity = orbit
-        first, second = self.slots[i], self.slots[j]
+        roster = self.roster
+        first, second = roster.slots[i], roster.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
-        m1, m2 = self.mass[first], self.mass[second]
+        m1, m2 = roster.mass[first], roster.mass[second]
         fraction = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
         event["kind"], event["event"] = CONTACT, -1
         event["distance"], event["speed"] = np.linalg.norm(relative), np.linalg.norm(velocity)
         for number, slot in (("1", first), ("2", second)):
-            event[f"id_{number}"], event[f"mass_{number}"] = self._bodies.id[slot], self.mass[slot]
-            event[f"radius_{number}"] = self.radius[slot]
+            event[f"id_{number}"], event[f"mass_{number}"] = roster.bodies.id[slot], roster.mass[slot]
+            event[f"radius_{number}"] = roster.radius[slot]
         event["x"], event["y"], event["z"] = x1 + fraction * (x2 - x1)
         event["vx"], event["vy"], event["vz"] = v1 + fraction * (v2 - v1)
         return event
@@ -222,44 +184,6 @@ class Collisions:
             return None
         x, v = orbit_moment(control[j] - control[i], attraction[i] + attraction[j], s)
         return x, v / (span.end - span.begin)
-
-    def _energy(self, x: Array, v: Array, mass: Array, alive: Array, some: list[int], time: float) -> float:
-        """The part of the total energy in which some bodies take part: kinetic, among themselves, and with all others."""
-        rows = np.flatnonzero(alive)
-        chosen = np.searchsorted(rows, some)
-        softening2 = None if self._softening2 is None else self._softening2[self.slots]
-        m, positions = mass[some], x[some]
-        _, potential = direct_sum(
-            x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows]
-        )
-        _, inner = direct_sum(positions, m, self._gravity, None, None if softening2 is None else softening2[some])
-        energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
-        if self._fields is not None:
-            energy += float(m @ self._fields.at(positions, time)[1])
-        return energy
-
-    # --- Checkpoints and frames ---
-
-    def arrays(self) -> dict[str, Array]:
-        """What a checkpoint keeps, without a copy."""
-        kept = {"mass": self.mass, "radius": self.radius, "into": self.into, "energy": np.array([self.energy])}
-        return {OWN + name: array for name, array in kept.items()}
-
-    def restore(self, arrays: Mapping[str, Array], count: int) -> None:
-        """Restore what :meth:`arrays` returned; ``count``: the number of events until then. Raises LookupError or ValueError
-        if the bodies into which others have merged are not among those that are left."""
-        into = arrays[OWN + "into"]
-        if (into < 0).any() or (into[into] != into).any():
-            raise ValueError("a body has merged into one that is not left")
-        self.mass, self.radius, self.into = (arrays[OWN + name].copy() for name in ("mass", "radius", "into"))
-        self.energy, self.count = float(arrays[OWN + "energy"][0]), count
-        self._note_slots()
-
-    def numbers(self) -> dict[str, float]:
-        """:data:`~nbody.trajectory.reading.events.RECORDED`, if bodies merge."""
-        if not self.merges:
-            return {}
-        return {"bodies": float(len(self.slots)), "collision_energy": self.energy}
 
 
 def _separate(rows: Array, relative: Array, k: int, j: int, fraction: float) -> None:

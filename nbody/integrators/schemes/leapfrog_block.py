@@ -15,7 +15,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
@@ -97,7 +97,7 @@ class LeapfrogBlock(FixedStep):
     def _lengths_of(self, motion: Motion) -> StepLengths:
         """The lengths of the steps of a state's bodies, where the state is."""
         if self._lengths is None or self._lengths.state is not motion.state:  # it is another one after mergers
-            kind = imported(LENGTHS[device_of(motion.engine)])
+            kind = imported(LENGTHS[motion.engine.can.device])
             lengths: StepLengths = kind(motion, self.dt, self._options.eta)
             self._lengths = lengths
         return self._lengths

@@ -8,6 +8,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.fields.compiled import adding_fields
+from nbody.fields.field import Term
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import inlined
@@ -21,8 +22,8 @@ FORCE = NOTHING
 
 
 @cache
-def _steps_for(softening: str, dimensions: int, fields: tuple[Callable, ...]) -> Callable:
-    """The kernel of a law and of the functions of ``fields``."""
+def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Callable:
+    """The kernel of a law and of the terms of ``fields``."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
     @inlined
@@ -59,7 +60,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Callable, ...]) ->
                             for d in range(dimensions):
                                 a[i, d] = sums[d, i]
                         if in_fields:
-                            add_fields(x, now, parameters, a)
+                            add_fields(x, v, m, now, parameters, a)
                         evaluations += 1
                     current = True
                 else:
@@ -94,9 +95,9 @@ class FewSteps:
         kinds, factors, times = zip(*parts, strict=True)
         self._parts = np.array(kinds), np.array(factors, state.dtype), np.array(times)
         fields = fields_of(engine)
-        functions = tuple(fields.functions) if fields else ()
+        terms = fields.terms if fields else ()
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
-        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, functions)
+        self._kernel = _steps_for(engine.gravity.softening, state.dimensions, terms)
         self._law = engine.gravity.G, engine.gravity.length2
         self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
         self._sums = np.empty((3, state.count))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
+from nbody.fields.field import POST_NEWTONIAN
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
@@ -44,7 +45,7 @@ class IAS15(AdaptiveStep):
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
-        evaluations=14, own_forces=True, velocity_fields=True, precisions=FLOAT64_ON_CPU,
+        evaluations=14, own_forces=True, fields=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU,
         accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),

@@ -23,6 +23,7 @@ from numba import njit
 
 from nbody import compute
 from nbody.errors import RunFailed
+from nbody.fields.field import POST_NEWTONIAN
 from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
@@ -49,7 +50,7 @@ class WisdomHolman(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        precisions=FLOAT64_ON_CPU, velocity_fields=True, columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        precisions=FLOAT64_ON_CPU, fields=(POST_NEWTONIAN,), columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:

@@ -54,7 +54,7 @@ class FrameColumn:
         indices select bodies and components: ``position[:, 5]`` is the path of body 5, (T, D).
 
         Raises:
-            IndexError: there is no such frame.
+            NoFrame: there is no such frame.
             InputError: the checksum of a frame is wrong.
         """
         first, *rest = index if isinstance(index, tuple) else (index,)

@@ -3,7 +3,7 @@
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +30,10 @@ Array = np.ndarray
 
 TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
+
+
+class NoFrame(InputError, IndexError):
+    """A recording has no frame with this number."""
 
 
 class RecordedFrames:
@@ -139,11 +143,12 @@ class RecordedFrames:
         return len(self.mass)
 
     def index(self, frame: int) -> int:
-        """``frame`` counted from the start. Raises IndexError if there is no such frame, InputError if it is no number."""
+        """``frame`` counted from the start. Raises NoFrame if there is no such frame, InputError if it is no number."""
         frame = converted(f"{self.path}: frame: ", whole, frame)
         k = frame + len(self) if frame < 0 else frame
         if not 0 <= k < len(self):
-            raise IndexError(f"{self.path}: there is no frame {frame}; it has {len(self)}, counted from 0")
+            known = f"0 to {len(self) - 1}, or from the end -1 to -{len(self)}" if len(self) else "none yet"
+            raise NoFrame(f"{self.path}: there is no frame {frame}; it has frames {known}")
         return k
 
     def frame(self, frame: int) -> Frame:
@@ -157,7 +162,7 @@ class RecordedFrames:
         are left out (their rows in :attr:`position` are where the others are).
 
         Raises:
-            IndexError: there is no such frame.
+            NoFrame: there is no such frame.
             InputError: the checksum of the frame, the masses or the scenario is wrong.
         """
         if damaged := self._damaged_constants():
@@ -185,9 +190,16 @@ class RecordedFrames:
         with one_line(self.path):
             return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
 
+    @property
+    def without_potential(self) -> list[str]:
+        """The names of external forces that the energies leave out."""
+        fields = self.resolved.get("fields") or ()
+        return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
+
     def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme."""
-        energy = self.observable("total_energy")
+        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme. NaNs if a
+        force has no potential, so that the energy is not conserved."""
+        energy = self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
         return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
 
     def observable(self, name: str) -> Array:
@@ -241,6 +253,12 @@ class RecordedFrames:
     def complete(self) -> bool:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
+
+    @property
+    def G(self) -> float:
+        """The gravitational constant of the run, in its units. Raises InputError if the recording holds no number."""
+        with one_line(self.path):
+            return float(self.resolved.get("gravity", {}).get("G", 1.0))
 
     @property
     def units(self) -> "Units":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.diagnostics.orbits import Elements, at_times, orbits
+from nbody.diagnostics.orbits import Elements, orbits_over_time
 from nbody.errors import InputError
 from nbody.given import converted, number
 from nbody.particles import Particles
@@ -16,7 +16,6 @@ from nbody.trajectory.reading.events import event_table
 from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.reading.systems import System, number_of_systems, system_table
 from nbody.trajectory.reading.tables import observable_table
-from nbody.trajectory.structure.opening import one_line
 
 Array = np.ndarray
 
@@ -127,20 +126,18 @@ class Trajectory(RecordedFrames):
         """One system of an ensemble; ``run.system(7).position`` is (T, n, D). Raises InputError if there is none."""
         return System(self, number)
 
-    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> Elements:
-        """The orbital elements at every frame, arrays (T, K), by :func:`nbody.orbits` with the G of the run, of the bodies
-        of the first frame. NaN after a body has merged into another one.
+    def orbits(
+        self, about: int | str = "inner", bodies: Sequence[int] | None = None, frames: Sequence[int] | None = None
+    ) -> Elements:
+        """The orbital elements at every frame, or at some of them, arrays (T, K), by :func:`nbody.orbits` with the G of the
+        run, of the bodies of the first frame. NaN after a body has merged into another one.
 
         Raises:
             InputError: as :func:`nbody.orbits`; or there is no frame, an ensemble, or a focus that has merged into another.
         """
         if number_of_systems(self.resolved) or not len(self):
             raise InputError(f"{self.path}: orbits: needs one system with a frame")
-        with one_line(self.path):
-            G = float(self.resolved.get("gravity", {}).get("G", 1.0))
-        ids = orbits(self[0], G, about, bodies).id
-        moments = (self.particles(k) for k in range(len(self)))
-        return at_times([orbits(now, G, about, [int(each) for each in ids[np.isin(ids, now.id)]]) for now in moments])
+        return orbits_over_time(self if frames is None else map(self.particles, frames), self.G, about, bodies)
 
     @property
     def events(self) -> Any:

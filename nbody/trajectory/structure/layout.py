@@ -70,13 +70,21 @@ EVENT_DTYPE = [
 """Something happens to one body or two: the time; the step in which it happened; its kind; which of the run's ``events`` it
 is, counted from 0, or -1 for a collision; the ids (-1: none), masses and radii of the bodies before it; position and
 velocity of body 1; its speed and distance relative to body 2; what it adds to the total energy; zlib.crc32 of the previous
-fields. Collisions are of the kind ``contact``, or ``merger`` of body 2 into body 1; position and velocity are then those of
-the centre of mass of both."""
+fields. Collisions are of the kind ``contact``, ``bounce``, or ``merger`` of body 2 into body 1; position and velocity are
+then those of the centre of mass of both.
+
+Or a body is :data:`ADDED`, :data:`REMOVED` or :data:`CHANGED`: its id (``id_2`` of an added one: its species), mass and
+radius before it (1) and after it (2), position and velocity after it. The first row of a change has all the energy."""
 EARLIER_EVENT_DTYPE = [
     (name, "S8" if name == "kind" else kind) for name, kind in EVENT_DTYPE if name not in ("event", "distance")
 ]
 """That of nbody 0.2."""
-CONTACT, MERGER = b"contact", b"merger"
+MERGER, CONTACT, BOUNCE = b"merger", b"contact", b"bounce"
+ADDED = (b"added", b"fragment")
+REMOVED = (b"removed", b"consumed", b"escaped")
+CHANGED = (b"changed", b"altered")
+"""Each by a user's call, or by a collision with an outcome of the user's own; ``escaped``: beyond ``escape.radius``."""
+BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from nbody import machine
-from nbody.analysis.data import from_start, spread
+from nbody.analysis.data import spread
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
@@ -114,9 +114,9 @@ class RecordedSource(Source):
     def frames(self) -> int:
         return len(self._energy)  # at the last look
 
-    def index(self, frame: int, option: str = "--frame") -> int:
+    def index(self, frame: int) -> int:
         """``frame`` counted from the start; a negative one counts from the end. Raises InputError."""
-        return from_start(frame, self.frames, self.run.path, option)
+        return self.run.index(frame)
 
     def moment(self, at: float) -> ShownMoment:
         self._prepare(at)

@@ -16,7 +16,7 @@ from nbody.compute.cpu_lanes import LANES, columns_of, copy_lanes
 from nbody.forces.direct.cpu_pairs import missing_factor
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import l2l_text, l2p_text, m2l_text, m2p_text
-from nbody.forces.tree.expansions.text import Index, Text, name
+from nbody.forces.tree.expansions.text import Index, Text, function_of, name
 from nbody.forces.tree.variant_cpu import Variant, compiled
 from nbody.law import pair_law
 
@@ -34,8 +34,8 @@ TOGETHER = 4
 
 
 class Sums(NamedTuple):
-    """Compiled functions of a variant. Targets and sums are (4, …): x, y, z, m and ax, ay, az, φ; ``blocks`` counts
-    LANES."""
+    """Compiled functions of a variant; before the arguments named here all but ``own_pairs`` take whether the potential is
+    computed instead of accelerations. Targets and sums are (4, …): x, y, z, m and ax, ay, az, φ; ``blocks`` counts LANES."""
 
     stage_cells: Callable
     """stage_cells(ids, number, moments, rows): copy the centres and moments of cells side by side, padded with
@@ -58,12 +58,28 @@ class Sums(NamedTuple):
 
 
 @cache
-def sums_for(variant: Variant, potential: bool) -> Sums:
-    """:class:`Sums` of accelerations, or of the potential."""
-    variant = variant._replace(potential=potential)
-    return Sums(*(make(variant) for make in (
-        _stage_cells, _pairs, _own_pairs, _multipoles, _far, _shift, _local_field,
-    )))  # fmt: skip
+def sums_for(variant: Variant) -> Sums:
+    """:class:`Sums`."""
+    of_potential = variant._replace(potential=True)
+
+    def either(make: Callable[[Variant], Callable], arguments: str) -> Callable:
+        lines = [
+            f"def either(potential, {arguments}):",
+            "    if potential:",
+            f"        return of_potential({arguments})",
+        ]
+        functions = {"of_potential": make(of_potential), "of_forces": make(variant._replace(potential=False))}
+        return inner(calls=True)(function_of("either", [*lines, f"    return of_forces({arguments})"], **functions))
+
+    return Sums(
+        either(_stage_cells, "ids, number, moments, rows"),
+        either(_pairs, "count, targets, blocks, staged, length2, sums"),
+        _own_pairs(of_potential),
+        either(_multipoles, "count, targets, blocks, rows, length2, sums"),
+        either(_far, "bx, by, bz, blocks, rows, length2, local"),
+        either(_shift, "dx, dy, dz, above, local"),
+        either(_local_field, "bx, by, bz, local, blocks, targets, sums"),
+    )
 
 
 @inner(inline="always")
@@ -178,19 +194,18 @@ def _accelerations(variant: Variant) -> Callable:
 
 
 def _own_pairs(variant: Variant) -> Callable:
-    law, zero, potential = _law(variant), variant.real(0), variant.potential
+    law, zero = _law(variant), variant.real(0)
 
     @inner(fastmath=FAST)
     def own(start, count, targets, first, number, bodies, length2, sums):
         compile_for_vectors()
-        if potential:
-            for i in range(count):
-                x, y, z = targets[0, i], targets[1, i], targets[2, i]
-                phi = zero
-                for j in range(first, first + number):
-                    u = law(bodies[0, j] - x, bodies[1, j] - y, bodies[2, j] - z, length2)[1]
-                    phi -= zero if j == start + i else bodies[3, j] * u
-                sums[3, i] += phi
+        for i in range(count):
+            x, y, z = targets[0, i], targets[1, i], targets[2, i]
+            phi = zero
+            for j in range(first, first + number):
+                u = law(bodies[0, j] - x, bodies[1, j] - y, bodies[2, j] - z, length2)[1]
+                phi -= zero if j == start + i else bodies[3, j] * u
+            sums[3, i] += phi
 
     return own
 

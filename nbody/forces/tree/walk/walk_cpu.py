@@ -89,10 +89,8 @@ def _work(variant: Variant) -> Callable:
 def _visit(variant: Variant) -> Callable:
     """``visit(w, cell, begin, end, depth, walk, memory)``: one target, its lists and its expansion; its field if it is
     terminal. Returns the end of the sources that are handed down, TERMINAL or TOO_LONG."""
-    zero, forces, potentials = variant.real(0), sums_for(variant, False), sums_for(variant, True)
-    shift, stage_cells, far_cells = forces.shift, forces.stage_cells, forces.far
-    shift_of_potential, stage_all, far_of_potential = potentials.shift, potentials.stage_cells, potentials.far
-    decide, finish = decide_for(variant), _finish(variant)
+    zero, sums, decide, finish = variant.real(0), sums_for(variant), decide_for(variant), _finish(variant)
+    shift, stage_cells, far_cells = sums.shift, sums.stage_cells, sums.far
 
     @inner(calls=True, fastmath=FAST)
     def visit(w, cell, begin, end, depth, walk, memory):
@@ -109,33 +107,19 @@ def _visit(variant: Variant) -> Callable:
         else:
             above = boxes[cells.parent[cell]]
             x, y, z = above[0] - box[0], above[1] - box[1], above[2] - box[2]
-            if walk.potential:
-                shift_of_potential(x, y, z, memory.local[w, depth - 1], local)
-            else:
-                shift(x, y, z, memory.local[w, depth - 1], local)
+            shift(walk.potential, x, y, z, memory.local[w, depth - 1], local)
         ids = memory.lists[w, 0]
         for start in range(0, far, STAGED_CELLS):
             some = min(STAGED_CELLS, far - start)
-            if walk.potential:
-                blocks = stage_all(ids[start:], some, moments, rows)
-                far_of_potential(box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
-            else:
-                blocks = stage_cells(ids[start:], some, moments, rows)
-                far_cells(box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
+            blocks = stage_cells(walk.potential, ids[start:], some, moments, rows)
+            far_cells(walk.potential, box[0], box[1], box[2], blocks, rows, walk.rules.length2, local)
         memory.counts[w, 0] += far
         if terminal:
             memory.counts[w, 1] += multipole * count
             most, expanded = memory.targets.shape[2], depth > 0 or far > 0
             for start in range(0, count, most):
-                finish(
-                    w,
-                    (first + start, min(most, count - start)),
-                    (local, expanded),
-                    box,
-                    (near, multipole),
-                    walk,
-                    memory,
-                )
+                some = first + start, min(most, count - start)
+                finish(w, some, (local, expanded), box, (near, multipole), walk, memory)
             return TERMINAL
         undecided, handed = memory.undecided[w, end : end + down], memory.lists[w, 3]
         for k in range(down):
@@ -149,10 +133,8 @@ def _finish(variant: Variant) -> Callable:
     """``finish(w, some, expansion, box, lengths, walk, memory)``: the field at ``some`` bodies (the first, and their number)
     of a terminal target, from its lists of leaves and of cells, of these ``lengths``, and from its local expansion, if any.
     """
-    zero, forces, potentials = variant.real(0), sums_for(variant, False), sums_for(variant, True)
-    near_bodies, local_field, local_potential = _near_bodies(variant), forces.local_field, potentials.local_field
-    stage_cells, multipoles = forces.stage_cells, forces.multipoles
-    stage_all, multipole_potential = potentials.stage_cells, potentials.multipoles
+    zero, of_sums, near_bodies = variant.real(0), sums_for(variant), _near_bodies(variant)
+    local_field, stage_cells, multipoles = of_sums.local_field, of_sums.stage_cells, of_sums.multipoles
 
     @inner(calls=True, fastmath=FAST)
     def finish(w, some, expansion, box, lengths, walk, memory):
@@ -165,19 +147,13 @@ def _finish(variant: Variant) -> Callable:
                 sums[k, i] = zero
             for i in range(count, blocks * LANES):
                 place[k, i] = place[k, 0]
-        if expanded and walk.potential:
-            local_potential(box[0], box[1], box[2], local, blocks, place, sums)
-        elif expanded:
-            local_field(box[0], box[1], box[2], local, blocks, place, sums)
+        if expanded:
+            local_field(walk.potential, box[0], box[1], box[2], local, blocks, place, sums)
         ids, moments = memory.lists[w, 1], walk.sources.fields.moments
         for start in range(0, multipole, STAGED_CELLS):
             number = min(STAGED_CELLS, multipole - start)
-            if walk.potential:
-                staged = stage_all(ids[start:], number, moments, rows)
-                multipole_potential(count, place, staged, rows, walk.rules.length2, sums)
-            else:
-                staged = stage_cells(ids[start:], number, moments, rows)
-                multipoles(count, place, staged, rows, walk.rules.length2, sums)
+            staged = stage_cells(walk.potential, ids[start:], number, moments, rows)
+            multipoles(walk.potential, count, place, staged, rows, walk.rules.length2, sums)
         near_bodies(w, near, begin, count, walk, memory)
         for i in range(count):
             if len(result.active) == 0 or result.active[begin + i + 1] > result.active[begin + i]:
@@ -193,15 +169,7 @@ def _finish(variant: Variant) -> Callable:
 
 def _near_bodies(variant: Variant) -> Callable:
     """``near_bodies(w, number, first, count, walk, memory)``: P2P of a list of leaves."""
-    forces, potentials = sums_for(variant, False).pairs, sums_for(variant, True).pairs
-    own_potentials = sums_for(variant, True).own_pairs
-
-    @inner(calls=True, fastmath=FAST)
-    def pairs(potential, count, targets, blocks, staged, length2, sums):
-        if potential:
-            potentials(count, targets, blocks, staged, length2, sums)
-        else:
-            forces(count, targets, blocks, staged, length2, sums)
+    pairs, own_potentials = sums_for(variant).pairs, sums_for(variant).own_pairs
 
     @inner(calls=True, fastmath=FAST)
     def near_bodies(w, number, first, count, walk, memory):

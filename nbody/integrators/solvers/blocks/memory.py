@@ -1,6 +1,6 @@
 """The memory of the working arrays of block steps."""
 
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.integrators.facts import WorkingBytes
 
 FEWEST_SUMS = 32 * 9 * 4096
@@ -53,5 +53,5 @@ def bytes_to_exchange(particles: int, precision: str) -> int:
 def working_arrays(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
     """The memory of block steps with an engine."""
     copies = 8 * particles * (18 + 2 + 3)  # of the bodies, while they are shown within a step
-    first = working_bytes(device_of(engine), particles, precision) + copies
+    first = working_bytes(engine.can.device, particles, precision) + copies
     return WorkingBytes(first, bytes_to_help(particles, precision), bytes_to_exchange(particles, precision))

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import RunFailed
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
@@ -83,12 +83,12 @@ class BlockHermite(Integrator):
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
         # On the CPU ranks divide the forces on large blocks.
-        return super().supports(engine, problem._replace(ranks=1) if device_of(engine) == "cpu" else problem)
+        return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
-        kind = imported(BLOCKS[device_of(motion.engine)])
+        kind = imported(BLOCKS[motion.engine.can.device])
         shared: bool = self._options.shared
         threshold: float = self._options.pairs
         self._blocks = kind(motion, self.facts.order, self._eta, shared, 0.0 if shared or contacts else threshold)
@@ -129,10 +129,15 @@ class BlockHermite(Integrator):
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
-        if span and watcher.merges and self._now < TICKS:  # all bodies end a step now
+        if span and watcher.merges:
+            self._synchronize(motion)
+        return span
+
+    def _synchronize(self, motion: Motion) -> None:
+        # Bodies that are shown within a block have made a step to that time.
+        if self._now < TICKS and not self._begun:
             self._step_all(self._now)
             self._show(motion, self._now)
-        return span
 
     def _make_blocks(self, motion: Motion, steps: int, end: int) -> int:
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number."""

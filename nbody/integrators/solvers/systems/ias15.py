@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.few_bodies import shortest_times
@@ -33,7 +33,7 @@ class IAS15Systems(ManySystems):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if device_of(engine) == "gpu":
+        if engine.can.device == "gpu":
             return Refusal("the systems of an ensemble make adaptive steps on the CPU", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 

@@ -21,7 +21,7 @@ def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
         # A copy of the columns, and positions and velocities twice, or mass and order.
         return WorkingBytes(bytes_of(facts.columns, particles, 3, "float64") + 12 * 8 * particles)
 
-    return facts._replace(velocity_fields=False, memory=memory)
+    return facts._replace(fields=(), memory=memory)
 
 
 class ManySystems(Integrator):
@@ -46,6 +46,8 @@ class ManySystems(Integrator):
             return Refusal("the systems of an ensemble have no external fields", "fields", "remove 'fields'")
         if problem.collisions:
             return Refusal("the systems of an ensemble have no collisions", "collisions", "remove 'collisions'")
+        if problem.changes:
+            return Refusal("all systems of an ensemble have the same number of bodies", "ensemble", "")
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
         return super().supports(engine, problem._replace(systems=0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.forces.engine import Engine, device_of
+from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
@@ -36,7 +36,7 @@ class WisdomHolmanSystems(ManySystems):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if device_of(engine) == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
+        if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
         return super().supports(engine, problem)
@@ -72,7 +72,7 @@ class WisdomHolmanSystems(ManySystems):
     def _backend(self, motion: Motion) -> Any:
         """The maps of all systems, where the state is."""
         if self._maps is None:
-            kind = imported(MAPS[device_of(motion.engine)])
+            kind = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
             chosen = self._options
             self._maps = kind(motion.state, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter)

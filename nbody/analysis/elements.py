@@ -1,0 +1,119 @@
+"""Orbital elements of chosen bodies over time, and the angles of a resonance between two of them."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from nbody.analysis.data import RunData
+from nbody.analysis.panel import LINES, MARKERS, Plot, View, labelled, time_axis
+from nbody.diagnostics.orbits import Elements
+from nbody.errors import InputError
+
+ELEMENTS = {
+    "a": ("semi-major axis a", "length"),
+    "P": ("period P", "time"),
+    "q": ("pericentre distance q", "length"),
+    "e": ("eccentricity e", ""),
+    "inc": ("inclination i", "°"),
+    "Omega": ("longitude of the node Ω", "°"),
+    "omega": ("argument of pericentre ω", "°"),
+    "pomega": ("longitude of pericentre ϖ", "°"),
+    "f": ("true anomaly f", "°"),
+    "M": ("mean anomaly M", "°"),
+    "l": ("mean longitude λ", "°"),
+}
+"""What the axis of an element says, and its unit."""
+
+CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
+"""Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
+
+
+def draw_element(name: str, axes: Axes, view: View) -> None:
+    """One element of each chosen body; of several runs, whose colours differ, a line style or a marker per body."""
+    text, unit = ELEMENTS[name]
+    for r, run in enumerate(view.runs):
+        shown, (time, orbits) = _orbits(run, view)
+        values = getattr(orbits, name) * (run.time_factor if unit == "time" else 1)
+        for column, (k, label) in enumerate(shown.items()):
+            style = (
+                _points(view, k, len(time))
+                if name in CYCLIC
+                else {"linestyle": LINES[k % len(LINES)] if view.several else "-"}
+            )
+            finite = np.where(np.isfinite(values[:, column]), values[:, column], np.nan)
+            (line,) = axes.plot(time, finite, color=view.colour(r, k), **style)
+            view.bodies_shown.setdefault(label, line)
+    if name in CYCLIC:
+        _angle_axis(axes, 0)
+    axes.set_ylabel(labelled(text, unit if unit in ("", "°") else view.unit(unit)))
+    time_axis(axes, view)
+
+
+def draw_resonance(axes: Axes, view: View) -> None:
+    """The angles p λ' - q λ - (p - q) ϖ and p λ' - q λ - (p - q) ϖ' of the resonance p:q between an inner body (λ, ϖ) and an
+    outer one (λ', ϖ'), which librate in the resonance and circulate outside it (Murray & Dermott 1999, section 8.2)."""
+    for r, run in enumerate(view.runs):
+        shown, (time, orbits) = _orbits(run, view)
+        if len(shown) < 2:
+            raise InputError(f"{run.run.path}: a resonance needs two bodies with orbits; give the ids of two")
+        inner, outer = np.argsort(orbits.a[0, :2])
+        p, q = view.resonance or _nearest(orbits, inner, outer)
+        longitude, pomega = orbits.l, orbits.pomega
+        for k, body in enumerate((inner, outer)):
+            angle = p * longitude[:, outer] - q * longitude[:, inner] - (p - q) * pomega[:, body]
+            name = f"{p}λ' − {q if q > 1 else ''}λ − {p - q if p - q > 1 else ''}ϖ" + "'" * k
+            style = _points(view, k, len(time))
+            axes.plot(time, (angle + 180) % 360 - 180, color=view.colour(r, k), label=name, **style)
+        if r == 0:
+            bodies = list(shown.values())
+            axes.set_ylabel(f"{p}:{q} of {bodies[inner]} and {bodies[outer]} [°]")
+    if not view.several:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0, markerscale=2)
+    _angle_axis(axes, -180)
+    time_axis(axes, view)
+
+
+def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray, Elements]]:
+    """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). A focus that
+    nobody named is left out."""
+    rows, ids = run.rows(view.bodies, view.most_bodies), run.run.id
+    focus = ids[0] if view.about == "inner" else view.about
+    shown = {k: run.name(row) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
+    if not shown:
+        raise InputError(f"{run.run.path}: there is no body with an orbit; name two or more")
+    return shown, run.orbits([int(ids[rows[k]]) for k in shown], view.about)
+
+
+def _points(view: View, kind: int, count: int) -> dict[str, Any]:
+    """A style: points that are larger where there are few; of several runs, a marker per kind."""
+    marker = MARKERS[kind % len(MARKERS)] if view.several else "o"
+    return {"linestyle": "", "marker": marker, "markersize": min(max(60 / count**0.5, 1), 3), "markeredgewidth": 0}
+
+
+def _angle_axis(axes: Axes, low: int) -> None:
+    axes.set_ylim(low, low + 360)
+    axes.set_yticks(range(low, low + 361, 90))
+
+
+def _nearest(orbits: Elements, inner: int, outer: int) -> tuple[int, int]:
+    """The resonance (q + 1):q that is nearest to the periods of the first frame."""
+    ratio = float(orbits.P[0, outer] / orbits.P[0, inner])
+    q = round(1 / (ratio - 1)) if 1 < ratio < np.inf else 1
+    return max(q, 1) + 1, max(q, 1)
+
+
+def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
+    """``"3:2"`` or (3, 2) as p > q > 0. Raises InputError."""
+    parts = text.split(":") if isinstance(text, str) else [str(each) for each in text]
+    if len(parts) != 2 or not all(part.strip().isdecimal() for part in parts) or len({*map(int, parts)} - {0}) < 2:
+        raise InputError(f"resonance: must be two different whole numbers, as in 3:2; got {text!a}")
+    return max(map(int, parts)), min(map(int, parts))
+
+
+A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
+    Plot(partial(draw_element, name)) for name in ELEMENTS
+)
+RESONANCE = Plot(draw_resonance)

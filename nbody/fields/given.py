@@ -1,0 +1,97 @@
+"""Fields that a Python program gives: nbody's own, functions, and those of galpy and gala that have a counterpart."""
+
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isfunction
+from typing import Any
+
+from nbody.errors import InputError, unknown
+from nbody.fields.field import Field, VelocityField
+from nbody.fields.registry import FIELDS
+from nbody.given import shown
+from nbody.scenario import Scenario
+from nbody.scenario.groups import FieldChoice
+
+
+def field_function(name: str) -> Callable[..., FieldChoice]:
+    """The function that makes a field of a name of ``FIELDS``: ``nbody.fields.NFW(mass=1.0, a=20.0)``."""
+
+    def make(**values: Any) -> FieldChoice:
+        known = FIELDS.load(name).model_fields
+        for key in values:
+            if key not in known:
+                raise unknown("argument", key, known, f"nbody.fields.{make.__name__}: ")
+        return FieldChoice(field=name, **values)
+
+    kind = FIELDS.load(name)
+    make.__name__, make.__doc__ = kind.__name__, f'{kind.__doc__}\n\n    Values may have units: ``mass="1e12 Msun"``.'
+    return make
+
+
+def given_fields(given: object, G: float) -> list[Any]:
+    """What ``Simulation(fields=…)`` gets, as the values of a scenario.
+
+    Args:
+        given: a field or several: of :func:`field_function`, of :func:`nbody.force`, a function, a name, a group of keys,
+            or a potential of galpy or gala.
+        G: the gravitational constant, by which galpy's amplitudes are multiplied.
+
+    Raises:
+        InputError: something is none of these.
+    """
+    return [choice for each in _several(given) for choice in _choices(each, G)]
+
+
+def with_functions(scenario: Scenario, given: object, notify: Callable[[str], None]) -> Scenario:
+    """A recorded scenario in which functions of this process take the places of the recorded ones.
+
+    Args:
+        given: the functions, each with the name of a recorded one; if they are one and one, any name.
+        notify: gets a line about each that differs from the recorded one.
+
+    Raises:
+        InputError: a recorded function is not given.
+    """
+    from nbody.fields.function import Force, force
+
+    forces = [force(each) if not isinstance(each, Force) else each for each in _several(given)]
+    fields: list[Any] = []
+    for choice in scenario.fields or ():
+        old = choice.options
+        same = [each for each in forces if each.name == old.get("name") or len(forces) == 1]
+        if choice.field == "function" and same:
+            if same[0].options["digest"] != old.get("digest") or same[0].options["values"] != old.get("values"):
+                notify(f"warning: the function '{same[0].name}' is not the recorded one, or refers to other values")
+            choice = same[0]
+        fields.append(choice)
+    return scenario.with_keywords({"fields": fields}) if forces else scenario
+
+
+def _several(given: object) -> Iterable[Any]:
+    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping | FieldChoice | Field | VelocityField)
+    return given if several else () if given is None else (given,)  # type: ignore[return-value]
+
+
+def _choices(given: Any, G: float) -> list[Any]:
+    if isinstance(given, FieldChoice):
+        return [given]
+    if isinstance(given, Mapping) and not hasattr(given, "parameters"):
+        return [given]
+    if isinstance(given, str):
+        return [FieldChoice(field=given)]
+    if isfunction(getattr(given, "py_func", given)):
+        from nbody.fields.function import force
+
+        return [force(given)]
+    if isinstance(given, Field | VelocityField):
+        names = [name for name in FIELDS if FIELDS.load(name) is type(given)]
+        return [FieldChoice(field=names[0], **given.model_dump())] if names else _refuse(given)
+    from nbody.fields.foreign import counterparts
+
+    return counterparts(given, G) or _refuse(given)
+
+
+def _refuse(given: object) -> list[Any]:
+    raise InputError(
+        f"fields: {shown(given)} is no field; give nbody.fields.NFW(mass=…, a=…) or another one of 'nbody list fields', "
+        "nbody.force(function), or a potential of galpy or gala that has a counterpart there"
+    )

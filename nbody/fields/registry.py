@@ -1,0 +1,24 @@
+"""The list of fields."""
+
+from nbody.registry import Entry, Registry
+
+FIELDS = Registry(
+    "field",
+    {
+        "point_mass": Entry("nbody.fields.potentials:PointMass", "a fixed mass, Φ = -G M/r"),
+        "plummer": Entry("nbody.fields.potentials:Plummer", "Plummer's sphere: a cluster or a bulge"),
+        "hernquist": Entry("nbody.fields.potentials:Hernquist", "Hernquist's sphere: a bulge or an elliptical galaxy"),
+        "nfw": Entry("nbody.fields.potentials:NFW", "the halo of Navarro, Frenk and White"),
+        "logarithmic_halo": Entry("nbody.fields.potentials:LogarithmicHalo", "a flat rotation curve"),
+        "miyamoto_nagai": Entry("nbody.fields.potentials:MiyamotoNagai", "a disc of finite thickness"),
+        "rotating_bar": Entry("nbody.fields.potentials:RotatingBar", "the bar of Long and Murali, which turns"),
+        "post_newtonian": Entry(
+            "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
+        ),
+        "milky_way": Entry("nbody.fields.potentials:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
+        "function": Entry(
+            "nbody.fields.function:FunctionField", "your own, from Python: Simulation(…, fields=[nbody.force(f)])"
+        ),
+    },
+)
+"""Every external field a scenario may name."""

@@ -1,0 +1,210 @@
+"""Changes of the bodies of a run, checked: rows as :meth:`nbody.integrators.roster.Roster.apply` takes them.
+
+A user adds, removes and changes bodies between two steps by methods of :class:`~nbody.run.simulation.Simulation`, or writes
+into the arrays of ``simulation.particles``.
+"""
+
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.errors import InputError, counted, unknown
+from nbody.given import shown
+from nbody.particles import Particles
+from nbody.trajectory.structure.layout import BY_CALL, EVENT_DTYPE
+
+Array = np.ndarray
+
+ADD, REMOVE, CHANGE = BY_CALL
+WRITABLE = ("mass", "position", "velocity", "radius")
+
+
+def rows_of(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
+    """A row for each body; ``of``: the values of ``id_2``, by default -1."""
+    found = np.zeros(bodies.count, EVENT_DTYPE)
+    found["kind"], found["id_1"], found["id_2"] = kind, bodies.id, -1 if of is None else of
+    found["event"] = -1
+    found["mass_2"] = bodies.mass
+    if len(bodies.radius):
+        found["radius_2"] = bodies.radius
+    for name, values in zip(("", "v"), bodies.in_space(), strict=True):
+        for axis, column in zip("xyz", values.T, strict=True):
+            found[name + axis] = column
+    found["speed"] = np.linalg.norm(bodies.velocity, axis=1)
+    return found
+
+
+def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
+    """The bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name. Raises InputError."""
+    if given is None:
+        given = _of_values(values, now)
+    elif not isinstance(given, Particles) or values:
+        raise InputError(
+            f"add: needs particles, or mass=…, position=… and velocity=…; got {shown(given)}"
+            + (f" and {', '.join(values)}" if values else "")
+        )
+    massless = not given.mass.any() and (now.mass > 0).any()
+    (replace(given, mass=given.mass + 1.0) if massless else given).check("add: ")
+    if given.dimensions != now.dimensions:
+        raise InputError(f"add: the bodies are in {given.dimensions}-D, and the run is in {now.dimensions}-D")
+    return replace(given, species=_species(given, now), species_names=now.species_names)
+
+
+def added(given: Particles, used: Array) -> Array:
+    """Rows of bodies that are added. Ids are new: ``used`` are those that bodies have or had. Raises InputError."""
+    if np.isin(given.id, used).any():
+        if not np.array_equal(given.id, np.arange(given.count)):
+            taken = int(given.id[np.isin(given.id, used)][0])
+            raise InputError(
+                f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones"
+            )
+        given = replace(given, id=used.max() + 1 + np.arange(given.count))
+    return rows_of(ADD, given, given.species)
+
+
+def _of_values(values: dict[str, Any], now: Particles) -> Particles:
+    missing = [name for name in ("mass", "position", "velocity") if values.get(name) is None]
+    if missing:
+        raise InputError(f"add: {missing[0]} is missing; give particles, or mass=…, position=… and velocity=…")
+    try:
+        position, velocity = (np.atleast_2d(values[name]) for name in ("position", "velocity"))
+    except ValueError:
+        raise InputError("add: position and velocity must be (D,) of one body, or (N, D)") from None
+    count = len(position)
+    found: dict[str, Any] = {"position": position, "velocity": velocity}
+    for name in ("mass", "radius", "id"):
+        if values.get(name) is not None:
+            given = np.atleast_1d(values[name])
+            found[name] = np.repeat(given, count) if len(given) == 1 != count and name != "id" else given
+    if (species := values.get("species")) is not None:
+        if isinstance(species, str):
+            if species not in now.species_names:
+                raise unknown("species", species, now.species_names, "add: ")
+            species = now.species_names.index(species)
+        found["species"] = np.repeat(species, count) if np.ndim(species) == 0 else species
+        found["species_names"] = now.species_names
+    return Particles(**found)
+
+
+def _species(given: Particles, now: Particles) -> Array:
+    """The species of new bodies among those of the run, by their names."""
+    names = given.species_names
+    if names == ("",) and len(now.species_names) == 1:
+        return np.zeros(given.count, np.int64)
+    for name in {names[k] for k in np.unique(given.species)}:
+        if name not in now.species_names:
+            known = ", ".join(filter(None, now.species_names)) or "without a name"
+            raise InputError(f"add: the bodies are of the species {name!a}, and those of the run are {known}")
+    return np.array([now.species_names.index(names[k]) for k in given.species], np.int64)
+
+
+def removed(ids: Any, now: Particles) -> Array:
+    """Rows of the bodies with these ids. Raises InputError."""
+    gone = rows_of_ids("remove: ", ids, now)
+    left = np.ones(now.count, bool)
+    left[gone] = False
+    if not left.any() or not now.mass[left].any():
+        what = "body would be left" if not left.any() else "body that is left would have a mass"
+        raise InputError(f"remove: no {what}; a run needs at least one with a mass")
+    return rows_of(REMOVE, now.rows(gone))
+
+
+def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
+    """Rows of the bodies with these ids, of all if None, and new ``values``: one for each body, or one for all. Raises
+    InputError."""
+    chosen = np.arange(now.count) if ids is None else rows_of_ids("change: ", ids, now)
+    values = {name: value for name, value in values.items() if value is not None}
+    if not values:
+        raise InputError("change: to what? say change(ids, mass=…), position=…, velocity=… or radius=…")
+    after = copy(now)
+    for name, value in values.items():
+        setattr(after, name, _changed(name, value, getattr(now, name), chosen))
+    return _altered(after.check("change: "), chosen)
+
+
+def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
+    if not len(now):
+        raise InputError(f"change: {name}: the bodies of this run have none; give radii at its beginning")
+    shape, after = now[chosen].shape, now.copy()
+    try:
+        given = np.asarray(value, np.float64)
+        after[chosen] = given[:, None] if given.ndim == 1 and given.shape != shape[1:] != () else given
+    except (TypeError, ValueError):
+        raise InputError(
+            f"change: {name}: must have one value for all, or one for each, {shape}; got {shown(value)}"
+        ) from None
+    return after
+
+
+def _altered(after: Particles, chosen: Array) -> Array:
+    return rows_of(CHANGE, after.rows(chosen))
+
+
+def rows_of_ids(where: str, ids: Any, now: Particles) -> Array:
+    """The rows of bodies with these ids, one or several. Raises InputError."""
+    given = np.asarray(ids)
+    if given.dtype == bool:
+        raise InputError(f"{where}needs ids; of a mask they are simulation.particles.id[mask]")
+    if given.ndim > 1 or (given.size and given.dtype.kind not in "iu"):
+        raise InputError(f"{where}needs an id or several, as in simulation.particles.id; got {shown(ids)}")
+    given = np.unique(given.astype(np.int64))
+    order = np.argsort(now.id, kind="stable")
+    at = order[np.minimum(np.searchsorted(now.id, given, sorter=order), now.count - 1)]
+    if (wrong := now.id[at] != given).any():
+        raise InputError(f"{where}there is no body with the id {given[wrong][0]}; see simulation.particles.id")
+    return at
+
+
+class Shown(NamedTuple):
+    """Particles that a user has, who may write into them, and what they were."""
+
+    given: Particles
+    were: Particles
+
+    @classmethod
+    def of(cls, now: Particles) -> "Shown":
+        """The particles of this moment. Ids and species stay what they are."""
+        were = copy(now)
+        for name in WRITABLE:
+            setattr(were, name, getattr(now, name).copy())
+        now.id.flags.writeable = now.species.flags.writeable = False
+        return cls(now, were)
+
+    def close(self, freeze: bool) -> Array | None:
+        """Rows of the bodies that a user has changed, or None; ``freeze``: refuse what is written later, which would not
+        count. Raises InputError."""
+        given, were = self.given, self.were
+        arrays = [getattr(given, name) for name in WRITABLE]
+        if freeze:
+            for array in arrays:
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        same = all(_same(array, getattr(were, name)) for array, name in zip(arrays, WRITABLE, strict=True))
+        fixed = ("time", "step", "id", "species")
+        if wrong := next(
+            (each for each in fixed if not np.array_equal(getattr(given, each), getattr(were, each))), None
+        ):
+            raise InputError(f"particles: {wrong}: can't be changed in a run")
+        if same:
+            return None
+        after = replace(given)
+        if after.position.shape != were.position.shape or after.mass.shape != were.mass.shape:
+            raise InputError(
+                f"particles: the run has {counted(were.count, 'body', 'bodies')}; use simulation.add() or remove()"
+            )
+        after.check("particles: ")
+        differ = np.zeros(were.count, bool)
+        for name in WRITABLE:
+            now, before = getattr(after, name), getattr(were, name)
+            if len(now) != len(before):
+                raise InputError("particles: radius: the bodies of this run have none; give radii at its beginning")
+            if len(now):
+                differ |= (now != before).reshape(were.count, -1).any(axis=1)
+        return _altered(after, np.flatnonzero(differ)) if differ.any() else None
+
+
+def _same(now: Any, before: Array) -> bool:
+    """True if these are the same bits, of NaNs too."""
+    return isinstance(now, np.ndarray) and now.dtype == before.dtype and now.tobytes() == before.tobytes()

@@ -1,0 +1,307 @@
+"""Forces of your own: functions that Numba compiles, given from Python, stored as text and never executed from a file."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import child, random_bodies
+from numba import njit
+
+import nbody
+from nbody.cli import main
+from nbody.cli.summary import summary_text
+from nbody.errors import InputError
+from nbody.fields import added_fields, chosen_fields
+from nbody.fields.given import given_fields
+from nbody.integrators import INTEGRATORS
+from nbody.run.resume import rerun, resume
+
+
+@nbody.force(potential=lambda x, y, z, mass, b: -mass / math.sqrt(x * x + y * y + z * z + b * b))
+def ball(x, y, z, mass=2.0, b=0.7):
+    """Plummer's sphere."""
+    u = 1.0 / math.sqrt(x * x + y * y + z * z + b * b)
+    f = -mass * u * u * u
+    return f * x, f * y, f * z
+
+
+def run(fields, steps=8, bodies=None, output=None, **values):
+    bodies = random_bodies(8) if bodies is None else bodies
+    values = {"dt": 0.01, "softening": 0.1, "engine": "cpu", "precision": "float64"} | values
+    simulation = nbody.Simulation(bodies, output, fields=fields, **values)
+    simulation.run(steps=steps)
+    return simulation
+
+
+@pytest.mark.parametrize(
+    ("scheme", "engine", "precision"),
+    [("leapfrog", "cpu", "float64"), ("yoshida4", "cpu", "float32"), ("hermite4", "cpu", "float64")],
+)
+def test_a_function_moves_bodies_as_the_field_of_its_formula_does(scheme, engine, precision):
+    """To the rounding of the precision; Hermite's jerk is a difference whose step is another one, some 1e-11."""
+    ends = [
+        run(field, integrator=scheme, engine=engine, precision=precision)
+        for field in (ball, nbody.fields.Plummer(mass=2, b=0.7))
+    ]
+    (own, theirs), tolerance = (each.particles.position for each in ends), 1e-6 if precision == "float32" else 1e-12
+    np.testing.assert_allclose(own, theirs, rtol=tolerance, atol=tolerance)
+    assert ends[0].energies.latest == pytest.approx(ends[1].energies.latest, rel=tolerance)
+
+
+def test_functions_fields_names_and_groups_of_keys_are_given_together():
+    @nbody.force
+    def pull(x, m, t, k=1.0):
+        return -k * x * m * t, 0.0, 0.0, 0.5 * k * m * t * x * x
+
+    plain = lambda x, y, z: (1.0, 0, 0)  # noqa: E731
+    bodies = random_bodies(5)
+    fields = [pull, plain, nbody.fields.NFW(mass=1, a=2), {"field": "plummer", "mass": 2, "b": 0.7}]
+    found = added_fields(nbody.Simulation(bodies, dt=0.1, fields=fields).scenario)
+    x, m = bodies.position, bodies.mass
+    a, phi = found.at(x, 0.5, mass=m)
+    others = added_fields(nbody.Simulation(bodies, dt=0.1, fields=fields[2:]).scenario).at(x)
+    assert a[:, 0] == pytest.approx(-0.5 * x[:, 0] * m + 1.0 + others[0][:, 0], rel=1e-13)
+    assert phi == pytest.approx(0.25 * m * x[:, 0] ** 2 + others[1], rel=1e-13)
+    assert found.time_dependent and found.without_potential == ["lambda"]
+    assert pull(2.0, 3.0, 1.0) == (-6.0, 0.0, 0.0, 6.0)
+
+
+def test_in_two_dimensions_two_components_are_enough():
+    bodies = random_bodies(6, 2)
+    found = run(nbody.force(lambda x, y: (-x, -y)), bodies=bodies, softening=0.1)
+    same = run(nbody.force(lambda x, y, z: (-x, -y, 0.0)), bodies=bodies, softening=0.1)
+    assert np.array_equal(found.particles.position, same.particles.position)
+
+
+@njit
+def plummer_at(x, y, z, mass, b):
+    u = 1.0 / math.sqrt(x * x + y * y + z * z + b * b)
+    f = -mass * u * u * u
+    return f * x, f * y, f * z, -mass * u
+
+
+OMEGA, RADIUS = 0.6, 3.0
+TIMES = np.linspace(0.0, 4.0, 81)
+PATH = RADIUS * np.stack([np.cos(OMEGA * TIMES), np.sin(OMEGA * TIMES), 0 * TIMES])
+SPEED = RADIUS * OMEGA * np.stack([-np.sin(OMEGA * TIMES), np.cos(OMEGA * TIMES), 0 * TIMES])
+
+
+def satellite(x, y, z, t, mass=0.5, b=0.3):
+    """A Plummer sphere on a circle."""
+    return plummer_at(x - RADIUS * math.cos(OMEGA * t), y - RADIUS * math.sin(OMEGA * t), z, mass, b)
+
+
+def along_a_table(x, y, z, t, mass=0.5, b=0.3):
+    """The same along a table of positions and velocities: cubic Hermite interpolation."""
+    h = TIMES[1] - TIMES[0]
+    k = min(max(int(t / h), 0), TIMES.size - 2)
+    s = t / h - k
+    w0, w1 = (1 + 2 * s) * (1 - s) ** 2, s * s * (3 - 2 * s)
+    d0, d1 = h * s * (1 - s) ** 2, -h * s * s * (1 - s)
+    cx = w0 * PATH[0, k] + w1 * PATH[0, k + 1] + d0 * SPEED[0, k] + d1 * SPEED[0, k + 1]
+    cy = w0 * PATH[1, k] + w1 * PATH[1, k + 1] + d0 * SPEED[1, k] + d1 * SPEED[1, k + 1]
+    return plummer_at(x - cx, y - cy, z, mass, b)
+
+
+HALO = nbody.fields.LogarithmicHalo(v=1.8, core=0.5)
+
+
+def test_jacobis_integral_is_kept_near_a_satellite_on_a_circle():
+    """E - omega L_z of a star is constant if a satellite moves on a circle about a round halo; the error is of order 2."""
+    star = nbody.Particles([1e-9], [[2.0, 0, 0.1]], [[0, 1.7, 0]])
+    errors = []
+    for dt in (0.02, 0.01):
+        simulation = nbody.Simulation(star, dt=dt, engine="cpu", precision="float64", fields=[HALO, satellite])
+        values = []
+        for _ in range(4):
+            now = simulation.particles
+            [x], [v] = now.position, now.velocity
+            phi = simulation.plan.fields.at(now.position, now.time)[1][0]
+            values.append(0.5 * v @ v + phi - OMEGA * (x[0] * v[1] - x[1] * v[0]))
+            simulation.run(steps=round(1 / dt))
+        errors.append(np.ptp(values))
+    assert errors[0] < 1e-3 and errors[0] / errors[1] == pytest.approx(4, rel=0.2)
+
+
+def test_a_path_may_be_a_table():
+    """Cubic interpolation of a circle is good to h⁴/384 of its fourth derivative, R omega⁴: 6e-9."""
+    ends = [run([HALO, each], steps=20, dt=0.1).particles.position for each in (satellite, along_a_table)]
+    np.testing.assert_allclose(*ends, atol=2e-8)
+
+
+WRONG = [
+    (lambda: nbody.force(3), "force: needs a function, as in"),
+    (lambda: nbody.force(lambda x, v: (-x, -v, 0.0)), "'v' has no value; a body gives x, y, z, vx"),
+    (lambda: nbody.force(lambda x, k: (-x, -k, 0.0), k=1, kk=2), "has no argument 'kk' (did you mean 'k'?)"),
+    (lambda: nbody.force(lambda x, k: (-x, -k, 0.0), k="big"), "k: must be a number, got 'big'"),
+    (lambda: nbody.force(lambda *x: x), "write its arguments one by one"),
+    (lambda: nbody.force(lambda x: (-x, 0, 0), potential=lambda x, vx: vx), "its potential depends on 'vx'"),
+    (lambda: run(nbody.force(lambda x: -x)), "must return (ax, ay, az), or (ax, ay, az, potential); it returns one number"),
+    (lambda: run(nbody.force(lambda x: (-x, 0, 0), potential=lambda x: (x, x))), "its potential must return one number"),
+    (lambda: run(nbody.force(lambda x: (-x, main(x), 0))), "Numba can't compile it"),
+    (lambda: run(7), "fields: 7 is no field; give nbody.fields.NFW(mass=…, a=…)"),
+    (lambda: nbody.fields.NFW(mas=1), "nbody.fields.NFW: unknown argument 'mas' (did you mean 'mass'?)"),
+    (lambda: run(nbody.fields.NFW(mass=-1, a=1)), "fields.0.mass: must be greater than 0, got -1"),
+    (lambda: run({"field": "function"}), "a function is given in Python: nbody.Simulation(…, fields="),
+    (lambda: run(nbody.force(lambda vx: (-vx, 0, 0))), "fields: lambda depends on the velocities, and scheme 'leapfrog' ki"),
+    (lambda: run(ball, integrator="hybrid"), "scheme 'hybrid' computes the forces itself, and knows no external fields; ch"),
+    (
+        lambda: run(nbody.force(lambda x: (-x, 0, 0)), on_energy_error={"limit": 0.1}),
+        "the energy is not conserved, as 'lambda' has no potential; give it one, or remove this",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "line"), WRONG)
+def test_what_is_no_force_is_refused_in_one_line(make, line):
+    with pytest.raises(InputError) as caught:
+        make()
+    assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_every_scheme_takes_a_function_of_positions_or_says_why_not(tmp_path):
+    refused = []
+    for name in INTEGRATORS:
+        try:
+            run(ball, steps=1, integrator=name, softening=0.1)
+        except InputError as error:
+            refused.append(name)
+            assert "external fields" in str(error) or "star" in str(error) or "softened" in str(error)
+    assert set(refused) == {name for name in INTEGRATORS if INTEGRATORS.load(name).facts.own_forces}
+
+
+def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsys):
+    simulation = run(nbody.force(lambda x, y, z: (-x, -y, -z)), output=tmp_path / "run.h5")
+    assert math.isnan(simulation.summary.energy_error) and simulation.summary.without_potential == ["lambda"]
+    assert "not conserved: lambda has no potential" in summary_text(simulation.summary)
+    assert main(["info", str(tmp_path / "run.h5")]) == 0
+    assert "not conserved: lambda has no potential" in capsys.readouterr().out
+    assert main(["info", "--json", str(tmp_path / "run.h5")]) == 0
+    assert '"energy_error": null' in capsys.readouterr().out
+
+
+def test_a_recording_stores_the_source_and_goes_on_with_the_function_alone(tmp_path, capsys):
+    """In this process it is known. In another one the line says what to give, and nothing of the file is executed."""
+    path = tmp_path / "run.h5"
+    whole = run(ball, steps=12, output=tmp_path / "whole.h5", every=3).particles.position
+    run(ball, steps=6, output=path, every=3)
+    with nbody.Trajectory(path) as recorded:
+        [stored] = recorded.resolved["fields"]
+    assert stored["name"] == "ball" and "f = -mass * u * u * u" in stored["source"] and stored["energy"] is True
+    assert stored["values"] == {"mass": 2.0, "b": 0.7}
+    found = child("-m", "nbody", "resume", str(path), "--steps", "12", check=False)
+    assert found.returncode == 2 and found.stderr.count("\n") == 1
+    assert "the function 'ball' is not in this process, and no code is executed from a file" in found.stderr
+    lines = []
+    other = nbody.force(lambda x, y, z: (-x, -y, -z), potential=lambda x, y, z: (x * x + y * y + z * z) / 2)
+    resume(path, steps=12, fields=other, notify=lines.append)
+    assert "warning: the function 'lambda' is not the recorded one, or refers to other values" in lines
+    simulation = resume(path, steps=12, fields=[ball], notify=lines.append)
+    simulation.run()
+    assert np.array_equal(simulation.particles.position, whole)
+    again = rerun(path, tmp_path / "again.h5", notify=lines.append)
+    again.run()
+    assert np.array_equal(again.particles.position, whole)
+    assert len([line for line in lines if "recorded one" in line]) == 1
+
+
+class _amp_of:
+    """What galpy's and gala's objects have of what is read, under the name of their class."""
+
+    def __new__(cls, name, **attributes):
+        return type(name, (SimpleNamespace,), {})(**attributes)
+
+
+GALPYS = [
+    (_amp_of("KeplerPotential", _amp=2.6), {"field": "point_mass", "mass": 2.0}),
+    (_amp_of("PlummerPotential", _amp=2.6, _b=0.7), {"field": "plummer", "mass": 2.0, "b": 0.7}),
+    (_amp_of("HernquistPotential", _amp=5.2, a=0.7), {"field": "hernquist", "mass": 2.0, "a": 0.7}),
+    (_amp_of("NFWPotential", _amp=2.6, a=0.7), {"field": "nfw", "mass": 2.0, "a": 0.7}),
+    (
+        _amp_of("MiyamotoNagaiPotential", _amp=2.6, _a=0.7, _b=0.2),
+        {"field": "miyamoto_nagai", "mass": 2.0, "a": 0.7, "b": 0.2},
+    ),
+    (
+        _amp_of("LogarithmicHaloPotential", _amp=1.21, _core2=0.16, _q=0.8),
+        {"field": "logarithmic_halo", "v": 1.1, "core": 0.4, "q": 0.8},
+    ),
+    (
+        _amp_of(
+            "SoftenedNeedleBarPotential",
+            _amp=2.6,
+            _a=1.1,
+            _b=0.1,
+            _c2=0.04,
+            _pa=math.pi / 6,
+            _omegab=0.6,
+            isNonAxi=True,
+        ),
+        {"field": "rotating_bar", "mass": 2.0, "a": 1.1, "b": 0.1, "c": 0.2, "angle": 30.0, "omega": 0.6},
+    ),
+]
+"""By the amplitudes in the docstrings of the fields, with G = 1.3."""
+
+
+@pytest.mark.parametrize(("potential", "expected"), GALPYS, ids=lambda each: type(each).__name__)
+def test_a_potential_of_galpy_becomes_its_counterpart(potential, expected):
+    [found] = given_fields(potential, 1.3)
+    assert found.field == expected.pop("field") and found.options == pytest.approx(expected, rel=1e-14)
+
+
+class Quantity(float):
+    """What is read of astropy's quantities."""
+
+    def __new__(cls, value, unit, **others):
+        made = super().__new__(cls, value)
+        made.value, made.unit, made._others = value, unit, others
+        return made
+
+    def to_value(self, unit):
+        return self._others.get(unit, self.value)
+
+
+def test_a_potential_of_gala_becomes_its_counterpart_with_its_units():
+    mass, length = Quantity(1e12, "solMass"), Quantity(20000.0, "pc", kpc=20.0)
+    halo = _amp_of("NFWPotential", parameters={"m": mass, "r_s": length, "a": Quantity(1, "")}, units=1, R=None)
+    sphere = _amp_of(
+        "PlummerPotential", parameters={"m": Quantity(2, ""), "b": Quantity(0.5, "")}, units=1, origin=[0, 1, 0]
+    )
+    assert given_fields(halo, 1.0)[0].options == {"mass": "1000000000000.0 Msun", "a": "20.0 kpc"}
+    [found] = given_fields({"disk": sphere} and [sphere], 1.0)
+    assert found.options == {"mass": 2.0, "b": 0.5, "centre": [0.0, 1.0, 0.0]}
+    bodies = nbody.Particles([1.0], [[8.0, 0, 0]], [[0, 200.0, 0]])
+    units = {"length": "kpc", "mass": "Msun", "velocity": "km/s"}
+    [nfw] = chosen_fields(nbody.Simulation(bodies, dt=1e-4, units=units, fields=halo).scenario)
+    assert (nfw.mass, nfw.a) == (1e12, 20.0)
+
+
+@pytest.mark.parametrize(
+    "potential",
+    [
+        _amp_of("PowerSphericalPotentialwCutoff", _amp=1.0),
+        _amp_of("LogarithmicHaloPotential", _amp=1.0, _core2=0.0, _q=1.0, isNonAxi=True),
+        [_amp_of("MN3ExponentialDiskPotential", parameters={}, units=None)],
+        _amp_of(
+            "LogarithmicPotential", parameters={"v_c": 1.0, "r_h": 1.0, "q1": 0.9, "q2": 1.0, "q3": 1.0}, units=None
+        ),
+    ],
+)
+def test_a_potential_without_a_counterpart_is_refused(potential):
+    with pytest.raises(InputError, match="has no counterpart here; those that have one are KeplerPotential, Plummer"):
+        given_fields(potential, 1.0)
+
+
+def test_a_function_compiles_for_a_gpu():
+    pytest.importorskip("cuda.core")
+    from compiled_forces import for_h200
+    from numba import types
+
+    from nbody.fields.device import build
+    from nbody.state.graph_time import MOST_DRIFTS
+
+    float64, rows = types.float64, types.float32[:, ::1]
+    moves = (types.int64[::1], types.int64, float64, float64, types.UniTuple(float64, MOST_DRIFTS), float64[:, ::1])
+    terms = tuple(nbody.force(each).term for each in (ball, satellite, along_a_table))
+    code, _ = for_h200(build(terms), (rows, rows, *moves, types.int32, types.int32, rows))
+    assert "sqrt.rn.f64" in code
