@@ -152,7 +152,7 @@ class Integrator(ABC):
     def finish(
         self, motion: Motion, until: float = math.inf, watcher: Watcher | None = None, steps: int = 0
     ) -> Span | None:
-        """Make the rest of a step that is shown partway, to the time ``until``, as :meth:`advance` does; and ``steps`` more."""
+        """Make the rest of a step that is shown partway, to the time ``until``, and ``steps`` more: as :meth:`advance`."""
         steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
