@@ -4,19 +4,24 @@ import os
 import signal
 import sys
 
-from nbody.run.loop import Loop
+from nbody.run.observers import Observer
 
 
 def after_steps(simulation, do, at_most=sys.maxsize):
     """Call ``do(made)`` whenever the simulation has made some steps, at most so many at once."""
 
-    class Followed(Loop):
-        def advance(self, most):
-            made = super().advance(min(most, at_most))
-            do(made)
-            return made
+    class Followed(Observer):
+        made = simulation.steps_made
 
-    simulation.loop = Followed
+        def next(self, until):
+            return at_most, until
+
+        def look(self):
+            self.made, made = simulation.steps_made, simulation.steps_made - self.made
+            do(made)
+            return True
+
+    simulation.observers.append(Followed(simulation.stepper))
 
 
 def interrupt_at(simulation, step, at_most=sys.maxsize):

@@ -198,7 +198,7 @@ def test_the_summary_of_a_run_counts_blocks_steps_of_bodies_and_pairs(tmp_path):
     simulation = Simulation(Scenario.load(tmp_path / "cluster.yaml"))
     found = simulation.run()
     assert found.blocks == found.steps > 20 and found.frames == 2  # no file: the first and the last
-    assert found.body_steps == simulation.integrator._single < 0.5 * 64 * found.blocks
+    assert found.body_steps == simulation.stepper.integrator._single < 0.5 * 64 * found.blocks
     assert found.interactions_per_s * found.steps == pytest.approx(found.steps_per_s * 64 * found.body_steps)
 
 

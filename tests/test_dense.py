@@ -41,7 +41,7 @@ def test_looking_at_a_time_changes_nothing(name):
         if LOADED[name].facts.adaptive:
             run.integrate(later.time)
         else:
-            run.run(steps=round((later.time - run.time) / run.integrator.dt))
+            run.run(steps=round((later.time - run.time) / run.stepper.integrator.dt))
     for array, other in zip(looked.stepper.arrays().values(), alone.stepper.arrays().values(), strict=True):
         np.testing.assert_array_equal(array, other)
     if LOADED[name].facts.lengths != "individual":

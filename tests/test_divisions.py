@@ -71,7 +71,7 @@ def check_divisions(make, total, *sizes):
     ends = []
     for division in pieces(total, *sizes):
         simulation = make()
-        scheme, motion = simulation.integrator, simulation.motion
+        scheme, motion = simulation.stepper.integrator, simulation.stepper.motion
         scheme.start(motion)
         for steps in division:
             scheme.advance(motion, steps)  # the loop of a run divides its calls by the clock
@@ -132,7 +132,7 @@ def check_times(make, end, output=None):
 def what_is_kept(simulation):
     """The moment, and everything that a checkpoint holds; without accelerations that a scheme does not use."""
     kept = {"time": simulation.time, "step": simulation.steps_made} | simulation.stepper.arrays()
-    unused = {"acceleration", "potential", "current"} if simulation.integrator.facts.own_forces else set()
+    unused = {"acceleration", "potential", "current"} if simulation.stepper.integrator.facts.own_forces else set()
     return {name: kept[name] for name in kept.keys() - unused}
 
 
@@ -183,7 +183,7 @@ def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_pa
 
     alone = make()
     alone.run(steps=42)
-    dt = alone.time / 42 if scheme in ADAPTIVE else alone.integrator.dt
+    dt = alone.time / 42 if scheme in ADAPTIVE else alone.stepper.integrator.dt
     interval, path = 0.3 * dt if scheme in ADAPTIVE else 3 * dt, tmp_path / "run.h5"
     for way in ("times", "by times", "by steps", "looks", "recorded"):
         run, called = make(**({"output": path, "steps": 42, "every": 5} if way == "recorded" else {})), []
@@ -245,7 +245,7 @@ def check_shown(make, steps):
         shown.append(run.at(run.time - 1e-3 * (run.time - begin)).position)
     np.testing.assert_allclose(shown[:3], shown[3:], atol=1e-12)
     alone.step()  # a step that has begun was counted
-    own = [run.integrator.arrays() | run.state.arrays() for run in (alone, looked)]
+    own = [run.stepper.integrator.arrays() | run.state.arrays() for run in (alone, looked)]
     for name in ("derivatives", "ticks", "wanted_step", "stretch", "clock", "begun"):
         np.testing.assert_array_equal(own[0][name], own[1][name], err_msg=name)
 
@@ -270,10 +270,10 @@ def test_times_within_blocks_on_a_card_change_no_bits(name):
 @pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
 def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
     simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
-    simulation.integrator.start(simulation.motion)
+    simulation.stepper.integrator.start(simulation.stepper.motion)
     monkeypatch.setattr(gpu_workers.Workers, "blocks", lambda workers: None)
     with pytest.raises(DeviceError, match="the GPU made no block step"):
-        simulation.integrator.advance(simulation.motion, 2)
+        simulation.stepper.integrator.advance(simulation.stepper.motion, 2)
 
 
 @pytest.mark.slow

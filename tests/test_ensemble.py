@@ -90,8 +90,8 @@ def test_the_bits_do_not_depend_on_threads_or_on_where_a_run_is_cut(scheme, tmp_
     assert again.steps_made == whole.steps_made
     for name in ("position", "velocity"):
         np.testing.assert_array_equal(getattr(again.particles, name), getattr(whole.particles, name))
-    for name, values in whole.integrator.arrays().items():
-        np.testing.assert_array_equal(again.integrator.arrays()[name], values, err_msg=name)
+    for name, values in whole.stepper.integrator.arrays().items():
+        np.testing.assert_array_equal(again.stepper.integrator.arrays()[name], values, err_msg=name)
 
 
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
@@ -120,7 +120,7 @@ def test_a_resumed_ensemble_has_the_bits_of_a_whole_run(scheme, tmp_path, monkey
 def test_forces_act_within_systems_only():
     scenario = Scenario.from_dict(pairs_of_planets())
     made = nbody.Simulation(scenario)
-    made.engine.evaluate(made.state, Outputs.POTENTIAL)
+    made.setup.engine.evaluate(made.state, Outputs.POTENTIAL)
     for number in range(12):
         engine = ReferenceEngine(Gravity(G=G), "float64")
         alone = engine.load(make_particles(member(scenario, number)))
@@ -191,8 +191,8 @@ def test_numbers_that_are_not_finite_end_their_system_and_no_other():
     made.run(steps=10)
     made.state.map_position[3 * 11 + 1] = 0.0  # a planet in its star
     made.run(steps=10)
-    assert made.integrator._status[11] == 3 and made.integrator._steps[11] == 10
-    assert not made.integrator._status[8:11].any()
+    assert made.stepper.integrator._status[11] == 3 and made.stepper.integrator._steps[11] == 10
+    assert not made.stepper.integrator._status[8:11].any()
     assert all(np.isfinite(array).all() for array in made.state.arrays().values())
 
 
@@ -317,7 +317,7 @@ def test_the_systems_of_an_interrupted_run_are_not_done_and_say_what_they_have_r
     if at:
         interrupt_at(cut, at, at_most=1)
     else:  # before the first step, where kernels are compiled
-        cut.integrator.advance = lambda *given: os.kill(os.getpid(), signal.SIGINT)
+        cut.stepper.integrator.advance = lambda *given: os.kill(os.getpid(), signal.SIGINT)
     assert cut.run().interrupted and cut.steps_made == at
     with nbody.Trajectory(tmp_path / "cut.h5") as run:
         going = run.systems["status"] == "unfinished"

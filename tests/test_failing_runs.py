@@ -170,7 +170,7 @@ def test_a_run_whose_recorder_cannot_start_leaves_no_lock_and_no_room_taken(tmp_
 
 def test_an_interrupt_in_the_middle_of_a_step_is_not_gone_on_from():
     run = simulation()
-    evaluate, calls = run.engine.evaluate, []
+    evaluate, calls = run.setup.engine.evaluate, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -178,7 +178,7 @@ def test_an_interrupt_in_the_middle_of_a_step_is_not_gone_on_from():
             raise KeyboardInterrupt
         return evaluate(*arguments)
 
-    run.engine.evaluate = interrupted
+    run.setup.engine.evaluate = interrupted
     with pytest.raises(KeyboardInterrupt):
         run.run()
     with pytest.raises(InputError, match="the state is between steps"):

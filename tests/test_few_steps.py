@@ -58,9 +58,9 @@ def test_coincident_bodies_exert_no_force_and_only_mass_binds(mass, potential):
 
 def moved(scheme, bodies, precision, divisions, **values):
     simulation = Simulation(bodies, dt=0.01, integrator=scheme, engine="cpu", precision=precision, **values)
-    simulation.integrator.start(simulation.motion)
+    simulation.stepper.integrator.start(simulation.stepper.motion)
     for steps in divisions:
-        simulation.integrator.advance(simulation.motion, steps)
+        simulation.stepper.integrator.advance(simulation.stepper.motion, steps)
     return simulation.stepper.arrays() | {"time": np.array(simulation.time)}
 
 

@@ -192,7 +192,7 @@ precision: float64
 def jacobis(run: Simulation) -> np.ndarray:
     """E - omega L_z per unit mass, of each body."""
     x, v = run.state.position, run.state.velocity
-    _, phi = fields_of(run.engine).at(x, run.state.clock.time)
+    _, phi = fields_of(run.setup.engine).at(x, run.state.clock.time)
     return 0.5 * (v * v).sum(axis=1) + phi - 0.5 * (x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0])
 
 
@@ -210,11 +210,11 @@ def test_jacobis_integral_is_kept_to_the_order_of_the_scheme(scheme, order):
 
 def test_the_bits_do_not_depend_on_how_steps_are_grouped():
     whole, single = orbit("yoshida4", 0.05, 8), orbit("yoshida4", 0.05, 8)
-    whole.integrator.advance(whole.motion, 8)
+    whole.stepper.integrator.advance(whole.stepper.motion, 8)
     for _ in range(8):
-        single.integrator.advance(single.motion, 1)
+        single.stepper.integrator.advance(single.stepper.motion, 1)
     framed = orbit("yoshida4", 0.05, 8)
-    framed.integrator.frames(framed.motion, 4, 2)
+    framed.stepper.integrator.frames(framed.stepper.motion, 4, 2)
     assert np.array_equal(whole.state.position, single.state.position)
     assert np.array_equal(whole.state.position, framed.state.position)
 
@@ -222,7 +222,7 @@ def test_the_bits_do_not_depend_on_how_steps_are_grouped():
 def test_the_resolved_scenario_has_every_parameter_and_the_same_fields():
     scenario = Scenario.from_text(TEXT)
     simulation = Simulation(scenario)
-    resolved = simulation.plan.resolved()
+    resolved = simulation.setup.plan.resolved()
     assert resolved["fields"][0] == {
         "field": "rotating_bar", "centre": (0.0, 0.0, 0.0), "mass": 2.0, "a": 1.1, "b": 0.0, "c": 0.2, "angle": 0.0,
         "omega": 0.6,
@@ -246,7 +246,7 @@ WRONG = [
     ("{field: nfw, mass: 3, a: 0.7, centre: [1, 0, 0]}", "{field: nwf}", "3: fields.1.field: unknown field 'nwf' (did you"),
     ("mass: 3", "mas: 3", "3: fields.1.mas: unknown key (did you mean 'mass'?)"),
     ("mass: 3", "mass: -3", "3: fields.1.mass: must be greater than 0, got -3"),
-    ("dt: 0.0078125", "dt: 0.0078125, scheme: ias15", "3: fields: scheme 'ias15' computes the forces itself, and knows no"),
+    ("dt: 0.0078125", "dt: 0.0078125, scheme: hybrid", "3: fields: scheme 'hybrid' computes the forces itself, and knows "),
     ("mass: 3, ", "", "3: fields.1.mass: is missing"),
     ("mass: 3", "mass: 3 Msun", "3: fields.1.mass: '3 Msun' has a unit, and the scenario has no units"),
     ("[1, 0, 0]", "[1, 0]", "3: fields.1.centre"),

@@ -80,7 +80,12 @@ def done(simulation: Simulation, action: tuple) -> Simulation:
     name, value, *when = action
     if name in ("integrate", "at") and type(value) is float and 1e-300 < abs(value) < 1:
         value += simulation.time
-    if name in ("integrate", "at") and type(value) is int and value > 10**9 and simulation.integrator.facts.adaptive:
+    if (
+        name in ("integrate", "at")
+        and type(value) is int
+        and value > 10**9
+        and simulation.stepper.integrator.facts.adaptive
+    ):
         return simulation  # which would take centuries
     if name == "edit":
         now = simulation.particles

@@ -209,7 +209,7 @@ class Slow(Simulation):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        compute = self.engine._compute
+        compute = self.setup.engine._compute
 
         def slowly(state, outputs):
             for _ in range(20):
@@ -217,7 +217,7 @@ class Slow(Simulation):
                 state.progress.report(0)
             compute(state, outputs)
 
-        self.engine._compute = slowly
+        self.setup.engine._compute = slowly
 
 
 def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monkeypatch):
@@ -242,7 +242,7 @@ def test_closing_within_a_step_leaves_a_recording_that_can_be_resumed(tmp_path, 
         stepped(source, clock, 6)
         monkeypatch.setattr(Slow, "seconds", 30.0)
         clock.step(1)
-        until(lambda: run.pace.granted == 1 and not run.pace.playing and run.simulation.within_a_step)
+        until(lambda: run.pace.granted == 1 and not run.pace.playing and run.simulation.stepper.within_a_step)
     assert not writing_process(path)
     with Trajectory(path) as recorded:
         assert list(recorded.step[:])[:2] == [0, 4]

@@ -43,10 +43,11 @@ def check_run(precision: str, count: int, steps: int, **keys) -> None:
     run = nbody.Simulation(
         bodies, dt=0.01, softening=0.05, engine="gpu-tiled", precision=precision, every=1, observables=names, **keys
     )
-    assert set(run.state.frames.columns) == columns_of(names) == {"potential", "density"}
-    run.recording.measure, measure = (
-        lambda *frame: seen.append((measure(*frame), frame[0].position.copy())) or seen[-1][0],
-        run.recording.measure,
+    assert set(run.state.frames.columns) == columns_of(names, count) == {"potential", "density"}
+    frames = run.recording.measured
+    frames.observables, measure = (
+        lambda frame: seen.append((measure(frame), frame.position.copy())) or seen[-1][0],
+        frames.observables,
     )
     run.run(steps=steps)
     assert len(seen) == steps + 1

@@ -117,7 +117,7 @@ def test_jacobis_integral_is_kept_near_a_satellite_on_a_circle():
         for _ in range(4):
             now = simulation.particles
             [x], [v] = now.position, now.velocity
-            phi = simulation.plan.fields.at(now.position, now.time)[1][0]
+            phi = simulation.setup.plan.fields.at(now.position, now.time)[1][0]
             values.append(0.5 * v @ v + phi - OMEGA * (x[0] * v[1] - x[1] * v[0]))
             simulation.run(steps=round(1 / dt))
         errors.append(np.ptp(values))
@@ -128,6 +128,59 @@ def test_a_path_may_be_a_table():
     """Cubic interpolation of a circle is good to h⁴/384 of its fourth derivative, R omega⁴: 6e-9."""
     ends = [run([HALO, each], steps=20, dt=0.1).particles.position for each in (satellite, along_a_table)]
     np.testing.assert_allclose(*ends, atol=2e-8)
+
+
+def drag(x, y, z, vx, vy, vz, m, t, k=0.3):
+    """A wind that turns, and resists in proportion to the speed."""
+    wx, wy = math.cos(t), math.sin(t)
+    speed = math.sqrt((vx - wx) ** 2 + (vy - wy) ** 2 + vz * vz)
+    f = -k * (1 + m) * speed
+    return f * (vx - wx), f * (vy - wy), f * vz
+
+
+def moved_by_drag(scheme, **integrator):
+    bodies = nbody.Particles([0.1, 0.2, 0.3], [[1.0, 0, 0], [-1, 0.5, 0], [0, 2, 0.3]], np.full((3, 3), 0.4))
+    simulation = nbody.Simulation(
+        bodies, softening=0.5, engine="cpu", precision="float64", integrator=scheme, fields=[ball, drag], **integrator
+    )
+    simulation.integrate(2.0)
+    return simulation.particles.position
+
+
+def test_forces_by_velocity_and_time_are_moved_at_the_order_of_the_scheme():
+    """hermite4 corrects twice and keeps order 4; ias15 is exact to rounding, as scipy's scheme of order 8 confirms."""
+    from scipy.integrate import solve_ivp
+
+    exact = moved_by_drag("ias15")
+    errors = [np.abs(moved_by_drag("hermite4", dt=dt) - exact).max() for dt in (0.02, 0.01)]
+    assert errors[0] < 1e-5 and math.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.3)
+    m = np.array([0.1, 0.2, 0.3])
+
+    def rate(t, y):
+        x, v = y.reshape(2, 3, 3)
+        a = nbody.accelerations(x, m, softening="plummer", length=0.5, engine="reference")
+        a = a + [ball(*each) for each in x]
+        a = a + [drag(*here, *speed, mass, t) for here, speed, mass in zip(x, v, m, strict=True)]
+        return np.concatenate([v, a]).ravel()
+
+    begin = np.concatenate([[[1.0, 0, 0], [-1, 0.5, 0], [0, 2, 0.3]], np.full((3, 3), 0.4)]).ravel()
+    found = solve_ivp(rate, (0, 2), begin, method="DOP853", rtol=1e-13, atol=1e-13).y[:9, -1]
+    np.testing.assert_allclose(found.reshape(3, 3), exact, atol=1e-11)
+
+
+def test_ias15_keeps_jacobis_integral_in_a_bar_that_turns_and_shows_any_time():
+    """To rounding; and a moment within a step is that of a run that ends there."""
+    star = nbody.Particles([1e-9], [[2.0, 0, 0.1]], [[0, 1.0, 0.2]])
+    bar = nbody.fields.RotatingBar(mass=1, a=0.8, c=0.3, omega=0.5)
+    simulation = nbody.Simulation(star, integrator="ias15", engine="cpu", fields=[bar, nbody.fields.PointMass(mass=1)])
+    values = []
+    for end in (0.0, 3.3, 10.0):
+        simulation.integrate(end)
+        [x], [v] = simulation.particles.position, simulation.particles.velocity
+        phi = simulation.setup.plan.fields.at(x[None], end)[1][0]
+        values.append(0.5 * v @ v + phi - 0.5 * (x[0] * v[1] - x[1] * v[0]))
+    assert np.ptp(values) < 1e-13
+    assert simulation.steps_made < 200
 
 
 WRONG = [
@@ -168,7 +221,15 @@ def test_every_scheme_takes_a_function_of_positions_or_says_why_not(tmp_path):
         except InputError as error:
             refused.append(name)
             assert "external fields" in str(error) or "star" in str(error) or "softened" in str(error)
-    assert set(refused) == {name for name in INTEGRATORS if INTEGRATORS.load(name).facts.own_forces}
+    assert set(refused) == {"hermite4_block", "hermite6_block", "wisdom_holman", "hybrid"}
+
+
+@pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if name not in ("hermite4", "ias15")])
+def test_a_force_by_velocity_is_refused_where_it_would_be_wrong(scheme):
+    with pytest.raises(
+        InputError, match=r"kicks bodies at given positions; choose scheme hermite4 or ias15|no external"
+    ):
+        run(nbody.force(drag), integrator=scheme, softening=0.1)
 
 
 def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsys):
@@ -179,6 +240,17 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     assert "not conserved: lambda has no potential" in capsys.readouterr().out
     assert main(["info", "--json", str(tmp_path / "run.h5")]) == 0
     assert '"energy_error": null' in capsys.readouterr().out
+
+
+def test_a_force_that_is_not_the_gradient_of_its_potential_is_reported():
+    lines = []
+    twice = nbody.force(lambda x, y, z, t: (-2 * x * t, -2 * y * t, 0.0, 0.5 * (x * x + y * y) * t))
+    bodies = random_bodies(20)
+    bodies.time = 1.0
+    nbody.Simulation(bodies, dt=0.01, softening=0.1, fields=[twice, ball, HALO], notify=lines.append)
+    assert [line for line in lines if "gradient" in line] == [
+        "warning: the force 'lambda' is not minus the gradient of its potential: the energies are wrong"
+    ]
 
 
 def test_a_recording_stores_the_source_and_goes_on_with_the_function_alone(tmp_path, capsys):
@@ -249,6 +321,19 @@ def test_a_potential_of_galpy_becomes_its_counterpart(potential, expected):
     assert found.field == expected.pop("field") and found.options == pytest.approx(expected, rel=1e-14)
 
 
+def test_galpys_own_objects_are_taken():
+    """Also their sums; the forces are compared in test_fields.py."""
+    galpy = pytest.importorskip("galpy.potential")
+    halo, bar = galpy.NFWPotential(amp=2.6, a=0.7), galpy.SoftenedNeedleBarPotential(amp=2.6, a=1.1, b=0.1, c=0.2)
+    found = given_fields([halo + galpy.LogarithmicHaloPotential(amp=1.21, core=0.4, q=0.8), bar], 1.3)
+    assert [each.field for each in found] == ["nfw", "logarithmic_halo", "rotating_bar"]
+    assert found[0].options == pytest.approx({"mass": 2.0, "a": 0.7})
+    with pytest.raises(InputError, match="galpy's PowerSphericalPotentialwCutoff has no counterpart here"):
+        given_fields(galpy.MWPotential2014, 1.0)
+    with pytest.raises(InputError, match="galpy's LogarithmicHaloPotential has no counterpart here"):
+        given_fields(galpy.LogarithmicHaloPotential(amp=1.0, b=0.8), 1.0)
+
+
 class Quantity(float):
     """What is read of astropy's quantities."""
 
@@ -268,7 +353,7 @@ def test_a_potential_of_gala_becomes_its_counterpart_with_its_units():
         "PlummerPotential", parameters={"m": Quantity(2, ""), "b": Quantity(0.5, "")}, units=1, origin=[0, 1, 0]
     )
     assert given_fields(halo, 1.0)[0].options == {"mass": "1000000000000.0 Msun", "a": "20.0 kpc"}
-    [found] = given_fields({"disk": sphere} and [sphere], 1.0)
+    [found] = given_fields({"disk": sphere}, 1.0)
     assert found.options == {"mass": 2.0, "b": 0.5, "centre": [0.0, 1.0, 0.0]}
     bodies = nbody.Particles([1.0], [[8.0, 0, 0]], [[0, 200.0, 0]])
     units = {"length": "kpc", "mass": "Msun", "velocity": "km/s"}

@@ -227,7 +227,7 @@ def test_compiling_an_evaluation_leaves_the_current_accelerations_as_they_are(mo
     particles.mass[: 2 * massless : 2] = 0.0
     field = {"field": "nfw", "mass": 3.0, "a": 1.0}
     simulation = nbody.Simulation(particles, dt=0.01, softening=0.1, engine=engine, fields=[field])
-    evaluate, state = simulation.engine.evaluate, simulation.state
+    evaluate, state = simulation.setup.engine.evaluate, simulation.state
     evaluate(state, Outputs.ACCELERATION)
     before = state.acceleration.copy()
     evaluate(state, Outputs.POTENTIAL)

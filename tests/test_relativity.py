@@ -227,7 +227,7 @@ def test_runs_that_relativity_does_not_support_are_refused(old, new, line):
 def test_units_know_the_speed_of_light_and_the_file_keeps_it():
     units = "units: {length: au, mass: Msun, time: day}\n"
     run = Simulation(Scenario.from_text(units + TEXT.replace(", c: 100", "")))
-    written = run.plan.resolved()["fields"]
+    written = run.setup.plan.resolved()["fields"]
     assert written == [{"field": "post_newtonian", "c": pytest.approx(LIGHT, rel=1e-9)}]
     again = Scenario.from_text(TEXT.replace("c: 100", f"c: {written[0]['c']!r}"))
-    assert Simulation(again).plan.resolved()["fields"] == written
+    assert Simulation(again).setup.plan.resolved()["fields"] == written

@@ -56,7 +56,7 @@ def test_a_recording_has_room_for_every_array_of_a_checkpoint(scheme, systems):
     }  # fmt: skip
     run = Simulation(Scenario.from_dict(values), notify=lambda line: None)
     names = 100  # bytes of the arrays' names, which may grow
-    assert state_bytes(run.stepper.arrays(), {}) <= run.plan.header().state_bytes + names
+    assert state_bytes(run.stepper.arrays(), {}) <= run.setup.plan.header().state_bytes + names
 
 
 @pytest.mark.parametrize(("scheme", "systems"), SCHEMES)

@@ -72,12 +72,12 @@ def test_frames_leave_a_simulated_gpu_in_order_and_whole(integrator):
         run = Simulation(scenario(text, engine=engine, integrator=integrator, dt=0.0001))
         moments = []
         for count in (16, 1, 8, 8, 3, 8):  # more blocks than a ring has
-            motion = Motion(run.engine, run.state)
-            for snapshot in run.integrator.frames(motion, count, every=1 + count % 2):
+            motion = Motion(run.setup.engine, run.state)
+            for snapshot in run.stepper.integrator.frames(motion, count, every=1 + count % 2):
                 snapshot.wait()
                 moments.append((snapshot.position.copy(), snapshot.velocity.copy(), snapshot.sums))
                 snapshot.release()
-            run.integrator.advance(motion, 2)
+            run.stepper.integrator.advance(motion, 2)
         ends = run.state.arrays()
         columns = ("body", "velocity") if "body" in ends else ("position", "velocity")
         ends = np.stack([ends[name][:, :2] for name in columns])  # with all the moves that were asked for

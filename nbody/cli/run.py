@@ -92,7 +92,7 @@ def resume(
     with messages(quiet) as notify:
         simulation = resumed(run, steps, every, notify, end, gpus)
         made = simulation.steps_made
-        if simulation.plan.schedule.ended(simulation.stepper.moment):
+        if simulation.setup.plan.schedule.ended(simulation.stepper.moment):
             option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
             notify(f"{run}: the run is at its end, step {made}; to continue, give {option} a larger number")
         summary = run_with_bar(simulation, quiet)

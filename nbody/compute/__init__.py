@@ -14,8 +14,8 @@ _LATER, __getattr__ = names_of(
     {
         "compiled": "Launch Resources assembled launches machine_code ptx resources",
         "device": (
-            "FAST Facts address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory resident_blocks "
-            "threads_per_multiprocessor use_device uuid version_in"
+            "DeviceProperties FAST address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory "
+            "resident_blocks threads_per_multiprocessor use_device uuid version_in"
         ),
         "direct_launch": "DirectLaunch allow_shared current_device",
         "failures": "GpuFailed check is_of_driver failure",
@@ -24,7 +24,7 @@ _LATER, __getattr__ = names_of(
         "precompile": "Call compile_missing compile_together rehearsing",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
-        "simulated" if SIMULATED else "intrinsics": (
+        "simulator.functions" if SIMULATED else "intrinsics": (
             "add ballot count_ones device_function is_nan lane leading_zeros multiply multiply_add row rsqrt set_row "
             "shuffle subtract sync_warp"
         ),

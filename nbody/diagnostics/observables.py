@@ -9,6 +9,7 @@ import numpy as np
 from nbody.diagnostics.energy import escapers
 from nbody.diagnostics.structure import (
     FRACTIONS,
+    NEIGHBOURS,
     centre_of_mass,
     core_radius,
     density_centre,
@@ -135,9 +136,11 @@ def widths(names: Iterable[str]) -> dict[str, int]:
     return {name: OBSERVABLES.load(name).width for name in names}
 
 
-def columns_of(names: Iterable[str]) -> set[str]:
-    """The numbers of each body that these observables use: names of :data:`Columns`."""
-    return {column for name in names for column in OBSERVABLES.load(name).columns}
+def columns_of(names: Iterable[str], count: int) -> set[str]:
+    """The numbers of each of ``count`` bodies that these observables use: names of :data:`Columns`. (The density of a few
+    has no meaning.)"""
+    used = {column for name in names for column in OBSERVABLES.load(name).columns}
+    return used if count > NEIGHBOURS else used - {"density"}
 
 
 def measured(

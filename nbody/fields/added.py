@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import VELOCITIES, Field, VelocityField
+from nbody.fields.field import Field, VelocityField
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -35,7 +35,6 @@ class AddedFields:
         terms: :meth:`~nbody.fields.field.Field.term` of each part of the sum.
         parameters: (K, 3 + n), the centre and the parameters of each.
         time_dependent: True if the sum changes with time.
-        moving: True if it depends on the velocities of the bodies.
         velocity_field: the force between the bodies that depends on velocities; None if there is none.
         without_potential: the names of the fields that the energies leave out.
     """
@@ -51,7 +50,6 @@ class AddedFields:
         self._fields, self._G = fields, G
         self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
-        self.moving = any(part.kind == VELOCITIES for part in parts)
         self.without_potential = [part.title for part in parts if not part.has_potential]
         rows = [(*part.centre, *part.parameters(G)) for part in parts]
         self.parameters = np.zeros((len(rows), max(map(len, rows), default=3)))
@@ -61,6 +59,15 @@ class AddedFields:
             raise OverflowError
         self._sizes = [part.size() for part in parts]
         self._on_device: Any = None
+
+    def doubts(self, position: Array, time: float, mass: Array) -> list[str]:
+        """A line for each field whose force is not minus the gradient of its potential at these places."""
+        some = slice(None, None, -(-len(position) // 8))
+        bodies = [
+            (*row, *[0.0] * (3 - len(row)), m)
+            for row, m in zip(position[some].tolist(), mass[some].tolist(), strict=True)
+        ]
+        return [line for field in self._fields if isinstance(field, Field) and (line := field.doubt(bodies, time))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AddedFields, (self._fields, self._G)  # another process has its own functions

@@ -1,7 +1,7 @@
 """The interfaces of fields: external ones, functions of the body and the time; and forces between bodies by velocity."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nbody.scenario.values import Finite, Group, with_unit
@@ -33,6 +33,11 @@ class Term(NamedTuple):
     returns: int = 4
     potential: Callable[..., Any] | None = None
     potential_takes: str = ""
+
+    @property
+    def moving(self) -> bool:
+        """True if it depends on the velocity."""
+        return not {"vx", "vy", "vz"}.isdisjoint(self.takes.split(", "))
 
 
 class Field(Group):
@@ -73,6 +78,10 @@ class Field(Group):
         """The fields of which it is the sum: itself, or its components."""
         return [self]
 
+    def doubt(self, bodies: Sequence[Sequence[float]], time: float) -> str:
+        """What is wrong with its potential at the (x, y, z, m) of some bodies, in a line; nothing for nbody's own."""
+        return ""
+
     @property
     def title(self) -> str:
         """Its name in messages."""
@@ -81,7 +90,7 @@ class Field(Group):
     @property
     def kind(self) -> str:
         """What a scheme must be able to do: evaluate it at :data:`POSITIONS`, or know the :data:`VELOCITIES` there too."""
-        return VELOCITIES if {"vx", "vy", "vz"} & set(self.takes.split(", ")) else POSITIONS
+        return VELOCITIES if any(each.term().moving for each in self.parts()) else POSITIONS
 
     @property
     def has_potential(self) -> bool:

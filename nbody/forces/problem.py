@@ -15,6 +15,22 @@ DIRECT = {"float32": 5e-7, "mixed": 1e-7, "float64": ROUNDOFF["float64"]}
 float32 and 3e-8 in ``mixed``, for up to 262144 bodies."""
 
 
+class SchemeProblem(NamedTuple):
+    """What is asked of the scheme besides.
+
+    Attributes:
+        fields: the external fields.
+        collisions: True if the run looks for collisions.
+        changes: True if bodies may be added, changed or removed.
+        unlimited: True if the run gives no largest time step.
+    """
+
+    fields: tuple[Any, ...] = ()
+    collisions: bool = False
+    changes: bool = False
+    unlimited: bool = False
+
+
 class Problem(NamedTuple):
     """What is asked of the forces.
 
@@ -27,12 +43,9 @@ class Problem(NamedTuple):
         accuracy: the median relative error of the accelerations; None for that of the precision.
         ranks: the number of processes that compute the forces together.
         gpus: the number of GPUs of one process that do.
-        fields: the external fields.
         systems: the number of systems of an ensemble, whose bodies attract only those of their own; 0 without one.
-        collisions: True if the run looks for collisions.
-        changes: True if bodies may be added, changed or removed.
-        unlimited: True if the run gives no largest time step.
         own_sums: True if the scheme computes the forces itself, as direct sums.
+        of_scheme: what is asked of the scheme besides, which no engine reads.
     """
 
     gravity: Gravity
@@ -43,12 +56,9 @@ class Problem(NamedTuple):
     accuracy: float | None = None
     ranks: int = 1
     gpus: int = 1
-    fields: tuple[Any, ...] = ()
     systems: int = 0
-    collisions: bool = False
-    changes: bool = False
-    unlimited: bool = False
     own_sums: bool = False
+    of_scheme: SchemeProblem = SchemeProblem()
 
 
 class Refusal(str):

@@ -8,7 +8,6 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.given import KeyProblem
-from nbody.initial.bodies import find_bodies, read_bodies
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import make_systems, member
 from nbody.initial.generator import Generator
@@ -73,6 +72,8 @@ class BodyPart:
     def check(self) -> None:
         """Raise the InputError that :meth:`make` would raise, without making or reading any bodies."""
         if isinstance(self.chosen, FromFile):
+            from nbody.initial.bodies import find_bodies  # imports what reads recordings
+
             find_bodies(self.scenario.folder / self.chosen.file, self.chosen.frame, self.where("file"))
         else:
             _ = self.count
@@ -82,6 +83,8 @@ class BodyPart:
         gravity = self.scenario.gravity
         if isinstance(self.chosen, FromFile):
             path = self.scenario.folder / self.chosen.file
+            from nbody.initial.bodies import read_bodies
+
             return read_bodies(path, gravity.dimensions, self.chosen.frame, self.where("file"), notify)
         count = count or self.count
         assert self.generator and count

@@ -10,6 +10,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
 from nbody.law import Gravity
 from nbody.state import Column, Outputs
+from nbody.state.moves import MoveKind
 
 
 class WorkingBytes(NamedTuple):
@@ -27,9 +28,9 @@ class WorkingBytes(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One move of a step: ``force``, ``kick``, ``drift`` or ``drift_taylor``, over ``fraction`` of the time step."""
+    """One move of a step: a force evaluation, a kick or a drift, over ``fraction`` of the time step."""
 
-    kind: str
+    kind: MoveKind
     fraction: float = 1.0
 
 

@@ -80,7 +80,7 @@ class Integrator(ABC):
             return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if reason := cls._misses(problem.fields, law):
+        if reason := cls._misses(problem.of_scheme.fields, law):
             return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
@@ -141,26 +141,12 @@ class Integrator(ABC):
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
         are then copied to the host after each step.) A step that goes beyond ``until`` is looked at by the call that makes
         the rest of it. If bodies merge, all of them are at its end.
-
-        With 0 steps all bodies end a step now, so that the run can go on with others.
         """
-        if steps == 0:
-            self._synchronize(motion)
-            return None
-        return self.finish(motion, until, watcher, steps)
-
-    def finish(
-        self, motion: Motion, until: float = math.inf, watcher: Watcher | None = None, steps: int = 0
-    ) -> Span | None:
-        """Make the rest of a step that is shown partway, to the time ``until``, and ``steps`` more: as :meth:`advance`."""
         steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
         self._advance(motion, steps, until)
         return None
-
-    def _synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes move all bodies together)
-        """Let all bodies end a step now."""
 
     def _return(self, motion: Motion, until: float) -> int:
         """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count

@@ -58,8 +58,7 @@ def pair_law(
             u of two bodies in the same place is a NaN.)
         compile: turns a Python function into one that the caller's kernels can inline (``cuda.jit(device=True)``,
             ``numba.njit``, or ``lambda f: f`` for NumPy arrays).
-        inverse_cube: x^(-3/2), if the caller has something faster than the cube of ``rsqrt``. (Or ``rsqrt`` itself, if
-            the caller computes the cube: ``f`` is then 1/r', and zero within a cutoff.)
+        inverse_cube: x^(-3/2), if the caller has something faster than the cube of ``rsqrt``.
 
     Raises:
         InputError: the softening is unknown.
@@ -67,6 +66,14 @@ def pair_law(
 
     law: Law = LAWS.load(softening)
     return compile(law.build(dimensions == 2, inverse_cube or _cube_of(rsqrt, compile), rsqrt))
+
+
+def pair_roots(softening: str, dimensions: int, rsqrt: Callable, compile: Callable[[Any], Any]) -> Callable:
+    """The compiled function ``roots(dx, dy, dz, length2) -> (w, u)`` of a cubic law: f = w³, with w = 1/r', or 0 within a
+    cutoff; for a caller that computes the cube together with the masses. The arguments are those of :func:`pair_law`."""
+    law: Law = LAWS.load(softening)
+    assert law.cubic
+    return compile(law.build(dimensions == 2, rsqrt, rsqrt))
 
 
 def pair_slopes(

@@ -1,5 +1,6 @@
 """The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
 from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
-from nbody.forces.problem import PRECISIONS, Problem, Refusal
+from nbody.forces.problem import PRECISIONS, Problem, Refusal, SchemeProblem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.integrator import Integrator, unsupported
@@ -26,11 +27,14 @@ ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags
 def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
-    return {
-        "particles": count, "ranks": ranks, "fields": tuple(chosen_fields(scenario)),
-        "systems": scenario.ensemble.count if scenario.ensemble else 0, "collisions": scenario.collisions is not None,
-        "unlimited": scenario.integrator.dt is None,
-    }  # fmt: skip
+    fields, collisions, unlimited = (
+        chosen_fields(scenario),
+        scenario.collisions is not None,
+        scenario.integrator.dt is None,
+    )
+    of_scheme = SchemeProblem(tuple(fields), collisions, scenario.escape is not None, unlimited)
+    systems = scenario.ensemble.count if scenario.ensemble else 0
+    return {"particles": count, "ranks": ranks, "systems": systems, "of_scheme": of_scheme}
 
 
 # --- The scheme ---
@@ -105,11 +109,12 @@ def require_support(scenario: Scenario, engine: type[Engine] | None, precision: 
 
 
 def chosen_engine(
-    scenario: Scenario, scheme: Integrator, asked: Problem, notify: Notify, measure: bool
+    scenario: Scenario, scheme: Integrator, asked: Problem, precisions: Sequence[str], notify: Notify, measure: bool
 ) -> tuple[Choice, EngineChoice]:
     """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names
-    is kept; so is the default, unless an accuracy is asked for that float32 does not have. Raises InputError: there is
-    no such engine, or it does not support what is asked; or there are fewer GPUs."""
+    is kept; so is the default, unless an accuracy is asked for that float32 does not have. ``precisions``: those that it may
+    take where the scenario leaves the choice, else none. Raises InputError: there is no such engine, or it does not support
+    what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     where = scenario.where("engine", "integrator.scheme", "precision")
     model = _options_of(check_name(written, where))
@@ -120,11 +125,11 @@ def chosen_engine(
                 raise InputError(scenario.where(f"engine.{option}") + message)
     gpus = _written(scenario, GpuOptions, "gpus")
     accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
-    free = accuracy is not None and "precision" not in scenario.source.values
+    if accuracy is not None and "precision" not in scenario.source.values:
+        precisions = PRECISIONS[PRECISIONS.index(scenario.precision) :]
     found = choose(
         written, asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus)),
-        PRECISIONS[PRECISIONS.index(scenario.precision) :] if free else (),
-        scheme.supports, scenario.integrator.scheme, where, notify, measure,
+        precisions, scheme.supports, scenario.integrator.scheme, where, notify, measure,
     )  # fmt: skip
     kind = ENGINES.load(found.name)
     if gpus_asked(gpus) > 1:

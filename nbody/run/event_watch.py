@@ -86,7 +86,7 @@ class EventWatch:
             if self._ahead is None:
                 whole = stepper.copy()
                 with np.errstate(all="ignore"):
-                    whole.integrator.finish(whole.motion)
+                    whole.integrator.advance(whole.motion, 0)  # to the end of the step
                 end = stepper.bodies()._replace(time=whole.clock.time)
                 end = end._replace(**dict(zip(("position", "velocity"), whole.vectors(), strict=True)))
                 self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))

@@ -13,6 +13,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,12 @@ TIMEOUT = 2.0
 
 Publish = Callable[[State], None]
 Made = TypeVar("Made")
+
+
+class Command(Enum):
+    """What the window asks of the thread between two steps."""
+
+    RESTART, RECORD, STOP_RECORDING = range(3)
 
 
 class _Left(Exception):
@@ -85,7 +92,7 @@ class LiveRun:
         self._simulation: Simulation | None = None
         self._publish: Publish | None = None
         self.begun, self._closing = False, False
-        self._command = ""  # "restart", "record" or "stop recording", until the thread has handled it
+        self._command: Command | None = None  # until the thread has handled it
         self._step = 0  # of the latest event
         self._first_energy = math.nan
         self._stop = StopRequest()
@@ -135,7 +142,7 @@ class LiveRun:
         if self._records:
             self.messages.put("this run is recorded from its start to its end; it cannot be restarted")
             return
-        self.pace.playing, self._command = False, "restart"
+        self.pace.playing, self._command = False, Command.RESTART
         self.pace.wake()
 
     def record(self) -> None:
@@ -143,7 +150,7 @@ class LiveRun:
         if self._records:
             self.messages.put(f"this run is recorded from its start to its end, in {self.output}")
             return
-        self._command = "stop recording" if self.recording else "record"
+        self._command = Command.STOP_RECORDING if self.recording else Command.RECORD
         self.pace.wake()
 
     def let_go(self) -> None:
@@ -229,7 +236,7 @@ class LiveRun:
                 raise
             self.messages.put(str(error))
             if isinstance(error, InputError) and self.recording:  # the file can't be written: go on without it
-                self.recording, self._command = None, "stop recording"
+                self.recording, self._command = None, Command.STOP_RECORDING
                 return
             self.pace.playing, self.ended = False, True
         if self.recording:
@@ -238,12 +245,12 @@ class LiveRun:
 
     def _handle(self) -> None:
         """Carry out the user's command."""
-        command, self._command = self._command, ""
-        if command == "restart":
+        command, self._command = self._command, None
+        if command is Command.RESTART:
             self._first_energy = self.energy_error = math.nan
             self._new()
             self._show(self.simulation.state)
-        elif command == "stop recording":
+        elif command is Command.STOP_RECORDING:
             self.simulation.record(None)
         else:
             try:

@@ -116,8 +116,9 @@ class Loop:
     Args:
         setup, stepper: the run, and what moves its bodies.
         recording: what looks at the frames of its schedule, which says where the call ends.
-        observers: what else looks, before the recording.
-        callback: the user's, which looks after it; None if there is none.
+        before: what else looks, before the recording.
+        after: what looks after it.
+        callback: the user's, which looks last; None if there is none.
         pace: decides when steps are made, and stops the run in place of Ctrl-C; None makes them as fast as possible.
 
     Attributes:
@@ -131,13 +132,14 @@ class Loop:
         setup: Setup,
         stepper: Stepper,
         recording: Recording,
-        observers: Sequence[Observer],
+        before: Sequence[Observer],
+        after: Sequence[Observer],
         callback: Callback | None,
         pace: Pace | None,
     ) -> None:
         self._setup, self._stepper, self._recording, self._pace = setup, stepper, recording, pace
-        after = [] if callback is None else [callback]
-        self._others, self._all, self._team = [*observers, *after], [*observers, recording, *after], setup.team
+        after = [*after, *([] if callback is None else [callback])]
+        self._others, self._all, self._team = [*before, *after], [*before, recording, *after], setup.team
         self._halted = False
         self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
         self.status = RunStatus(setup, stepper, recording, self.clock)

@@ -1,6 +1,9 @@
 """What is measured of the frames of a run: observables, energies, and whether all numbers are finite."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -9,7 +12,31 @@ from nbody.diagnostics.observables import measured
 from nbody.errors import RunFailed
 from nbody.run.guards import check_finite
 from nbody.run.setup import Setup
-from nbody.state import Frame
+from nbody.state import Frame, Moment
+
+if TYPE_CHECKING:
+    from nbody.trajectory import Checkpoint
+
+
+class Start(NamedTuple):
+    """Where a run goes on: at a checkpoint of its recording, or as a copy of another simulation.
+
+    Attributes:
+        moment: where it is.
+        arrays: of the stepper.
+        events: the number of collisions before.
+        frames: the number of recorded frames that are kept.
+        energies: the energies of these frames.
+        checkpoint, path: of the recording; None for a copy.
+    """
+
+    moment: Moment
+    arrays: Mapping[str, np.ndarray]
+    events: int
+    frames: int
+    energies: Energies
+    checkpoint: "Checkpoint | None" = None
+    path: str | Path = ""
 
 
 class Measured:
@@ -18,15 +45,15 @@ class Measured:
 
     Args:
         setup: what the run is; None for frames of which only the sums are known.
-        frames, energies: of the frames that an earlier process has recorded.
+        start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         observed: the latest observables that are single numbers, besides those of the sums.
     """
 
-    def __init__(self, setup: Setup | None = None, frames: int = 0, energies: Energies | None = None) -> None:
+    def __init__(self, setup: Setup | None = None, start: Start | None = None) -> None:
         none = Energies(conserved=setup is None or not setup.without_potential)
-        self.setup, self.frames, self.energies = setup, frames, energies or none
+        self.setup, self.frames, self.energies = setup, *((start.frames, start.energies) if start else (0, none))
         self.observed: dict[str, float] = {}
         self._warned = False
 
@@ -34,7 +61,7 @@ class Measured:
         """Measure a frame that has arrived, which gets its ``observables``. Raises RunFailed: a number in it is not
         finite."""
         check_finite(frame, self.setup.scenario.gravity if self.setup else None)
-        more = {**frame.observables, **self._of_scenario(frame)}
+        more = {**frame.observables, **self.observables(frame)}
         self.observed = {name: value for name, value in more.items() if isinstance(value, float)}
         excluded = booked(self.observed)  # from the energy error
         for name in ("collision_energy", "booked_energy"):
@@ -63,8 +90,8 @@ class Measured:
         frame.release()
         return self.energies.after(energy)
 
-    def _of_scenario(self, frame: Frame) -> dict[str, float | np.ndarray]:
-        """The observables that the scenario names."""
+    def observables(self, frame: Frame) -> dict[str, float | np.ndarray]:
+        """What the scenario records of a frame besides the conserved quantities."""
         if self.setup is None:
             return {}
         scenario, slots = self.setup.scenario, frame.slots

@@ -1,14 +1,13 @@
 """The file of a simulation: the first run makes it, and later runs of the same simulation append to it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nbody import machine
-from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError
 from nbody.run.force_error import force_errors
 from nbody.run.schedule import Schedule, StepSchedule
@@ -24,30 +23,6 @@ GROWTH = 2**30
 so the room doubles with each copy up to this limit.)"""
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a recording goes on.
-
-    Attributes:
-        path: the recording.
-        moment: that of the checkpoint.
-        checkpoint: the stored state.
-        frames: the number of frames of the file that are kept.
-        energies: the energies of these frames.
-    """
-
-    path: str | Path
-    moment: Moment
-    checkpoint: Checkpoint
-    frames: int
-    energies: Energies
-
-    @property
-    def events(self) -> int:
-        """The number of collisions before the checkpoint."""
-        return int(self.checkpoint.meta.get("events", 0))
-
-
 class Output:
     """The recording of a simulation.
 
@@ -55,11 +30,10 @@ class Output:
         path: the file.
         overwrite: replace an existing file instead of keeping it under a numbered name.
         notify: gets a line if an older file is renamed.
-        start: where to go on, if the file is a recording to be resumed.
+        checkpoint: where the next run goes on, an attribute too; None if the first run makes the file.
         inputs: the files that the run reads.
 
     Attributes:
-        checkpoint: where the next run goes on; None if the first run makes the file.
         origin: where bodies come from that are given as arrays.
     """
 
@@ -68,14 +42,14 @@ class Output:
         path: str | Path,
         overwrite: bool,
         notify: Callable[[str], None],
-        start: Start | None = None,
+        checkpoint: Checkpoint | None = None,
         inputs: Sequence[Path] = (),
     ) -> None:
-        check_output(path, RECORDING if start is None else RESUMED, inputs if start is None else ())
-        if start is None:
+        new = checkpoint is None
+        check_output(path, RECORDING if new else RESUMED, inputs if new else ())
+        if new:
             check_suffix(path)
-        self.path, self._overwrite, self._notify = path, overwrite, notify
-        self.checkpoint = None if start is None else start.checkpoint
+        self.path, self._overwrite, self._notify, self.checkpoint = path, overwrite, notify, checkpoint
         self.origin = "arrays of a Python program"
         self._room = 0
         self._record: Mapping[str, Any] = {}

@@ -23,9 +23,12 @@ from nbody.integrators.integrator import Integrator
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice
+from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.model import component
+from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
 from nbody.state import Column, Moment, checkpoint_arrays, itemsize
 
@@ -128,7 +131,7 @@ class Plan:
     def header(self, **provenance: Any) -> "RunHeader":
         """The header of the recording: its size, its scenario and its provenance."""
         from nbody.trajectory import RunHeader, state_bytes
-        from nbody.trajectory.reading.events import RECORDED
+        from nbody.trajectory.reading.events import BOOKED, RECORDED
         from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
 
         precision = self.scenario.precision
@@ -146,7 +149,8 @@ class Plan:
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
-            | (RECORDED if mergers is not None and mergers.rule == "merge" else {}),
+            | (RECORDED if mergers is not None and mergers.rule == "merge" else {})
+            | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
         )
 
@@ -157,7 +161,7 @@ class Plan:
         if self.scenario.events:
             events = self.scenario.record.events or EVENTS
         if chosen is None:
-            return events
+            return events + (self.count if self.scenario.escape is not None else 0)
         return events + (self.count if chosen.rule == "merge" else (chosen.most or EVENTS))
 
     @property
@@ -242,6 +246,11 @@ def plan(
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    precisions: tuple[str, ...] = ()
+    if scenario.precision == AUTO:
+        particles = particles or make_particles(scenario, notify)
+        precisions, reason = automatic_precisions(scenario, integrator, particles)
+        scenario = scenario.in_precision(precisions[-1 if scenario.ensemble else 0])  # ensembles compute in float64
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     asked, options = choice.asked_of_run(scenario, count, team().size), Group()
@@ -253,10 +262,13 @@ def plan(
         _check_ensemble(scenario, integrator, count, schedule)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
     choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
+    require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, notify, measure)
+    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
+    if precisions:
+        notify(f"precision: {precision} ({reason})")
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
 

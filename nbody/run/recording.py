@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
 from nbody.run.event_log import EventLog
-from nbody.run.measured import Measured
+from nbody.run.measured import Measured, Start
 from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
@@ -20,7 +20,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Frame, frames_per_block
 
 if TYPE_CHECKING:
-    from nbody.run.output import Output, Start
+    from nbody.run.output import Output
 
 MOST_STEPS = 256
 """The maximum number of steps in one block of frames. (Python needs about 0.1 ms for each when a GPU records them.)"""
@@ -34,7 +34,7 @@ class Recording(Observer):
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
         log: the events, collisions and changes, which are recorded too.
-        start: where a recording of an earlier process goes on.
+        start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         measured: the frames so far: their number and energies.
@@ -43,11 +43,11 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: "Start | None"
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: Start | None
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
-        self.measured = Measured(setup, start.frames, start.energies) if start else Measured(setup)
+        self.measured = Measured(setup, start)
         self.schedule: Schedule = setup.plan.schedule
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
         self._written = False  # a call of this simulation has written the file
@@ -66,7 +66,8 @@ class Recording(Observer):
         checked in every frame."""
         scenario = self._setup.scenario
         measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
-        return self._file is not None or self._setup.team.size > 1 or scenario.collisions is not None or bool(measured)
+        finds = scenario.collisions is not None or scenario.escape is not None
+        return self._file is not None or self._setup.team.size > 1 or finds or bool(measured)
 
     @property
     def energies_now(self) -> Energies:

@@ -15,7 +15,7 @@ from nbody.forces.choose import Notify
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
-from nbody.run.output import Start
+from nbody.run.measured import Start
 from nbody.run.plan import plan
 from nbody.run.schedule import StepSchedule
 from nbody.run.simulation import Simulation
@@ -56,7 +56,7 @@ def resume(
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
     simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
-    _compare_scope(found.scope, simulation.setup.scope(), simulation.notify)
+    _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
@@ -98,7 +98,8 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
             if (again := int(np.sum(run.time[:] > time))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
-            start = Start(path, moment, checkpoint, frames, energies)
+            events = int(facts.get("events", 0))
+            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
     if beyond:
@@ -135,14 +136,14 @@ def rerun(
     scenario, particles, stored = found
     scenario = with_functions(scenario, fields, notify)
     simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
-    scheme = simulation.integrator
+    scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
-        simulation.notify(
+        simulation.setup.notify(
             f"warning: the recording begins at step {simulation.steps_made}, and '{scenario.integrator.scheme}' needs "
             "numbers of earlier steps, which are not in the file: the bits may differ"
         )
     scope = simulation.setup.scope()
-    _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.notify)
+    _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
     return simulation
 
 

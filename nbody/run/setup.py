@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
@@ -18,7 +16,7 @@ from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator
 from nbody.parallel import Team
 from nbody.particles import Particles
-from nbody.run.guards import RESOLUTION, doubts
+from nbody.run.guards import doubts
 from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
@@ -100,7 +98,7 @@ class Setup:
         """The run as one that begins with bodies given as arrays."""
         scenario = self.scenario.with_arrays(bodies.count)
         if scenario.collisions is not None and not len(bodies.radius):
-            bodies = _with_radii(scenario, bodies, lambda line: None)
+            bodies = _with_radii(scenario, bodies)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
 
 
@@ -125,6 +123,9 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
         )
+    if fields is not None and not resumed:
+        for line in fields.doubts(bodies.position, bodies.time, bodies.mass):
+            notify(f"warning: {line}")
     if fields is not None and fields.without_potential:
         named = ", ".join(fields.without_potential)
         if scenario.on_energy_error is not None:
@@ -136,7 +137,7 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
             f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
         )
     if scenario.collisions is not None:
-        bodies = _with_radii(scenario, bodies, notify)
+        bodies = _with_radii(scenario, bodies)
     return Setup(planned, engine, bodies, team, notify, _events(asked, scenario, bodies))
 
 
@@ -160,19 +161,11 @@ def _workers(engine: str) -> AbstractContextManager[None]:
     return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
 
 
-def _with_radii(scenario: Scenario, bodies: Particles, notify: Notify) -> Particles:
-    """The bodies with their radii; the user gets a line if these are lost in float32."""
+def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
+    """The bodies with their radii."""
     from nbody.integrators.collisions.radii import radii
 
-    radius = radii(scenario, bodies)
-    spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))
-    smallest = float(radius[radius > 0].min())
-    if scenario.precision == "float32" and smallest < RESOLUTION * spacing:
-        notify(
-            f"warning: in float32 positions are {spacing:.1e} apart at the farthest particle, and a radius is only "
-            f"{smallest:g}; take --precision float64"
-        )
-    return replace(bodies, radius=radius)
+    return replace(bodies, radius=radii(scenario, bodies))
 
 
 # --- What a user asks for ---
@@ -204,7 +197,9 @@ def asked_for(
         particles = given.check("particles: ")
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
-        return Asked(scenario, particles, values.keys().isdisjoint(("steps", "end")), events)
+        chosen = values.get("integrator")
+        written = {*values, *(chosen if isinstance(chosen, Mapping) else ())}
+        return Asked(scenario, particles, written.isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "

@@ -6,30 +6,30 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.choose import Notify
-from nbody.forces.engine import Engine, devices_of
+from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
-from nbody.integrators.integrator import Integrator, Motion
-from nbody.parallel import Team, team
+from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.changes import added, changed, new_bodies, removed
+from nbody.run.choice import scheme_of
 from nbody.run.event_log import EventLog
-from nbody.run.loop import Loop, Pace, ProgressEvent
-from nbody.run.observers import Callback, Function, callback_of
+from nbody.run.measured import Start
+from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.plan import Plan
-from nbody.run.progress import Progress, Summary
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import asked_for, set_up
+from nbody.run.setup import Setup, asked_for, set_up
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -37,7 +37,10 @@ from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
-    from nbody.run.output import Output, Start
+    from nbody.events.chosen import Event
+    from nbody.run.loop import Pace, ProgressEvent
+    from nbody.run.output import Output
+    from nbody.run.progress import Progress, Summary
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
 
@@ -72,19 +75,16 @@ class Simulation:
             (:mod:`nbody.scenario.options`).
 
     Attributes:
-        setup: what the run is.
-        stepper: what moves the bodies.
+        setup: what the run is: plan, engine, bodies at the beginning, ranks.
+        stepper: what moves the bodies: its ``integrator`` and its ``motion``.
         recording: what goes to the file.
-        resumed: True if an earlier process has begun the run.
+        observers: what else looks at the bodies between two steps, after the recording.
         summary: that of the last run; None before its end.
 
     Raises:
         InputError: the scenario names something that does not exist, or needs more memory or disk space than is free.
         DeviceError: the scenario names a GPU engine, and there is no GPU.
     """
-
-    loop: ClassVar[type[Loop]] = Loop
-    """What makes the steps of a call."""
 
     def __init__(
         self,
@@ -93,37 +93,51 @@ class Simulation:
         overwrite: bool = False,
         notify: Notify | None = None,
         particles: Particles | int | None = None,
-        start: "Start | None" = None,
+        start: Start | None = None,
         repeats: bool = False,
         **values: Any,
     ) -> None:
-        ranks, self.resumed = team(), start is not None
+        ranks, self._resumed = team(), start is not None
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
         notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
         with ranks.agreed():
-            asked = asked_for(scenario, particles, values, again=repeats or self.resumed)
+            asked = asked_for(scenario, particles, values, again=repeats or self._resumed)
             self._open_ended = asked.open_ended
             require_same_run(ranks, asked.scenario, asked.particles)
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self.setup = set_up(asked, ranks, notify, self.resumed)
-            self.stepper = Stepper(self.setup)
-            self._log = self._new_log(start.events if start is not None else 0)
-            if start is not None:
-                from nbody.trajectory.structure.opening import one_line
-
-                with one_line(start.path):
-                    self.stepper.restore(start.checkpoint.state, start.moment, start.events)
-            self.recording = Recording(self.setup, self.stepper, file, self._log, start)
-            require_same_machines(ranks, self.engine, self.setup.scope)
-            if line := undivided(ranks, self.engine, self.state):
+            self._begin(set_up(asked, ranks, notify, self._resumed), file, start)
+            require_same_machines(ranks, self.setup.engine, self.setup.scope)
+            if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)
-        self._running = False
+
+    def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
+        """Make the parts of the run, which begins or goes on."""
+        self.setup, self.stepper = setup, Stepper(setup)
+        self._log = self._new_log(start.events if start is not None else 0)
+        if start is not None and start.checkpoint is None:
+            self.stepper.restore(start.arrays, start.moment, start.events)
+        elif start is not None:
+            from nbody.trajectory.structure.opening import one_line
+
+            with one_line(start.path):
+                self.stepper.restore(start.arrays, start.moment, start.events)
+        self.recording = Recording(setup, self.stepper, file, self._log, start)
+        self._running, self.observers = False, list[Observer]()
         self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
+
+    @cached_property
+    def _escape(self) -> list[Observer]:
+        """What removes escapers, if the scenario says so."""
+        if self.scenario.escape is None:
+            return []
+        from nbody.run.escape import Escape
+
+        return [Escape(self.stepper, self.setup)]
 
     def _new_log(self, recorded: int = 0) -> EventLog:
         watch = None
@@ -141,12 +155,52 @@ class Simulation:
             f"{self.scenario.precision}, step {self.steps_made}, t = {self.time:.6g}>"
         )
 
-    # --- What the run is ---
+    # --- Copies ---
 
-    @property
-    def plan(self) -> Plan:
-        """The engine, the scheme, the schedule and the sizes."""
-        return self.setup.plan
+    def copy(self) -> "Simulation":
+        """An independent simulation at the same moment, which goes on with the same bits. ::
+
+            other = simulation.copy()
+            other.integrate(other.time + 1.0)  # what would happen; ``simulation`` stays where it is
+
+        ``copy.copy``, ``copy.deepcopy`` and ``pickle`` make the same, so that ``multiprocessing`` can let other processes go
+        on. A copy has no output, whatever the original has (give it one with :meth:`record`), and no observers.
+
+        Raises:
+            InputError: the simulation is running.
+        """
+        return self._copied(self._now(), self.setup)
+
+    def __copy__(self) -> "Simulation":
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> "Simulation":
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        setup = self.setup
+        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)  # that of the run has compiled loops
+        return _unpickled, (type(self), replace(setup.plan, integrator=scheme), setup.bodies, setup.events, self._now())
+
+    def _now(self) -> "_Now":
+        self._require_ready()
+        stepper, measured = self.stepper, self.recording.measured
+        start = Start(
+            stepper.moment, stepper.arrays(), self._log.recorded, min(measured.frames, 1),
+            measured.energies,
+        )  # fmt: skip
+        return _Now(self._open_ended, self._used, start if stepper.begun else None)
+
+    @classmethod
+    def _copied(cls, now: "_Now", setup: Setup) -> "Simulation":
+        made = cls.__new__(cls)
+        made._open_ended, made._resumed = now.open_ended, False
+        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)
+        made._begin(setup.with_integrator(scheme), None, now.start)
+        made._used = now.used
+        return made
+
+    # --- What the run is ---
 
     @property
     def scenario(self) -> Scenario:
@@ -154,46 +208,11 @@ class Simulation:
         return self.setup.scenario
 
     @property
-    def bodies(self) -> Particles:
-        """The particles at the beginning."""
-        return self.setup.bodies
-
-    @property
-    def engine(self) -> Engine:
-        """What computes the forces."""
-        return self.setup.engine
-
-    @property
     def engine_name(self) -> str:
         """The name of the engine; ``auto`` is replaced by its choice."""
         return self.setup.plan.engine_name
 
-    @property
-    def integrator(self) -> Integrator:
-        """The scheme that makes the steps."""
-        return self.setup.integrator
-
-    @property
-    def team(self) -> Team:
-        """The ranks."""
-        return self.setup.team
-
-    @property
-    def notify(self) -> Notify:
-        """What gets lines about automatic choices and possible problems."""
-        return self.setup.notify
-
     # --- Where it is ---
-
-    @property
-    def motion(self) -> Motion:
-        """The engine and the state; another one after a merger."""
-        return self.stepper.motion
-
-    @property
-    def within_a_step(self) -> bool:
-        """True after a step was ended between two pieces of a force."""
-        return self.stepper.within_a_step
 
     @property
     def state(self) -> State:
@@ -276,7 +295,7 @@ class Simulation:
             from nbody.integrators.collisions.radii import radii
 
             bodies = replace(bodies, radius=radii(self.scenario, bodies))
-        self._used = np.union1d(self._used, self.bodies.id if roster is None else roster.bodies.id)
+        self._used = np.union1d(self._used, self.setup.bodies.id if roster is None else roster.bodies.id)
         return added(bodies, self._used)
 
     def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
@@ -303,7 +322,7 @@ class Simulation:
     def _begin_again(self) -> None:
         """Let the present bodies be those of the beginning."""
         self.stepper.events.clear()
-        bodies = self.bodies
+        bodies = self.setup.bodies
         if (roster := self.stepper.roster) is not None:
             bodies, self._used = self.stepper.particles(), np.union1d(self._used, roster.bodies.id)
         self.setup = self.setup.beginning_with(bodies)
@@ -387,8 +406,8 @@ class Simulation:
         if output is None:
             self.recording.stop()
             return
-        with self.team.agreed():
-            file = _file(output, overwrite, self.notify, self.scenario) if self.team.first else None
+        with self.setup.team.agreed():
+            file = _file(output, overwrite, self.setup.notify, self.scenario) if self.setup.team.first else None
             self.recording.redirect(file)
         self._log.begin_file()
         self._take_written()
@@ -399,12 +418,12 @@ class Simulation:
     def run(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
-    ) -> Summary:
+    ) -> "Summary":
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
         A later call goes on from there and appends its frames to the file: several calls give the same file as one. (The
@@ -428,19 +447,19 @@ class Simulation:
     def integrate(
         self,
         until: float,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
-    ) -> Summary:
+    ) -> "Summary":
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
         called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
         return self._run_all(self.progress_events(None, progress, until=until, callback=called), progress)
 
-    def _run_all(self, events: Iterator[ProgressEvent], progress: Callable[[Progress], None] | None) -> Summary:
+    def _run_all(self, events: "Iterator[ProgressEvent]", progress: "Callable[[Progress], None] | None") -> "Summary":
         for event in events:
             if progress is not None:
                 progress(event.progress)
@@ -450,28 +469,30 @@ class Simulation:
     def progress_events(
         self,
         steps: int | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        progress: "Callable[[Progress], None] | None" = None,
         until: float | None = None,
         callback: Callback | None = None,
-        pace: Pace | None = None,
-    ) -> Iterator[ProgressEvent]:
+        pace: "Pace | None" = None,
+    ) -> "Iterator[ProgressEvent]":
         """Run as :meth:`run` does (to the time ``until``, if it is given), and yield several times per second between two
         steps, for a viewer or a notebook. It may be iterated over in any thread; only the main thread handles signals.
 
         To stop the run, stop iterating; it then records a frame of the current step. ``progress`` is called during long
         steps. A ``pace`` decides when the next steps are made, and stops the run in place of Ctrl-C.
         """
+        from nbody.run.loop import Loop  # which programs that call step() alone do not need
+
         self._require_ready()
         if progress is not None:
             _require_function("run: progress", progress)
-        if pace is not None and self.team.size > 1:
+        if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        schedule, log = self._schedule(steps, until), [self._log]
-        with self.team.agreed():
+        schedule = self._schedule(steps, until)
+        with self.setup.team.agreed():
             self.recording.go_on(schedule)
-        for each in log:
-            each.ended = False
-        loop = self.loop(self.setup, self.stepper, self.recording, log, callback, pace)
+        self._log.ended = False
+        before = [*self._escape, self._log]
+        loop = Loop(self.setup, self.stepper, self.recording, before, self.observers, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):
@@ -488,35 +509,39 @@ class Simulation:
                     if self.recording.can_go_on
                     else ", before the first checkpoint"
                 )
-                self.notify(f"interrupted at step {self.steps_made}{how}")
+                self.setup.notify(f"interrupted at step {self.steps_made}{how}")
             raise
         finally:
             self.state.progress.watch = None
             self._running = False
         self.recording.finish()
         interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
-        self.summary = found = self.team.broadcast(loop.status.summary(interrupted))
-        if not interrupted and (line := self.integrator.report(self.stepper.motion).message):
-            self.notify(line)
-        if loop.clock.is_steady and not (loop.stop.requested or self.integrator.facts.own_forces) and self.team.first:
-            self.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
+        self.summary = found = self.setup.team.broadcast(loop.status.summary(interrupted))
+        if not interrupted and (line := self.stepper.integrator.report(self.stepper.motion).message):
+            self.setup.notify(line)
+        if (
+            loop.clock.is_steady
+            and not (loop.stop.requested or self.stepper.integrator.facts.own_forces)
+            and self.setup.team.first
+        ):
+            self.setup.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        planned, scheme = self.plan.schedule, self.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self.resumed)
+        planned, scheme = self.setup.plan.schedule, self.stepper.integrator
+        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self._resumed)
         return found if self.recording.looks else found.ends_alone(self.time)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
         self._require_whole()
-        if self.engine.can.device == "gpu":
+        if self.setup.engine.can.device == "gpu":
             from nbody import compute
 
-            compute.use_device(devices_of(self.engine)[0])  # in this thread
+            compute.use_device(devices_of(self.setup.engine)[0])  # in this thread
         self._take_written()
 
     def _require_whole(self) -> None:
@@ -527,6 +552,23 @@ class Simulation:
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
+
+
+class _Now(NamedTuple):
+    """What a copy of a simulation begins with: whether nothing says where the run ends, the ids of bodies that were; and
+    where it is, None before the first step."""
+
+    open_ended: bool
+    used: np.ndarray
+    start: Start | None
+
+
+def _unpickled(
+    kind: type[Simulation], plan: Plan, bodies: Particles, events: "tuple[Event, ...]", now: _Now
+) -> Simulation:
+    """The simulation that was pickled, in this process."""
+    engine, _ = replace(plan, particles=bodies).build()
+    return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop, events))
 
 
 def simulate(
@@ -576,12 +618,12 @@ def simulate(
 
 
 def _file(
-    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: "Start | None" = None
+    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: Start | None = None
 ) -> "Output":
     """The file of a recording."""
     from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
 
-    return Output(path, overwrite, notify, start, files_read(scenario))
+    return Output(path, overwrite, notify, None if start is None else start.checkpoint, files_read(scenario))
 
 
 def _drop(line: str) -> None:

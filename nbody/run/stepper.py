@@ -11,6 +11,7 @@ import numpy as np
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import Bodies
+from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
@@ -74,6 +75,7 @@ class Stepper:
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
+        self._shown_at = self._first_moment, 0
         self.watch: StepWatch | None = None
         self._known: tuple[Motion | None, Particles] = None, setup.bodies
         self.roster: Roster | None = None
@@ -107,7 +109,8 @@ class Stepper:
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        return self.collisions is None and self.watch is None and isinstance(self.integrator, FixedStep)
+        changes = self.collisions is not None or self._setup.scenario.escape is not None  # before the frame of a step
+        return not changes and self.watch is None and isinstance(self.integrator, FixedStep)
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -146,11 +149,7 @@ class Stepper:
         last step."""
         self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            scheme, motion = self.integrator, self.motion
-            if steps:
-                span = scheme.advance(motion, steps, until, self.collisions)
-            else:
-                span = scheme.finish(motion, until, self.collisions)
+            span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
@@ -179,7 +178,7 @@ class Stepper:
         if self.roster is None:
             return {}
         merges = self.collisions is not None and self.collisions.merges
-        return self.roster.numbers(merges, self.roster.changed)
+        return self.roster.numbers(merges, self.roster.changed or self._setup.scenario.escape is not None)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
@@ -209,8 +208,9 @@ class Stepper:
 
     def shown(self) -> Particles:
         """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
-        if self._shown is None or self._shown.were.step != self.clock.step or self._shown.were.time != self.clock.time:
-            self._shown = Shown.of(self.particles())
+        now = self.clock.moment, self.clock.revision
+        if self._shown is None or self._shown_at != now:
+            self._shown, self._shown_at = Shown.of(self.particles()), now
         return self._shown.given
 
     def written(self, freeze: bool = True) -> np.ndarray | None:
@@ -328,7 +328,7 @@ class Stepper:
         if slots is not None:
             frames.rows = slots.rows[: setup.bodies.count] if rows is None else np.append(slots.rows, -1)[rows]
         motion.state.clock.set(moment)
-        columns = columns_of(setup.scenario.record.observables or ())
+        columns = columns_of(setup.scenario.record.observables or (), bodies.count)
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'
         return motion
 
@@ -341,6 +341,8 @@ class Stepper:
     def _look_for_collisions(self) -> None:
         """Begin to look for them, if the scenario says so."""
         self.collisions = None
+        if self._setup.scenario.escape is not None:
+            self._known_bodies()
         if (keys := self._setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
 
@@ -380,20 +382,20 @@ class Stepper:
         motion.state.progress.take_over(state.progress)
         self.motion = motion
 
-    def apply(self, changes: np.ndarray) -> None:
-        """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. The frame of
-        this moment, if there is one, shows the bodies before it."""
+    def apply(self, changes: np.ndarray, shown: bool = False) -> None:
+        """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
+        frame of this step, if there is one, shows the bodies after it."""
         setup = self._setup
         if why := unsupported(
-            type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision, changes=True,
-            systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
+            type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision,
+            of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
         ):  # fmt: skip
             raise InputError(f"the bodies of this run can't be changed: {why}")
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
         with np.errstate(all="ignore"):
-            self.integrator.advance(self.motion, 0)  # all bodies end a step
+            clock.synchronize()
             x, v = (each.astype(np.float64) for each in self.state.values("position", "velocity"))
             by_pairs = len(changes) * len(x) <= MOST_PAIRS
             before = 0.0 if by_pairs else _energy_of(self.motion)
@@ -401,7 +403,7 @@ class Stepper:
             self._go_on_with(roster.particles(x, v, clock.time, clock.step), "a change of the bodies")
             energy = energy if by_pairs else _energy_of(self.motion) - before
         roster.book(energy, collision=False)
-        changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + 1, energy
+        changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
 
 

@@ -1,5 +1,6 @@
 """The steps and the time of a state, and which results belong to its positions."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nbody.state.outputs import Outputs
@@ -26,6 +27,10 @@ class Moment(NamedTuple):
         return self.step - self.within
 
 
+def _all_together() -> None:
+    """Of schemes that move all bodies together."""
+
+
 class StateClock:
     """The steps and the time of one state. Schemes :meth:`count`; all others read.
 
@@ -33,16 +38,18 @@ class StateClock:
         moment: where the run is between steps.
         now: the time of the positions, during a step too, when only some of its moves are made.
         time_dependent: True if forces depend on the time itself.
+        revision: how often the positions have been declared changed.
         dt: the length of steps that are all the same.
-        made, drifts: steps that ``step`` does not count yet, and the drifts since the last step.
+        made: steps that ``step`` does not count yet.
+        synchronize: lets all bodies end a step now. Schemes of individual steps set it; others move all bodies together.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
     """
 
-    drifts: list[float]
-
     def __init__(self, time: float) -> None:
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
+        self.revision = 0
+        self.synchronize: Callable[[], None] = _all_together
         self.set(Moment(0, float(time), float(time)))
 
     @property
@@ -63,7 +70,7 @@ class StateClock:
     def set(self, moment: Moment) -> None:
         """Go to a moment."""
         self.moment, self.now = moment, moment.time
-        self.made, self.drifts = 0, []
+        self.made = 0
 
     def count(self, steps: int, time: float, within: bool = False) -> None:
         """Count ``steps`` more steps (-1: one less), after which the bodies are at ``time``; ``within`` the last of them,
@@ -77,11 +84,11 @@ class StateClock:
 
     def begin_steps(self, dt: float) -> None:
         """Declare that the next steps have the length ``dt``."""
-        self.dt, self.made, self.drifts = dt, 0, []
+        self.dt, self.made = dt, 0
 
     def end_steps(self, steps: int = 1) -> None:
         """Declare that one or more steps are complete, which ``step`` does not count yet."""
-        self.made, self.drifts = self.made + steps, []
+        self.made += steps
         self.now = self.time_at(self.step + self.made)
 
     @property
@@ -96,5 +103,4 @@ class StateClock:
     def drift(self, dt: float) -> None:
         """Let time pass with the positions. No result is current afterwards."""
         self.now += dt
-        self.drifts.append(dt)
         self.current = Outputs.NOTHING

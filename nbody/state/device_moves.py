@@ -18,7 +18,19 @@ import numpy as np
 
 from nbody.compute import cuda, device_function, kernel, row
 from nbody.state.clock import StateClock
-from nbody.state.moves import BEND, CURVE, CURVED_DRIFT, DRIFT, KICK, NOTHING, StateMove, StateMoves, parts_of
+from nbody.state.moves import (
+    BEND,
+    CURVE,
+    CURVED_DRIFT,
+    DRIFT,
+    DRIFTS,
+    KICK,
+    NOTHING,
+    MoveKind,
+    StateMove,
+    StateMoves,
+    parts_of,
+)
 from nbody.state.sums import SUMS
 
 PACK = 6
@@ -145,10 +157,10 @@ class DeviceMoves(StateMoves):
     def make(self, moves: Iterable[StateMove]) -> None:
         together, packing = list[tuple[int, Any]](), None
         for kind, value in moves:
-            if kind == "end":
+            if kind == MoveKind.END:
                 self._clock.end_steps()
                 continue
-            pack = kind == "pack"  # a curve stays in registers, so one launch makes both parts of a drift
+            pack = kind == MoveKind.PACK  # a curve stays in registers, so one launch makes both parts of a drift
             parts = [(PACK, self._dtype.type(0))] if pack else parts_of(kind, value, self._dtype)
             if len(together) + len(parts) > MOST or (packing and pack):
                 self._launch(together, packing)
@@ -156,7 +168,7 @@ class DeviceMoves(StateMoves):
             together += parts
             if pack:
                 packing = value
-            elif kind != "kick":
+            elif kind in DRIFTS:
                 self._clock.drift(value)
         if together:
             self._launch(together, packing)

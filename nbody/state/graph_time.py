@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.state.clock import StateClock
+from nbody.state.clock import Moment, StateClock
 
 MOST_DRIFTS = 8
 """The most drifts per step of a graph."""
@@ -39,12 +39,30 @@ class DeviceClock(StateClock):
 
     Attributes:
         recording: the steps that were :attr:`made` when the recording of a graph began; None if none is recorded.
+        drifts: the drifts since the last step.
     """
 
     def __init__(self, time: float) -> None:
+        self.drifts = list[float]()
         super().__init__(time)
         self.recording: int | None = None
         self._start = cuda.to_device(np.zeros(1, np.int64))
+
+    def set(self, moment: Moment) -> None:
+        super().set(moment)
+        self.drifts = []
+
+    def begin_steps(self, dt: float) -> None:
+        super().begin_steps(dt)
+        self.drifts = []
+
+    def end_steps(self, steps: int = 1) -> None:
+        super().end_steps(steps)
+        self.drifts = []
+
+    def drift(self, dt: float) -> None:
+        super().drift(dt)
+        self.drifts.append(dt)
 
     def graph_time(self) -> GraphTime:
         """The time, as kernels take it."""

@@ -9,7 +9,7 @@ from nbody.particles import Particles
 from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
-from nbody.state.moves import StateMove, StateMoves, moving, parts_of
+from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves, moving, parts_of
 from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 from nbody.state.sums import system_sums
@@ -28,12 +28,12 @@ class HostMoves(StateMoves):
 
     def make(self, moves: Iterable[StateMove]) -> None:
         for kind, dt in moves:
-            if kind == "end":
+            if kind == MoveKind.END:
                 self._clock.end_steps()
                 continue
             for part, factor in parts_of(kind, dt, self._dtype):
                 self._make(part, factor, *self._arrays)
-            if kind != "kick":
+            if kind in DRIFTS:
                 self._clock.drift(dt)
 
 

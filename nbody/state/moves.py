@@ -8,6 +8,7 @@ Each is one or two parts, with a factor f, of a position x, a velocity v, an acc
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,31 @@ from nbody.state.clock import StateClock
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT = range(6)
 
-StateMove = tuple[str, Any]
-"""A move and its value. ``kick``, ``drift`` and ``drift_taylor`` have a length of time; ``end`` of a step has none; ``pack``
-has the memory that gets a frame, where a device has such."""
+
+class MoveKind(StrEnum):
+    """The moves of :class:`StateMoves`, and ``force``, an evaluation between two of them."""
+
+    FORCE = "force"
+    KICK = "kick"
+    DRIFT = "drift"
+    DRIFT_TAYLOR = "drift_taylor"
+    END = "end"
+    PACK = "pack"
 
 
-def parts_of(kind: str, dt: float, dtype: np.dtype) -> list[tuple[int, Any]]:
+DRIFTS = (MoveKind.DRIFT, MoveKind.DRIFT_TAYLOR)
+"""After these no acceleration is current."""
+
+StateMove = tuple[MoveKind, Any]
+"""A move and its value: the length of time of a kick or drift; None of ``end``; of ``pack`` the memory that gets a frame,
+where a device has such."""
+
+
+def parts_of(kind: MoveKind, dt: float, dtype: np.dtype) -> list[tuple[int, Any]]:
     """The parts of a kick or a drift over a time dt, and their factors in the state's dtype."""
     real = dtype.type
-    if kind != "drift_taylor":
-        return [(KICK if kind == "kick" else DRIFT, real(dt))]
+    if kind != MoveKind.DRIFT_TAYLOR:
+        return [(KICK if kind == MoveKind.KICK else DRIFT, real(dt))]
     half = real(0.5 * dt * dt)
     if dtype == np.float32:
         return [(CURVE, half), (CURVED_DRIFT, real(dt))]
@@ -62,6 +78,7 @@ class StateMoves(ABC):
      drift_taylor     x += v dt + a dt²/2, the course's position update, in float32 rounded once; the accelerations are out
                       of date, but keep their values: the kick that follows uses them
      end              the step is complete
+     pack             the bodies at this moment go into the memory of a frame
     ================ ======================================================================================================
     """
 
@@ -74,8 +91,8 @@ class StateMoves(ABC):
 
     def kick(self, dt: float) -> None:
         """Make one kick."""
-        self.make([("kick", dt)])
+        self.make([(MoveKind.KICK, dt)])
 
     def drift(self, dt: float) -> None:
         """Make one drift."""
-        self.make([("drift", dt)])
+        self.make([(MoveKind.DRIFT, dt)])

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from nbody.compute import SIMULATED, Graph
-from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 from nbody.state.device_moves import THREADS, Area, DeviceMoves, Packing, blocks, copy_potential
 from nbody.state.device_progress import DeviceProgress
 from nbody.state.frames import COLUMNS, Frame, StateFrames
 from nbody.state.graph_time import DeviceClock
+from nbody.state.moves import MoveKind
 from nbody.state.outputs import Outputs
 from nbody.state.staging import Staging
 
@@ -87,6 +87,8 @@ class ReplayedFrames(StateFrames):
     """The repeated steps and the snapshots of a state on a GPU: many steps, and the packing of their frames, are one replay
     of a graph."""
 
+    offered = COLUMNS
+
     def __init__(
         self,
         arrays: tuple[Any, Any, Any],
@@ -99,8 +101,6 @@ class ReplayedFrames(StateFrames):
         (self._body, _, self._acceleration), self._stream, self._moves = arrays, stream, moves
         self._replays = Replays(stream, clock, progress)
         self._staging: Staging | None = None  # made for the first snapshot
-        if len(self._body) > NEIGHBOURS:
-            self.offered = COLUMNS
 
     def request(self, names: Collection[str], particles: Particles) -> None:
         super().request(names, particles)
@@ -118,7 +118,7 @@ class ReplayedFrames(StateFrames):
         staging = self._staging_area()
         block = staging.next_block()
         buffer = staging.buffer_for(block, self._stream)
-        self._moves.make([("pack", Packing(buffer.areas[0], self._fill))])
+        self._moves.make([(MoveKind.PACK, Packing(buffer.areas[0], self._fill))])
         return staging.send(buffer, block, [self._clock.reached], self.slots, self._stream)[0]
 
     def snapshots(self, make: Callable[[Sequence[Any]], None], count: int, key: Hashable) -> list[Frame]:

@@ -38,7 +38,7 @@ def acts(pane):
         return (
             run.begun
             and not run.pace.playing
-            and not run.simulation.within_a_step
+            and not run.simulation.stepper.within_a_step
             and step() == run.simulation.steps_made
         )
 
@@ -53,7 +53,7 @@ def acts(pane):
 
     yield "shown", "", lambda: pane.renderer is not None
     if end == "interrupt":
-        yield "records", "O", lambda: run.recording and run.simulation.within_a_step
+        yield "records", "O", lambda: run.recording and run.simulation.stepper.within_a_step
         return
     yield "runs", "", lambda: step() > 0
     yield "paused", "Space", lambda: rests() and remember()
@@ -73,7 +73,7 @@ seen: dict = {}
 def slowly(make=Simulation.__init__):
     def slow(self, *arguments, **options):
         make(self, *arguments, **options)
-        compute = self.engine._compute
+        compute = self.setup.engine._compute
 
         def with_a_rest(state, outputs):
             for _ in range(20):
@@ -81,7 +81,7 @@ def slowly(make=Simulation.__init__):
                 state.progress.report(0)
             compute(state, outputs)
 
-        self.engine._compute = with_a_rest
+        self.setup.engine._compute = with_a_rest
 
     Simulation.__init__ = slow
 
@@ -96,7 +96,7 @@ def drive(pane):
 
     def drew(event):
         """Count the pictures that are drawn during one step."""
-        step = (run.simulation.steps_made, run.simulation.within_a_step)
+        step = (run.simulation.steps_made, run.simulation.stepper.within_a_step)
         state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
         state["step"] = step
         seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])

@@ -18,7 +18,7 @@ import numpy as np
 from nbody import compute
 from nbody.forces.direct.gpu_lengths import lengths
 from nbody.forces.gpu_engine import Shape
-from nbody.law import LAWS, pair_law
+from nbody.law import LAWS, pair_law, pair_roots
 from nbody.state import Outputs
 
 
@@ -127,8 +127,7 @@ def interaction(shape: Shape, bodies: int, masses: str, with_itself: bool) -> Ca
     # A cubic law's first result is 1/distance here, zero within a cutoff: the cube is taken together with the masses.
     cubic = LAWS.load(shape.softening).cubic
     weigh = weighing(masses) if cubic else weighing_forces(masses)
-    inverse_cube = compute.rsqrt if cubic else None
-    law = pair_law(shape.softening, shape.dimensions, compute.rsqrt, compute.device_function, inverse_cube)
+    law = (pair_roots if cubic else pair_law)(shape.softening, shape.dimensions, compute.rsqrt, compute.device_function)
 
     @compute.device_function
     def interact(row, sums_i, column, sums_j, length2, itself):

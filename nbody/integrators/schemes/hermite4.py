@@ -15,13 +15,15 @@ computes the forces.
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from nbody import compute
+from nbody.fields.field import VELOCITIES
 from nbody.forces.direct.cpu_few import adding_jerks
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
@@ -44,6 +46,7 @@ class Hermite4(AdaptiveStep):
 
     facts = SchemeFacts(
         order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Outputs.JERK, power_of_dt=3,
+        fields=(VELOCITIES,),
         accuracies={"eta": (0.1, 0.04, 0.01)},
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip
@@ -94,8 +97,15 @@ class Hermite4(AdaptiveStep):
         state.acceleration[...], state.column("jerk")[...] = self._changed(state)[0][2:]
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        scratch = np.empty((6, motion.state.count))
-        self._make_steps(motion, steps, until, (engine_loop, compiled_loop), scratch, float(self._eta or 0.0))
+        scratch, fields = np.empty((6, motion.state.count)), fields_of(motion.engine)
+        by_engine: Callable = engine_loop
+        if fields is not None and any(term.moving for term in fields.terms):
+            by_engine = partial(engine_loop, again=partial(self._forces_again, motion))
+        self._make_steps(motion, steps, until, (by_engine, compiled_loop), scratch, float(self._eta or 0.0))
+
+    def _forces_again(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+        motion.state.clock.current = Outputs.NOTHING
+        return self._forces(motion)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock; and the bodies at the beginning of the last step, if it is adaptive."""
@@ -196,9 +206,18 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
     return make_steps
 
 
-def engine_loop(evaluate: Callable, dimensions: int) -> Callable:
-    """The loop for Python."""
-    return steps_by(evaluate, *kernels(parts, dimensions))
+def engine_loop(evaluate: Callable, dimensions: int, again: Callable | None = None) -> Callable:
+    """The loop for Python. With ``again``, the forces at the corrected positions and velocities, each step is corrected
+    twice: a predicted velocity has an error of order 3, too much for forces that depend on it (Kokubo & Makino 2004)."""
+    predict, correct, next_step = kernels(parts, dimensions)
+    if again is None:
+        return steps_by(evaluate, predict, correct, next_step)
+
+    def correct_twice(x, v, a, j, forces, before, h):
+        correct(x, v, a, j, forces, before, h)
+        correct(x, v, a, j, again(), before, h)
+
+    return steps_by(evaluate, predict, correct_twice, next_step)
 
 
 @cache

@@ -61,7 +61,7 @@ class LeapfrogAdaptive(AdaptiveStep):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if problem.fields and problem.unlimited:
+        if problem.of_scheme.fields and problem.of_scheme.unlimited:
             reason = "the steps of this scheme follow from the pairs alone, not from external fields"
             return Refusal(reason, "integrator.dt", "give the largest step, 'dt'")
         return super().supports(engine, problem)

@@ -22,6 +22,7 @@ from nbody.integrators.schemes.leapfrog_block_steps import TICKS
 from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
+from nbody.state.moves import MoveKind
 
 LENGTHS = {
     "cpu": "nbody.integrators.schemes.leapfrog_block_cpu:HostLengths",
@@ -75,7 +76,7 @@ class LeapfrogBlock(FixedStep):
             is_frame = bool(packings) and step % every == 0
             self._step(motion, motion.state.frames.outputs if is_frame else Outputs.ACCELERATION)
             packing = packings[step // every - 1] if is_frame else None
-            motion.state.moves.make([("end", None), *([("pack", packing)] if packing else [])])
+            motion.state.moves.make([(MoveKind.END, None), *([(MoveKind.PACK, packing)] if packing else [])])
 
     def _step(self, motion: Motion, outputs: Outputs) -> None:
         state: Any = motion.state

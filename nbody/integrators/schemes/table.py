@@ -1,5 +1,7 @@
 """Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
 
+import cmath
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,50 +10,74 @@ from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
-from nbody.state.moves import StateMove
+from nbody.state.moves import DRIFTS, MoveKind, StateMove
 from nbody.state.outputs import missing
 
 if TYPE_CHECKING:
     from nbody.integrators.schemes.table_few import FewSteps
 
-FORCE = Move("force")
+FORCE = Move(MoveKind.FORCE)
 """Compute the accelerations of the present positions; costs nothing if they are current."""
 
 
 def leapfrogs(*fractions: float) -> tuple[Move, ...]:
     """The moves of kick-drift-kick steps over fractions of the time step, one after the other, neighbouring kicks merged
     (a composition of leapfrogs, Yoshida 1990)."""
-    moves = [FORCE, Move("kick", fractions[0] / 2)]
+    moves = [FORCE, Move(MoveKind.KICK, fractions[0] / 2)]
     for this, following in zip(fractions, (*fractions[1:], 0.0), strict=True):
-        moves += [Move("drift", this), FORCE, Move("kick", (this + following) / 2)]
+        moves += [Move(MoveKind.DRIFT, this), FORCE, Move(MoveKind.KICK, (this + following) / 2)]
     return tuple(moves)
 
 
 def leapfrogs_from_drifts(*fractions: float) -> tuple[Move, ...]:
     """The same for drift-kick-drift steps; neighbouring drifts are merged."""
-    moves = [Move("drift", fractions[0] / 2)]
+    moves = [Move(MoveKind.DRIFT, fractions[0] / 2)]
     for this, following in zip(fractions, (*fractions[1:], 0.0), strict=True):
-        moves += [FORCE, Move("kick", this), Move("drift", (this + following) / 2)]
+        moves += [FORCE, Move(MoveKind.KICK, this), Move(MoveKind.DRIFT, (this + following) / 2)]
     return tuple(moves)
 
 
 def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1) -> SchemeFacts:
-    """The facts of a scheme that makes ``moves`` in each step."""
-    forces = [k for k, move in enumerate(moves) if move.kind == "force"]
-    moved_after = any(move.kind.startswith("drift") for move in moves[forces[-1] :])
+    """The facts of a scheme that makes ``moves`` in each step. Raises ValueError: they are not of the ``order``."""
+    if (found := order_for_oscillator(moves)) < order - 0.5:
+        raise ValueError(f"these moves have order {found:.1f} for an oscillator, and order {order} is claimed")
+    forces = [k for k, move in enumerate(moves) if move.kind == MoveKind.FORCE]
+    moved_after = any(move.kind in DRIFTS for move in moves[forces[-1] :])
     leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
     evaluations = _evaluations(moves, bool(leaves))
     return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
+
+
+def order_for_oscillator(moves: tuple[Move, ...]) -> float:
+    """The order p at which one step of moves follows x'' = -x: its error is proportional to h^(p+1). A scheme of order p has
+    at least this one, and one whose fractions do not add up to a step has order 0."""
+
+    def error(h: float) -> float:
+        largest = 0.0
+        for x, v in ((1.0, 0.0), (0.0, 1.0)):
+            exact, a = complex(x, -v) * cmath.exp(1j * h), 0.0
+            for kind, fraction in moves:
+                dt = fraction * h
+                if kind == MoveKind.FORCE:
+                    a = -x
+                elif kind == MoveKind.KICK:
+                    v += a * dt
+                else:
+                    x += v * dt + (a * dt * dt / 2 if MoveKind(kind) == MoveKind.DRIFT_TAYLOR else 0.0)
+            largest = max(largest, abs(complex(x, -v) - exact))
+        return max(largest, 1e-18)
+
+    return math.log2(error(0.2) / error(0.1)) - 1
 
 
 def _evaluations(moves: tuple[Move, ...], current: bool) -> int:
     """Force evaluations of a step; ``current``: the accelerations are current when it begins."""
     count = 0
     for kind, _ in moves:
-        if kind == "force":
+        if kind == MoveKind.FORCE:
             count += not current
             current = True
-        elif kind.startswith("drift"):
+        elif kind in DRIFTS:
             current = False
     return count
 
@@ -61,7 +87,7 @@ class MoveTable(FixedStep):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        forces = [k for k, move in enumerate(self.facts.moves) if move.kind == "force"]
+        forces = [k for k, move in enumerate(self.facts.moves) if move.kind == MoveKind.FORCE]
         self._last_force = forces[-1] if self.facts.leaves else -1
         self._state: State | None = None
         self._compiled: FewSteps | None = None  # of this state
@@ -71,7 +97,7 @@ class MoveTable(FixedStep):
         state, together = motion.state, list[StateMove]()
 
         def evaluate(outputs: Outputs) -> None:
-            if any(kind.startswith("drift") for kind, _ in together) or missing(outputs, state.clock.current):
+            if any(kind in DRIFTS for kind, _ in together) or missing(outputs, state.clock.current):
                 state.moves.make(together)
                 together.clear()
                 motion.evaluate(outputs)
@@ -82,15 +108,15 @@ class MoveTable(FixedStep):
             for k, (kind, fraction) in enumerate(self.facts.moves):
                 # Schemes that end with a force evaluation compute the outputs of a frame in it, so that it needs no further
                 # pass over the pairs. Other schemes evaluate once more, and their next step begins with the result.
-                if kind == "force":
+                if kind == MoveKind.FORCE:
                     evaluate(outputs if k == self._last_force else Outputs.ACCELERATION)
                 else:
                     together.append((kind, fraction * self.dt))
             if is_frame:
                 evaluate(outputs)
-            together.append(("end", None))
+            together.append((MoveKind.END, None))
             if is_frame and packings[step // every - 1] is not None:
-                together.append(("pack", packings[step // every - 1]))
+                together.append((MoveKind.PACK, packings[step // every - 1]))
         state.moves.make(together)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:

@@ -6,6 +6,9 @@ table here and a line to ``INTEGRATORS``.
 
 from nbody.integrators.facts import Move
 from nbody.integrators.schemes.table import FORCE, MoveTable, leapfrogs, leapfrogs_from_drifts, table
+from nbody.state.moves import MoveKind
+
+KICK, DRIFT, DRIFT_TAYLOR = MoveKind.KICK, MoveKind.DRIFT, MoveKind.DRIFT_TAYLOR
 
 
 class Taylor(MoveTable):
@@ -13,7 +16,7 @@ class Taylor(MoveTable):
     with the force at the beginning: x += v dt + a dt²/2, v += a dt. Good enough for a demonstration, not for an orbit."""
 
     facts = table(
-        (FORCE, Move("drift_taylor"), Move("kick")),
+        (FORCE, Move(DRIFT_TAYLOR), Move(KICK)),
         order=1,
         source="the lecture; Taylor's series cut after dt² and dt",
         power_of_dt=2,
@@ -61,7 +64,7 @@ class McLachlan4(MoveTable):
     """The smallest error per force evaluation of the schemes of order 4. It is not time-reversible."""
 
     facts = table(
-        tuple(move for b, a in zip(KICKS, DRIFTS, strict=True) for move in (FORCE, Move("kick", b), Move("drift", a))),
+        tuple(move for b, a in zip(KICKS, DRIFTS, strict=True) for move in (FORCE, Move(KICK, b), Move(DRIFT, a))),
         order=4,
         source="McLachlan & Atela 1992",
     )

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from nbody.fields.field import POST_NEWTONIAN
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
@@ -45,7 +46,7 @@ class IAS15(AdaptiveStep):
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
-        evaluations=14, own_forces=True, fields=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU,
+        evaluations=14, own_forces=True, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN), precisions=FLOAT64_ON_CPU,
         accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
@@ -63,7 +64,7 @@ class IAS15(AdaptiveStep):
 
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
-        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion))
+        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion), 0.01 * _field_time(motion))
 
     def _return(self, motion: Motion, until: float) -> int:
         return 0  # the kernel shows any time within the last step
@@ -80,10 +81,11 @@ class IAS15(AdaptiveStep):
         x, v = np.empty((2, 3, n))
         sums = sums_of(state, 1)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
-        strength = per_c2(motion)
+        strength, fields = per_c2(motion), fields_of(motion.engine)
+        terms, more = ((), np.array([strength])) if fields is None or strength else (fields.terms, fields.parameters)
         kernels = steps_for if self._watched is None else self._watched.steps_for
-        done, good = kernels(gravity.softening + RELATIVITY * bool(strength))(
-            x, v, Attraction(state.mass, gravity.G, gravity.length2, np.array([strength])),
+        done, good = kernels(gravity.softening + RELATIVITY * bool(strength), terms, state.dimensions)(
+            x, v, Attraction(state.mass, gravity.G, gravity.length2, more),
             RadauStep(self._begin, clock, *(rows[0] for rows in sums)),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
@@ -113,6 +115,20 @@ class IAS15(AdaptiveStep):
             self._begin = arrays["begin"].copy()
         else:  # nbody 0.2: the bodies are at the end of a step
             self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]
+
+
+def _field_time(motion: Motion) -> float:
+    """The shortest time scale of external fields, √(|x|/|a|) or |v|/|a|; infinity without any."""
+    state, fields = motion.host, fields_of(motion.engine)
+    if fields is None or not fields.terms:
+        return math.inf
+    x, v = (rows.astype(np.float64) for rows in (state.position, state.velocity))
+    a, distance, speed = (
+        np.linalg.norm(rows, axis=1) for rows in (fields.at(x, state.clock.time, v, state.mass)[0], x, v)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.fmin(np.where(distance > 0, np.sqrt(distance / a), np.inf), np.where(speed > 0, speed / a, np.inf))
+    return float(np.fmin.reduce(times, initial=np.inf))
 
 
 def sums_of(state: HostState, systems: int) -> list[np.ndarray]:

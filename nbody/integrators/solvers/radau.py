@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
+from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
 from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerations_of
@@ -222,17 +223,19 @@ class StepLimits(NamedTuple):
 
 
 @cache
-def steps_for(kind: str) -> Callable:
+def steps_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
     """The kernel of :func:`stepper_for`."""
-    return compute.kernel("cpu")(stepper_for(kind))
+    return compute.kernel("cpu")(stepper_for(kind, terms, dimensions))
 
 
-def stepper_for(kind: str) -> Callable:
-    """The function ``advance``, to be compiled: it makes steps by the forces of a kind (:func:`.accelerations_of`)."""
-    accelerate, moving = accelerations_of(kind), kind.endswith(RELATIVITY)
+def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
+    """The function ``advance``, to be compiled: it makes steps by the forces of a kind and of external fields
+    (:func:`.accelerations_of`)."""
+    accelerate = accelerations_of(kind, terms, dimensions)
+    moving = kind.endswith(RELATIVITY) or any(term.moving for term in terms)
 
     @njit(error_model="numpy")
-    def fit(h, x0, v0, a0, b, g, law, scratch):
+    def fit(time, h, x0, v0, a0, b, g, law, scratch):
         """Find the polynomial b of a step of length h by iteration."""
         at, moved, a = scratch
         n = x0.size
@@ -244,14 +247,14 @@ def stepper_for(kind: str) -> Callable:
                 predict(node, h, x0, v0, a0, b, at.reshape(n))
                 if moving:
                     predict_velocity(node, h, v0, a0, b, moved.reshape(n))
-                accelerate(at, moved, law, a)
+                accelerate(at, moved, law, time + TAU[node] * h, a)
                 error = take_in(node, a.reshape(n), a0, b, g)
             if error < CONVERGED or (iteration > 1 and error >= before):
                 break
             before = error
 
     @njit(error_model="numpy")
-    def changes_within(t, h, x0, v0, a0, b, law, scratch, dx, dv):
+    def changes_within(time, t, h, x0, v0, a0, b, law, scratch, dx, dv):
         """The changes of positions and velocities from the beginning of a step to its fraction t, to rounding."""
         at, moved, a = scratch
         n = x0.size
@@ -261,7 +264,7 @@ def stepper_for(kind: str) -> Callable:
             changes(POINTS[j], h, v0, a0, shown, dx, dv)
             for i in range(n):
                 at.reshape(n)[i], moved.reshape(n)[i] = x0[i] + dx[i], v0[i] + dv[i]
-            accelerate(at, moved, law, a)
+            accelerate(at, moved, law, time + POINTS[j] * h, a)
             take_in_between(j, a.reshape(n), a0, shown)
         changes(t, h, v0, a0, shown, dx, dv)
 
@@ -293,7 +296,7 @@ def stepper_for(kind: str) -> Callable:
                 add(v0, off_v, dv)
                 continue_polynomial(b, e, h / length)
             time, length = end, 0.0
-            accelerate(begin[0], begin[1], law, begin[2])
+            accelerate(begin[0], begin[1], law, time, begin[2])
             while True:  # until the step is short enough
                 left, tried = last - time, min(h, longest)
                 if tried >= left:
@@ -304,7 +307,7 @@ def stepper_for(kind: str) -> Callable:
                 if not good:
                     break
                 shorten(b, e, tried / h)
-                fit(tried, x0, v0, a0, b, g, law, scratch)
+                fit(time, tried, x0, v0, a0, b, g, law, scratch)
                 h = next_step(a0, b, n // 3, tried, eta)
                 if not np.isfinite(h):  # no force: nothing limits the step
                     h = tried / SAFETY
@@ -323,7 +326,7 @@ def stepper_for(kind: str) -> Callable:
         elif end <= until:
             changes(1.0, length, v0, a0, b, dx, dv)
         else:
-            changes_within(max(0.0, until - time) / length, length, x0, v0, a0, b, law, scratch, dx, dv)
+            changes_within(time, max(0.0, until - time) / length, length, x0, v0, a0, b, law, scratch, dx, dv)
         at_x, at_v = x.reshape(n), v.reshape(n)
         for i in range(n):
             at_x[i], at_v[i] = x0[i] + (dx[i] - off_x[i]), v0[i] + (dv[i] - off_v[i])

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
+from nbody.fields.field import Term
 from nbody.integrators.adaptive import BEGIN, END
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
@@ -15,8 +16,8 @@ from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 
 
 @cache
-def _watching(kind: str) -> Callable:
-    make_steps = njit(error_model="numpy")(stepper_for(kind))
+def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
+    make_steps = njit(error_model="numpy")(stepper_for(kind, terms, dimensions))
 
     def steps_to_contact(x, v, law, step, limits, radius, again):
         """Make steps as :func:`.stepper_for`, until two bodies touch in the last one.
@@ -55,9 +56,9 @@ class WatchedSteps:
         self._radius, self._within = radius, within
         self.span: Span | None = None
 
-    def steps_for(self, kind: str) -> Callable:
+    def steps_for(self, kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
         """A function with the arguments and results of the kernel of a kind of forces."""
-        return partial(self._call, _watching(kind))
+        return partial(self._call, _watching(kind, terms, dimensions))
 
     def _call(
         self, watching: Callable, x: np.ndarray, v: np.ndarray, law: Attraction, step: RadauStep, limits: StepLimits

@@ -1,31 +1,43 @@
-"""The events of a run: a table, each in words, and which bodies are left after mergers."""
+"""The events of a run: a table, each in words, and which bodies are left after them."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from nbody.trajectory.reading.tables import Table
-from nbody.trajectory.structure.layout import EVENT_DTYPE, MERGER
+from nbody.trajectory.structure.layout import ADDED, CHANGED, EVENT_DTYPE, MERGER, REMOVED
 
 Array = np.ndarray
 
 RECORDED = {"bodies": 1, "collision_energy": 1}
-"""What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+"""What is recorded with each frame of a run with mergers: the number of bodies, and the energy that mergers have added."""
 
+BOOKED = {"bodies": 1, "booked_energy": 1}
+"""What is recorded if other changes add energy: what all changes have added, mergers too."""
 
-WORDS = {
+OF_TWO = {
     "merger": "{id_2} merged into {id_1}",
     "contact": "{id_1} and {id_2} touched",
+    "bounce": "{id_1} and {id_2} bounced",
     "distance": "{id_1} and {id_2} are {distance:.6g} apart",
     "closest": "{id_1} and {id_2} are closest, {distance:.6g} apart",
-    "escape": "{id_1} escapes",
     "transit": "{id_1} in front of {id_2}",
     "pericentre": "{id_1} at its pericentre about {id_2}, at {distance:.6g}",
     "apocentre": "{id_1} at its apocentre about {id_2}, at {distance:.6g}",
-    "crossing": "{id_1} crosses the plane",
-    "function": "function of event {event} is zero",
 }
-"""The kinds of events in words."""
+WORDS = OF_TWO | {
+    "escape": "{id_1} escapes",
+    "crossing": "{id_1} crosses the plane",
+    "function": "the function of event {event} is zero",
+    "added": "{id_1} was added",
+    "removed": "{id_1} was removed",
+    "changed": "{id_1} was changed",
+    "escaped": "{id_1} escaped",
+    "fragment": "{id_1} is a fragment",
+    "consumed": "{id_1} was consumed",
+    "altered": "{id_1} was altered",
+}
+"""The kinds of events in words; of those of two bodies with their relative speed."""
 
 
 def no_events() -> Array:
@@ -43,8 +55,8 @@ def event_table(rows: Array) -> Table:
 def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
     """One event in words."""
     kind = row["kind"].decode()
-    what = WORDS.get(kind, kind + " of body {id_1}").format(**{name: row[name] for name in row.dtype.names})
-    speed = f", relative speed {row['speed']:.4g}" if row["id_2"] >= 0 else ""
+    what = WORDS.get(kind, kind + " of {id_1}").format(**{name: row[name] for name in row.dtype.names or ()})
+    speed = f", relative speed {row['speed']:.4g}" if kind in OF_TWO and row["id_2"] >= 0 else ""
     return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}{speed}"
 
 
@@ -57,18 +69,26 @@ class Left(NamedTuple):
     radius: Array
 
 
-def left_after(rows: Array, id: Array, mass: Array, radius: Array) -> Left:
-    """The bodies after these events. ``id``, ``mass`` and ``radius`` are those of the first frame."""
-    mergers = rows[rows["kind"] == MERGER]
+def left_after(rows: Array, step: int, id: Array, mass: Array, radius: Array) -> Left:
+    """The bodies after a step. ``rows``: all events; ``id``, ``mass`` and ``radius``: those with which bodies appeared."""
+    kind, done = rows["kind"], rows["step"] <= step
     alive = np.ones(len(id), bool)
-    if not len(mergers):
+    if not np.isin(kind, (MERGER, *ADDED, *REMOVED, *CHANGED)).any():
         return Left(alive, mass, radius)
-    mass, radius = mass.copy(), radius.copy()
     order = np.argsort(id, kind="stable")
-    into, gone = (order[np.searchsorted(id, mergers[name], sorter=order)] for name in ("id_1", "id_2"))
-    alive[gone] = False
-    mass[into] = mergers["mass_1"] + mergers["mass_2"]  # the last one counts
-    mass[gone] = 0.0
+
+    def slots(name: str, chosen: Array) -> Array:
+        found: Array = order[np.searchsorted(id, rows[name][chosen], sorter=order)]
+        return found
+
+    merger, changed = kind == MERGER, np.isin(kind, CHANGED)
+    alive[slots("id_1", np.isin(kind, ADDED) & ~done)] = False
+    alive[slots("id_1", np.isin(kind, REMOVED) & done)] = False
+    alive[slots("id_2", merger & done)] = False
+    mass, radius, last = mass.copy(), radius.copy(), (merger | changed) & done  # of one body the last one counts
+    now, into = rows[last], slots("id_1", last)
+    mass[into] = np.where(merger[last], now["mass_1"] + now["mass_2"], now["mass_2"])
+    mass[~alive] = 0.0
     if len(radius):
-        radius[into] = np.cbrt(mergers["radius_1"] ** 3 + mergers["radius_2"] ** 3)
+        radius[into] = np.where(merger[last], np.cbrt(now["radius_1"] ** 3 + now["radius_2"] ** 3), now["radius_2"])
     return Left(alive, mass, radius)

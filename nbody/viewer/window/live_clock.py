@@ -51,7 +51,7 @@ class LiveClock(Transport):
     def frames(self) -> int:
         # The steps of the run; none before there is a simulation.
         if not self._frames and self.run.prepared:
-            schedule = self.run.simulation.plan.schedule
+            schedule = self.run.simulation.setup.plan.schedule
             self._frames = schedule.last + 1 if isinstance(schedule, StepSchedule) else COLUMNS
         return self._frames
 

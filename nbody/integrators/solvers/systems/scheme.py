@@ -42,11 +42,11 @@ class ManySystems(Integrator):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if problem.fields:
+        if problem.of_scheme.fields:
             return Refusal("the systems of an ensemble have no external fields", "fields", "remove 'fields'")
-        if problem.collisions:
+        if problem.of_scheme.collisions:
             return Refusal("the systems of an ensemble have no collisions", "collisions", "remove 'collisions'")
-        if problem.changes:
+        if problem.of_scheme.changes:
             return Refusal("all systems of an ensemble have the same number of bodies", "ensemble", "")
         if problem.ranks > 1:
             return "an ensemble does not divide its work over ranks; start it alone"
