@@ -172,7 +172,7 @@ def test_events_change_no_step_and_no_division_changes_events(scheme, tmp_path):
         return moving(planets(), scheme, "cpu", **more)
 
     alone, whole = make(), make(events=SEVERAL)
-    dt = alone.integrator.dt
+    dt = alone.setup.integrator.dt
     end = 4.0 if scheme in ADAPTIVE else 400 * dt
     for run in (alone, whole):
         run.integrate(end) if scheme in ADAPTIVE else run.run(steps=400)

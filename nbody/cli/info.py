@@ -141,12 +141,12 @@ def _events(run: "Trajectory") -> Json:
     from nbody.trajectory.reading.events import event_line
 
     rows, shown = run.event_rows(), shown_time(run.units.symbol("time"))
-    watched, found = rows["event"] >= 0, {}
+    watched, found = rows["event"] >= 0, Json()
     for name, asked, some in (
         ("collisions", run.resolved.get("collisions"), ~watched),
-        ("events", watched.any(), watched),
+        ("events", run.resolved.get("events") or watched.any(), watched),
     ):
-        if asked or (name == "events" and run.resolved.get("events")):
+        if asked:
             found[name] = int(some.sum())
             found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
     if "collisions" in found:

@@ -108,7 +108,8 @@ class EventFinder:
         for event in self.events:
             pairs = [pair for pair in event.kind.targets(now.known.id) if present.issuperset(pair)]
             sides = [[row[pair[side]] for pair in pairs if pair[side] != NONE] for side in (0, 1)]
-            found.append((event, *(_rows_of(side, len(pairs)) for side in sides)))
+            i, j = (_rows_of(side, len(pairs)) for side in sides)
+            found.append((event, i, j))
         return found
 
     def find(self, end: Bodies, step: int, path: Callable[[Bodies, Bodies], Path]) -> list[Happened]:
@@ -128,8 +129,8 @@ class EventFinder:
                 continue
             within = within or path(self.begin, end)
             for k in np.flatnonzero(doubtful):
-                rows = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
-                search = _Search(event, *rows, self.begin, end, within)
+                of_i, of_j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
+                search = _Search(event, of_i, of_j, self.begin, end, within)
                 found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
         return sorted(found, key=lambda each: each.time)
 

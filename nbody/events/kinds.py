@@ -105,7 +105,7 @@ class Distance(OfTwo):
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
-        return dot(d, d) ** 0.5 - (self.below or self.above), dot(d, w)  # r times the derivative
+        return dot(d, d) ** 0.5 - float(self.below or self.above or 0), dot(d, w)  # r times the derivative
 
 
 class Closest(OfTwo):
@@ -155,7 +155,7 @@ class Escape(EventKind):
 
         known, law = now.known, now.gravity
         softening2 = law.squares(known.species, known.species_names) if law.per_species else None
-        potential = direct_sum(now.position, known.mass, law, np.atleast_1d(i), softening2)[1]
+        potential = direct_sum(now.position, known.mass, law, np.atleast_1d(np.asarray(i)), softening2)[1]
         v = now.velocity[i] - known.mass @ now.velocity / known.mass.sum()
         return 0.5 * dot(v, v) + (potential[0] if v.ndim == 1 else potential)
 

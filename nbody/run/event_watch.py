@@ -87,8 +87,8 @@ class EventWatch:
                 whole = stepper.copy()
                 with np.errstate(all="ignore"):
                     whole.integrator.advance(whole.motion, 0)  # to the end of the step
-                end = stepper.bodies()._replace(time=whole.clock.time)
-                end = end._replace(**dict(zip(("position", "velocity"), whole.vectors(), strict=True)))
+                x, v = whole.vectors()
+                end = stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
                 self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))
             self.happened += [each for each in self._ahead if finder.shown < each.time <= now.time]
             finder.shown = now.time

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from nbody.errors import InputError, unknown
-from nbody.given import converted, shown
+from nbody.given import shown
 from nbody.law import LAWS
 from nbody.scenario.events import event_of_text, listed
 from nbody.scenario.groups import IntegratorKeys, Record
@@ -87,11 +87,15 @@ ACTIONS = {"event": "record", "stop-when": "stop", "stop_when": "stop"}
 
 def _with_events(source: ScenarioText, option: str, value: object, action: str) -> ScenarioText:
     """The source with further events. Raises InputError: a text is none."""
-    found = converted(f"{option}: ", lambda value: listed(source.values.get("events") or []), None)
-    for text in value if isinstance(value, list | tuple) else [value]:
-        source = replace(source, options={**source.options, ("events", str(len(found))): option})
-        found.append(converted(f"{option}: ", lambda text: event_of_text(str(text)) | {"action": action}, text))
-    return replace(source, values={**source.values, "events": found})
+    options = dict(source.options)
+    try:
+        found = listed(source.values.get("events") or [])
+        for text in value if isinstance(value, list | tuple) else [value]:
+            options["events", str(len(found))] = option
+            found.append(event_of_text(str(text)) | {"action": action})
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
+    return replace(source, values={**source.values, "events": found}, options=options)
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
