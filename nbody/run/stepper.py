@@ -57,6 +57,7 @@ class Stepper:
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
+        self._shown_at = self._first_moment, 0
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -180,8 +181,9 @@ class Stepper:
 
     def shown(self) -> Particles:
         """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
-        if self._shown is None or self._shown.were.step != self.clock.step or self._shown.were.time != self.clock.time:
-            self._shown = Shown.of(self.particles())
+        now = self.clock.moment, self.clock.revision
+        if self._shown is None or self._shown_at != now:
+            self._shown, self._shown_at = Shown.of(self.particles()), now
         return self._shown.given
 
     def written(self, freeze: bool = True) -> np.ndarray | None:
