@@ -15,9 +15,10 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
-from nbody.integrators.integrator import Integrator
+from nbody.integrators.integrator import Integrator, unsupported
 from nbody.parallel import Team
 from nbody.particles import Particles
+from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import RESOLUTION, doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
@@ -83,6 +84,17 @@ class Setup:
     def with_integrator(self, other: Integrator) -> "Setup":
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
+
+    def turned(self) -> "Setup":
+        """The run in the other direction of time, from where it is. Raises InputError: it cannot go there."""
+        old = self.plan
+        dt = self.scenario.integrator.dt
+        scenario = self.scenario if dt is None else self.scenario.override(dt=-dt)
+        asked = asked_of_run(scenario, old.count, self.team.size, not old.backward)
+        if reason := unsupported(type(self.integrator), self.engine, scenario.gravity, scenario.precision, **asked):
+            raise InputError(f"integrate: {reason}")
+        scheme = scheme_of(scenario, scenario.integrator.dt)
+        return replace(self, plan=replace(old, scenario=scenario, backward=not old.backward, integrator=scheme))
 
     def beginning_with(self, bodies: Particles) -> "Setup":
         """The run as one that begins with bodies given as arrays."""

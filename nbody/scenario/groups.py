@@ -23,6 +23,7 @@ from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import (
     Count,
+    Finite,
     Group,
     KeyProblem,
     Length,
@@ -32,6 +33,7 @@ from nbody.scenario.values import (
     Positive,
     Text,
     Time,
+    TimeStep,
     Whole,
     one_of,
     short_name,
@@ -178,16 +180,17 @@ def gravity_from(values: object, info: ValidationInfo) -> Gravity:
 
 class IntegratorKeys(Component):
     """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
-    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
+    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time. With a
+    negative ``dt``, or an ``end`` before the beginning, the run goes back in time."""
 
     named_by = "scheme"
 
     exclusive = (("steps", "end"),)
 
     scheme: Name = "leapfrog"
-    dt: Time | None = None
+    dt: TimeStep | None = None
     steps: Whole | None = None
-    end: Annotated[NotNegative, with_unit("time")] | None = None
+    end: Annotated[Finite, with_unit("time")] | None = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:

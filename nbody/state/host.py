@@ -89,6 +89,9 @@ class HostState(State[np.ndarray]):
         found = [getattr(self, name) for name in names]
         return [array.copy() for array in found] if copy else found
 
+    def _negate_velocities(self) -> None:
+        np.negative(self.velocity, out=self.velocity)
+
     def _allocate(self, zeros: np.ndarray) -> np.ndarray:
         return zeros
 
