@@ -69,6 +69,10 @@ class StepSchedule:
         """The schedule of the first and the last frame of a run from ``time`` on."""
         return replace(self, every=FOREVER)
 
+    def ending(self, now: Moment) -> "StepSchedule":
+        """The schedule of a run that begins and ends now, for further calls in the other direction of time."""
+        return replace(self, last=now.step)
+
     def fraction(self, moment: Moment) -> float:
         """The fraction of the run that is done."""
         return min(1.0, moment.complete / self.last) if self.last else 1.0
@@ -113,6 +117,9 @@ class TimeSchedule:
 
     def ends_alone(self, time: float) -> "TimeSchedule":
         return replace(self, interval=abs(self.end - time) or 1.0, origin=time)
+
+    def ending(self, now: Moment) -> "TimeSchedule":
+        return replace(self, end=now.time, origin=now.time)
 
     def fraction(self, moment: Moment) -> float:
         return min(1.0, (moment.time - self.origin) / (self.end - self.origin)) if self.end != self.origin else 1.0
@@ -214,6 +221,8 @@ def directed(scenario: Scenario, begin: float, notify: Notify) -> tuple[Scenario
     back in time. Raises InputError: ``dt`` is negative, and ``end`` is later."""
     dt, end, where = scenario.integrator.dt, scenario.integrator.end, scenario.where
     backward = end < begin if end is not None and end != begin else dt is not None and dt < 0
+    if dt is None and backward:
+        notify(f"the run goes back in time: it ends at {end:g}, before the time of the bodies, {begin:g}")
     if dt is None or (dt < 0) == backward:
         return scenario, backward
     if not backward:

@@ -23,6 +23,7 @@ from nbody.run.guards import RESOLUTION, doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
+from nbody.state import Moment
 
 
 class Asked(NamedTuple):
@@ -85,7 +86,7 @@ class Setup:
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
 
-    def turned(self) -> "Setup":
+    def turned(self, now: Moment) -> "Setup":
         """The run in the other direction of time, from where it is. Raises InputError: it cannot go there."""
         old = self.plan
         dt = self.scenario.integrator.dt
@@ -93,8 +94,9 @@ class Setup:
         asked = asked_of_run(scenario, old.count, self.team.size, not old.backward)
         if reason := unsupported(type(self.integrator), self.engine, scenario.gravity, scenario.precision, **asked):
             raise InputError(f"integrate: {reason}")
-        scheme = scheme_of(scenario, scenario.integrator.dt)
-        return replace(self, plan=replace(old, scenario=scenario, backward=not old.backward, integrator=scheme))
+        scheme, ended = scheme_of(scenario, scenario.integrator.dt), old.schedule.ending(now)
+        turned = replace(old, scenario=scenario, backward=not old.backward, integrator=scheme, schedule=ended)
+        return replace(self, plan=turned)
 
     def beginning_with(self, bodies: Particles) -> "Setup":
         """The run as one that begins with bodies given as arrays."""

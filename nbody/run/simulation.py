@@ -503,17 +503,20 @@ class Simulation:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+        setup, now = self.setup, self.stepper.moment
         if until is not None:
             until = time_given("integrate: until: ", until, self.scenario)
-            if (until > self.time) if self.setup.plan.backward else (until < self.time):
-                self._turn()
-        planned, scheme = self.setup.plan.schedule, self.stepper.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self._resumed)
+            if (until > now.time) if setup.plan.backward else (until < now.time):
+                setup = setup.turned(now)
+        plan, scheme = setup.plan, setup.integrator
+        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self._resumed)
+        if setup is not self.setup:
+            self._turn(setup)
         return found if self.recording.looks else found.ends_alone(self.time)
 
-    def _turn(self) -> None:
+    def _turn(self, setup: Setup) -> None:
         """Go the other way in time from here."""
-        setup, scheme = self.setup.turned(), self.scenario.integrator.scheme
+        scheme = self.scenario.integrator.scheme
         if self.output is not None and self.recording.begun and setup.integrator.facts.adaptive:
             raise InputError(
                 f"integrate: {self.output} goes one way in time, because the steps of {scheme} have no fixed length; "
