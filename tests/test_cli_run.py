@@ -12,6 +12,8 @@ import pytest
 from conftest import child
 
 from nbody import Trajectory
+from nbody.cli.summary import summary_text
+from nbody.run.progress import Summary
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -72,9 +74,6 @@ def test_a_speed_that_was_not_measured_is_not_printed(folder, typed):
 
 
 def test_a_run_that_mostly_compiled_says_so():
-    from nbody.cli.summary import summary_text
-    from nbody.run.progress import Summary
-
     facts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")
     numbers = dict.fromkeys(("particles", "frames", "time", "energy_initial", "energy_final", "energy_error"), 2)
     run = {"steps": 1000, "step": 1000, "steps_per_s": 500.0, "interactions_per_s": 2e3, "interrupted": False}
@@ -86,6 +85,18 @@ def test_a_run_that_mostly_compiled_says_so():
     for usual in (2.4, 2.9):
         assert "compilation," not in summary_text(Summary(**facts, **numbers, **run, wall_s=usual))
     assert "compilation," not in summary_text(Summary(**facts, **numbers, **run | {"steps_per_s": 0.0}, wall_s=8.0))
+
+
+@pytest.mark.parametrize("error,largest,warned", [(0.02, -0.11, "11"), (-3.0, -3.0, "300"), (0.09, 0.09, "")])
+def test_an_energy_error_above_ten_percent_is_a_warning(error, largest, warned):
+    texts = dict.fromkeys(("name", "output", "engine", "device", "precision", "integrator"), "x")
+    zeros = ("steps", "step", "wall_s", "steps_per_s", "interactions_per_s", "time", "energy_initial", "energy_final")
+    summary = Summary(
+        **texts, **dict.fromkeys(zeros, 0), particles=2, frames=2, interrupted=False, energy_error=error,
+        energy_error_largest=largest,
+    )  # fmt: skip
+    last = summary_text(summary).splitlines()[-1]
+    assert ("warning: " in last) == bool(warned) and (f"{warned} % is too large" in last or not warned)
 
 
 def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder, typed):

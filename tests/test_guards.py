@@ -1,9 +1,14 @@
 """Warnings and errors before a run: numbers that its precision can't represent."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from combinations import every_pair
 
+import nbody
+from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
@@ -13,6 +18,7 @@ from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run import guards
+from nbody.run.precision import automatic_precisions
 from nbody.scenario import Scenario
 
 SOFT = Gravity(1.0, 3, "plummer", 0.01)
@@ -168,3 +174,105 @@ def test_extreme_numbers_are_refused_without_a_warning_of_numpy(mass):
     for engine, precision in (("cpu", "float32"), ("reference", "float64"), ("matrix:numpy", "float64")):
         with pytest.raises(InputError, match="is beyond float"):
             doubts(SOFT, precision, heavy, ENGINES.load(engine))
+
+
+def cluster(offset=0.0):
+    """2000 stars of a cluster of radius 1, ``offset`` from the origin."""
+    made = nbody.plummer(2000, seed=1)
+    return replace(made, position=made.position + np.array([offset, 0, 0]))
+
+
+@pytest.mark.parametrize("precision,warned", [("float32", True), ("mixed", False), ("float64", False)])
+def test_a_cluster_so_far_from_the_origin_that_float32_moves_its_stars(precision, warned):
+    """At 8000 pc float32 numbers are 4.9e-4 pc, 100 au, apart; where the same cluster is at the origin nothing is lost."""
+    said = doubts(BARE, precision, cluster(8000.0))
+    assert bool(said) == warned
+    assert not warned or "positions are 4.9e-04 apart, and the bodies only 0.77 from their centre" in said[0]
+    assert not doubts(BARE, precision, cluster())
+
+
+def test_one_species_far_from_the_origin_is_named():
+    """The median of all bodies would not show a satellite of few bodies."""
+    host, satellite = cluster(), cluster(8000.0).rows(np.arange(200))
+    both = (
+        np.concatenate([getattr(each, name) for each in (host, satellite)]) for name in ("mass", "position", "velocity")
+    )
+    names = {"species": np.repeat([0, 1], [2000, 200]), "species_names": ("host", "satellite")}
+    (said,) = doubts(BARE, "float32", Particles(*both, **names))
+    assert "and the species 'satellite' only" in said and said.endswith(
+        "move the origin to the bodies, or take --precision auto"
+    )
+
+
+FAR = bodies([[1e5, 0, 0], [1.1e5, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "particles,values,precision,why",
+    [
+        (cluster(), {}, "float32", "positions, masses and lengths keep their digits in it"),
+        (cluster(8000.0), {}, "float64", "in float32 positions are 4.9e-04 apart"),
+        (bodies([[0, 0, 0], [1, 0, 0]], mass=(1.0, 1e-9)), {}, "float64", "the masses differ by a factor of 1.0e+09"),
+        (
+            bodies([[1e5, 0, 0], [1.1e5, 0, 0]]),
+            {"softening": "plummer:0.1"},
+            "float64",
+            "the softening length is only 0.1",
+        ),
+        (
+            bodies([[1e5, 0, 0], [1.1e5, 0, 0]]),
+            {"collisions": {"rule": "stop", "radius": 0.1}},
+            "float64",
+            "a radius is only",
+        ),
+        (bodies([[0, 0, 0], [1e39, 0, 0]]), {}, "float64", "the largest position, 1.0e+39, is beyond float32"),
+        (cluster(), {"integrator": "ias15"}, "float64", "scheme 'ias15' computes in it"),
+        (cluster(), {"gravity": {"G": 1e39}}, "float64", "1e+39 is too large for precision mixed"),
+    ],
+)
+def test_an_automatic_precision_is_the_lowest_that_keeps_the_digits(particles, values, precision, why):
+    """On a machine without a GPU no engine has mixed precision."""
+    said = []
+    sim = nbody.Simulation(particles, **{"dt": 1e-9, "engine": "cpu"} | values, precision="auto", notify=said.append)
+    assert sim.scenario.precision == precision
+    assert any(line.startswith(f"precision: {precision} (") and why in line for line in said)
+    assert not any(line.startswith("warning: in float32") for line in said)
+
+
+def test_automatic_is_mixed_before_float64_where_an_engine_has_it():
+    scenario = Scenario.from_dict(
+        {"initial": {"file": "x"}, "integrator": {"dt": 0.01, "steps": 1}, "precision": "auto"}
+    )
+    scheme = INTEGRATORS.load("leapfrog")(0.01)
+    assert automatic_precisions(scenario, scheme, cluster(8000.0))[0] == ("mixed", "float64")
+    far = system(4.5e12, 2e30, 5e6)  # metres: float32 pairs have no 1/r³, mixed ones neither
+    assert automatic_precisions(scenario, scheme, far)[0] == ("float64",)
+
+
+def test_the_file_says_which_precision_was_taken_and_a_resumed_run_keeps_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("a.yaml").write_text(
+        "initial: {generator: planets, bodies: [{m: 1}, {m: 1e-9, a: 1}]}\ngravity: {dimensions: 3}\n"
+        "integrator: {scheme: leapfrog, dt: 0.01, steps: 2}\nprecision: auto\nengine: cpu\n"
+    )
+    assert main(["run", "a.yaml", "--output", "a.h5"]) == 0
+    assert "precision: float64 (the masses differ" in capsys.readouterr().err
+    assert main(["resume", "a.h5", "--steps", "4"]) == 0
+    with nbody.Trajectory("a.h5") as run:
+        assert run.resolved["precision"] == "float64" and run.dtype == np.float64 and run.step[-1] == 4
+    assert main(["run", "a.yaml", "--output", "b.h5", "--precision", "float32", "-q"]) == 0
+    assert (
+        main(["run", "a.yaml", "--output", "c.h5", "--precision", "auto", "--set", "initial.bodies.1.m=1e-3", "-q"])
+        == 0
+    )
+    with nbody.Trajectory("b.h5") as named, nbody.Trajectory("c.h5") as automatic:
+        assert named.dtype == automatic.dtype == np.float32
+
+
+def test_automatic_ensembles_compute_in_float64():
+    values = {
+        "initial": {"generator": "planets", "bodies": [{"m": 1}, {"m": 1e-3, "a": 1}]}, "gravity": {"dimensions": 3},
+        "ensemble": {"systems": 2, "vary": {"initial.bodies.1.a": [1, 2]}}, "integrator": {"scheme": "ias15", "end": 0.1},
+        "record": {"dt": 0.1}, "precision": "auto", "engine": "cpu",
+    }  # fmt: skip
+    assert nbody.Simulation(Scenario.from_dict(values)).scenario.precision == "float64"

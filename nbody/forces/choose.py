@@ -225,9 +225,8 @@ def _why_alone(chosen: str, reasons: dict[str, str], for_bodies: str) -> str:
 
 def _raised(chosen: str, problem: Problem, asked: Problem) -> str:
     """Why an engine takes another precision than the default."""
-    if asked.precision == problem.precision:
-        return ""
-    return f"{asked.precision}: {ENGINES.load(chosen).supports(problem)}"
+    reason = "" if asked.precision == problem.precision else ENGINES.load(chosen).supports(problem)
+    return f"{asked.precision}: {reason}" if reason else ""
 
 
 def _why_named(name: str) -> str:

@@ -1,5 +1,6 @@
 """The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -110,11 +111,12 @@ def require_support(scenario: Scenario, engine: type[Engine] | None, precision: 
 
 
 def chosen_engine(
-    scenario: Scenario, scheme: Integrator, asked: Problem, notify: Notify, measure: bool
+    scenario: Scenario, scheme: Integrator, asked: Problem, precisions: Sequence[str], notify: Notify, measure: bool
 ) -> tuple[Choice, EngineChoice]:
     """The engine for what a run asks of the forces, and the options that it gets. A precision that the scenario names
-    is kept; so is the default, unless an accuracy is asked for that float32 does not have. Raises InputError: there is
-    no such engine, or it does not support what is asked; or there are fewer GPUs."""
+    is kept; so is the default, unless an accuracy is asked for that float32 does not have. ``precisions``: those that it may
+    take where the scenario leaves the choice, else none. Raises InputError: there is no such engine, or it does not support
+    what is asked; or there are fewer GPUs."""
     written, options = scenario.engine.name, scenario.engine.options
     where = scenario.where("engine", "integrator.scheme", "precision")
     model = _options_of(check_name(written, where))
@@ -125,11 +127,11 @@ def chosen_engine(
                 raise InputError(scenario.where(f"engine.{option}") + message)
     gpus = _written(scenario, GpuOptions, "gpus")
     accuracy = _written(scenario, model if "accuracy" in model.model_fields else Accuracy, "accuracy")
-    free = accuracy is not None and "precision" not in scenario.source.values
+    if accuracy is not None and "precision" not in scenario.source.values:
+        precisions = PRECISIONS[PRECISIONS.index(scenario.precision) :]
     found = choose(
         written, asked._replace(accuracy=accuracy, gpus=gpus_asked(gpus)),
-        PRECISIONS[PRECISIONS.index(scenario.precision) :] if free else (),
-        scheme.supports, scenario.integrator.scheme, where, notify, measure,
+        precisions, scheme.supports, scenario.integrator.scheme, where, notify, measure,
     )  # fmt: skip
     kind = ENGINES.load(found.name)
     if gpus_asked(gpus) > 1:

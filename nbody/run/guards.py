@@ -10,17 +10,12 @@ from nbody.forces.range import check_range, farthest
 from nbody.integrators.integrator import Integrator
 from nbody.law import Gravity
 from nbody.particles import Particles
+from nbody.run.precision import lost_in_float32
 from nbody.scenario import Scenario
 from nbody.state import Frame
 
-RESOLUTION = 100
-"""Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
-
 SUMMED = ("the kinetic energy", "the potential", *["the momentum"] * 3, *["the angular momentum"] * 3)
 """What the sums of a frame are; see :mod:`nbody.state.sums`."""
-
-MASS_RATIO = 1e6
-"""At larger ratios of masses float32 sums lose the forces of light bodies on heavy ones: 24 bits are 1.7e7."""
 
 
 @np.errstate(all="ignore")
@@ -46,25 +41,13 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
         found.append(
             "escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out"
         )
-    if precision == "float32" and gravity.length2:
-        spacing = float(np.spacing(np.float32(np.abs(particles.position).max())))
-        if gravity.shortest < RESOLUTION * spacing:
-            found.append(
-                f"in float32 positions are {spacing:.1e} apart at the farthest particle, and the softening length is "
-                f"only {gravity.shortest:g}; move the bodies nearer to the origin, or take --precision float64"
-            )
     if (extent := float(np.ptp(particles.position, axis=0).max())) > (most := farthest(engine, precision)):
         found.append(
             f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {most:g} "
             "for zero; use larger units, --engine cpu, or --precision float64"
         )
     if precision == "float32":
-        masses = particles.mass[particles.mass > 0]
-        if masses.max() > MASS_RATIO * masses.min():
-            found.append(
-                f"the masses differ by a factor of {masses.max() / masses.min():.1e}, more than float32 sums can keep; "
-                "take --precision float64"
-            )
+        found += [f"{lost}; {other}take --precision auto" for lost, other in lost_in_float32(scenario, particles)]
     return found
 
 

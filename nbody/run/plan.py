@@ -23,9 +23,12 @@ from nbody.integrators.integrator import Integrator
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice
+from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
+from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.model import component
+from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
 from nbody.state import Column, Moment, checkpoint_arrays, itemsize
 
@@ -236,6 +239,11 @@ def plan(
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    precisions: tuple[str, ...] = ()
+    if scenario.precision == AUTO:
+        particles = particles or make_particles(scenario, notify)
+        precisions, reason = automatic_precisions(scenario, integrator, particles)
+        scenario = scenario.in_precision(precisions[-1 if scenario.ensemble else 0])  # ensembles compute in float64
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
     asked, options = choice.asked_of_run(scenario, count, team().size, backward), Group()
@@ -247,10 +255,13 @@ def plan(
         _check_ensemble(scenario, integrator, count, schedule)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, None, backward)
     choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
+    require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, notify, measure)
+    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
+    if precisions:
+        notify(f"precision: {precision} ({reason})")
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
     fields = added_fields(scenario)
     return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)

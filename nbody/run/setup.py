@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
@@ -19,7 +17,7 @@ from nbody.integrators.integrator import Integrator, unsupported
 from nbody.parallel import Team
 from nbody.particles import Particles
 from nbody.run.choice import asked_of_run, scheme_of
-from nbody.run.guards import RESOLUTION, doubts
+from nbody.run.guards import doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
@@ -102,7 +100,7 @@ class Setup:
         """The run as one that begins with bodies given as arrays."""
         scenario = self.scenario.with_arrays(bodies.count)
         if scenario.collisions is not None and not len(bodies.radius):
-            bodies = _with_radii(scenario, bodies, lambda line: None)
+            bodies = _with_radii(scenario, bodies)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
 
 
@@ -138,7 +136,7 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
             f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
         )
     if scenario.collisions is not None:
-        bodies = _with_radii(scenario, bodies, notify)
+        bodies = _with_radii(scenario, bodies)
     return Setup(planned, engine, bodies, team, notify)
 
 
@@ -148,19 +146,11 @@ def _workers(engine: str) -> AbstractContextManager[None]:
     return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
 
 
-def _with_radii(scenario: Scenario, bodies: Particles, notify: Notify) -> Particles:
-    """The bodies with their radii; the user gets a line if these are lost in float32."""
+def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
+    """The bodies with their radii."""
     from nbody.integrators.collisions.radii import radii
 
-    radius = radii(scenario, bodies)
-    spacing = float(np.spacing(np.float32(np.abs(bodies.position).max())))
-    smallest = float(radius[radius > 0].min())
-    if scenario.precision == "float32" and smallest < RESOLUTION * spacing:
-        notify(
-            f"warning: in float32 positions are {spacing:.1e} apart at the farthest particle, and a radius is only "
-            f"{smallest:g}; take --precision float64"
-        )
-    return replace(bodies, radius=radius)
+    return replace(bodies, radius=radii(scenario, bodies))
 
 
 # --- What a user asks for ---

@@ -28,7 +28,7 @@ from nbody.scenario.groups import (
     scale_from,
     units_from,
 )
-from nbody.scenario.options import ELSEWHERE, Precision
+from nbody.scenario.options import AUTO, ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
@@ -99,8 +99,12 @@ class Scenario(Group):
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:
-        """Refuse numbers that would overflow or underflow in the run's precision and become NaN."""
-        real = np.finfo(np.float64 if self.precision == "float64" else np.float32)
+        self.check_precision()
+        return self
+
+    def check_precision(self) -> None:
+        """Raise a KeyProblem: a number that would overflow or underflow in its precision and become NaN."""
+        real = np.finfo(np.float64 if self.precision in ("float64", AUTO) else np.float32)
         largest, smallest = float(real.max), float(real.tiny)
         fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
         gravity, dt = self.gravity, self.integrator.dt
@@ -115,13 +119,12 @@ class Scenario(Group):
             if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
                 raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
-            return self
+            return
         if not smallest <= abs(dt) <= largest:
             raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if abs(dt) < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
             raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
-        return self
 
     def override(self, assignments: Sequence[str] = (), *, by: str = "--set", **options: object) -> Self:
         """A copy in which options of the command line replace values; options that are None change nothing.
@@ -145,7 +148,7 @@ class Scenario(Group):
         return self.from_source(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
-        """A copy in a higher precision, in which every value stays valid."""
+        """A copy in another precision; :meth:`check_precision` says if its values are valid in a lower one."""
         found = self.model_copy(update={"precision": precision})
         found._source = self._source.with_option(("precision",), "precision", precision)
         return found

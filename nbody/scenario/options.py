@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple, get_args
 
 from nbody.scenario.source import Keys
 
-Precision = Literal["float32", "mixed", "float64"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
-"""The precisions that a run may have, the fastest first."""
+Precision = Literal["float32", "mixed", "float64", "auto"]
+PRECISION_NAMES: tuple[str, ...] = get_args(Precision)
+PRECISIONS, AUTO = PRECISION_NAMES[:-1], PRECISION_NAMES[-1]
+"""The precisions that a run may have, the fastest first, and what stands for the first that keeps the bodies' digits."""
 
 
 class Option(NamedTuple):
@@ -66,7 +67,10 @@ OPTIONS: dict[str, Option] = {
         metavar="<gpus>",
     ),
     "integrator": Option("integrator.scheme", "Scheme: {names}.", names=("nbody.integrators:INTEGRATORS",)),
-    "precision": Option("precision", "float32, mixed or float64.", names=("nbody.scenario.options:PRECISIONS",)),
+    "precision": Option(
+        "precision", "float32, mixed, float64, or auto: the first of these that keeps the digits of the bodies.",
+        names=("nbody.scenario.options:PRECISION_NAMES",),
+    ),
     "every": Option("record.every", "Steps between recorded frames.", "int"),
     "observables": Option("record.observables"),
 }  # fmt: skip

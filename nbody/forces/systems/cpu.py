@@ -10,6 +10,7 @@ from nbody import compute
 from nbody.forces.engine import Engine
 from nbody.forces.options import SystemsOptions
 from nbody.forces.problem import Abilities
+from nbody.forces.systems.pairs import sum_within
 from nbody.law import pair_law
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
@@ -40,36 +41,27 @@ def within_for(law_name: str) -> Callable:
     """The compiled function ``within(x, m, G, length2, n, a, phi)``: accelerations (N, D) and potentials (N,) of bodies with
     positions ``x`` (N, D) and masses ``m`` by the others of their systems of ``n`` bodies."""
 
-    @njit(error_model="numpy")
+    compile = njit(error_model="numpy")
+
+    @compile
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"))
+    @compile
+    def body(bodies, j):
+        x, m = bodies
+        return x[j, 0], x[j, 1], 0.0 if x.shape[1] == 2 else x[j, 2], m[j]
 
-    @njit(error_model="numpy")
-    def of_one(i, first, last, x, m, G, length2, a, phi):
-        flat = x.shape[1] == 2
-        ax, ay, az, w = 0.0, 0.0, 0.0, 0.0
-        for j in range(first, last):
-            if j != i:
-                dx, dy = x[j, 0] - x[i, 0], x[j, 1] - x[i, 1]
-                dz = 0.0 if flat else x[j, 2] - x[i, 2]
-                if dx * dx + dy * dy + dz * dz + length2 > 0.0:  # else a system that has ended: the others go on
-                    f, u = pair(dx, dy, dz, length2)
-                    ax += m[j] * f * dx
-                    ay += m[j] * f * dy
-                    az += m[j] * f * dz
-                    w -= m[j] * u
-        a[i, 0], a[i, 1] = G * ax, G * ay
-        if not flat:
-            a[i, 2] = G * az
-        phi[i] = G * w
+    sums = sum_within(pair_law(law_name, 3, rsqrt, compile), body, compile)
 
     @compute.kernel("cpu", parallel=True)
     def within(x, m, G, length2, n, a, phi):
         for s in prange(m.size // n):
             for i in range(s * n, (s + 1) * n):
-                of_one(i, s * n, (s + 1) * n, x, m, G, length2, a, phi)
+                ax, ay, az, w = sums((x, m), i, s * n, (s + 1) * n, length2)
+                a[i, 0], a[i, 1], phi[i] = G * ax, G * ay, G * w
+                if x.shape[1] == 3:
+                    a[i, 2] = G * az
 
     return within
 

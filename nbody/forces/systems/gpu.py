@@ -8,6 +8,7 @@ from nbody.compute import cuda
 from nbody.forces.gpu_engine import KernelEngine, Shape
 from nbody.forces.options import GpuOptions, SystemsOptions
 from nbody.forces.problem import Abilities
+from nbody.forces.systems.pairs import sum_within
 from nbody.state import State
 from nbody.state.device import DeviceState
 
@@ -17,26 +18,21 @@ THREADS = 128
 @cache
 def build(shape: Shape, bodies: int) -> Any:
     """The kernel for systems of ``bodies`` bodies."""
-    law, zero = shape.law, shape.real(0)
+
+    @cuda.jit(device=True)
+    def body_of(body, j):
+        return body[j, 0], body[j, 1], body[j, 2], body[j, 3]
+
+    sums = sum_within(shape.law, body_of, cuda.jit(device=True))
 
     @compute.kernel("gpu")
     def within(body, acceleration, G, length2):
         i = cuda.grid(1)
-        if i >= body.shape[0]:
-            return
-        first = i - i % bodies
-        ax = ay = az = phi = zero
-        for j in range(first, first + bodies):
-            dx, dy, dz = body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2]
-            # Two bodies in the same place: their system has ended, and the others go on.
-            if j != i and dx * dx + dy * dy + dz * dz + length2 > zero:
-                f, u = law(dx, dy, dz, length2)
-                m = body[j, 3]
-                ax += m * f * dx
-                ay += m * f * dy
-                az += m * f * dz
-                phi -= m * u
-        acceleration[i, 0], acceleration[i, 1], acceleration[i, 2], acceleration[i, 3] = G * ax, G * ay, G * az, G * phi
+        if i < body.shape[0]:
+            first = i - i % bodies
+            ax, ay, az, phi = sums(body, i, first, first + bodies, length2)
+            acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * ax, G * ay, G * az
+            acceleration[i, 3] = G * phi
 
     return within
 
