@@ -47,6 +47,7 @@ class State(ABC, Generic[ArrayT]):
     def invalidate(self) -> None:
         """Declare that the positions have changed: no result is current."""
         self.clock.current = Outputs.NOTHING
+        self.clock.revision += 1
 
     def turn(self) -> None:
         """Turn all velocities round, and let time run the other way: t becomes -t. A second turn is the way back, bit for
