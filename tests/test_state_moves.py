@@ -86,10 +86,10 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
     assert np.array_equal(state.arrays()["velocity"], before["velocity"])
 
     moment = state.clock.moment
-    state.turn()
+    state.moves.turn()
     same(state.values("velocity")[0], -before["velocity"][:, :3])
     assert (state.clock.time, state.clock.origin, state.clock.step) == (-moment.time, -moment.origin, moment.step)
-    state.turn()
+    state.moves.turn()
     assert np.array_equal(state.arrays()["velocity"], before["velocity"]) and state.clock.moment == moment
 
 

@@ -405,12 +405,12 @@ def _turned(motion: Motion, turns: bool) -> Iterator[None]:
     """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps forward
     makes them back in time."""
     if turns:
-        motion.state.turn()
+        motion.state.moves.turn()
     try:
         yield
     finally:
         if turns:
-            motion.state.turn()
+            motion.state.moves.turn()
 
 
 def _frame_of(motion: Motion) -> Frame:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nbody.compute import cuda, kernel, out_of_memory
+from nbody.compute import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state.columns import Column, bytes_of
 from nbody.state.device_moves import DeviceMoves
@@ -45,15 +45,6 @@ class DeviceArray(Protocol):
 
     def copy_to_device(self, array: Any, stream: Any = 0) -> None:
         """Overwrite it by an array of the host or of the GPU."""
-
-
-@kernel("gpu")
-def negate(rows):
-    """Change the sign of (N, 4) numbers."""
-    i = cuda.grid(1)
-    if i < rows.shape[0]:
-        for k in range(4):
-            rows[i, k] = -rows[i, k]
 
 
 class DeviceState(State[DeviceArray]):
@@ -103,9 +94,6 @@ class DeviceState(State[DeviceArray]):
             return [self.column(array)[:, part] for array, part in found]
         rows = {array: self.column(array).copy_to_host() for array, _ in found}
         return [rows[array][:, part].copy() for array, part in found]
-
-    def _negate_velocities(self) -> None:
-        negate[-(-self.count // 128), 128, self.stream](self.velocity)
 
     def _allocate(self, zeros: np.ndarray) -> DeviceArray:
         return cuda.to_device(zeros)

@@ -36,6 +36,9 @@ class HostMoves(StateMoves):
             if kind in DRIFTS:
                 self._clock.drift(dt)
 
+    def _negate_velocities(self) -> None:
+        np.negative(self._arrays[1], out=self._arrays[1])
+
 
 class HostFrames(StateFrames):
     """Snapshots of arrays in host memory; the arguments are those of :func:`~nbody.state.sums.system_sums`."""
@@ -88,9 +91,6 @@ class HostState(State[np.ndarray]):
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:
         found = [getattr(self, name) for name in names]
         return [array.copy() for array in found] if copy else found
-
-    def _negate_velocities(self) -> None:
-        np.negative(self.velocity, out=self.velocity)
 
     def _allocate(self, zeros: np.ndarray) -> np.ndarray:
         return zeros

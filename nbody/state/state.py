@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from nbody.particles import Particles
-from nbody.state.clock import Moment, StateClock
+from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import StateFrames
 from nbody.state.moves import StateMoves
@@ -48,16 +48,6 @@ class State(ABC, Generic[ArrayT]):
         """Declare that the positions have changed: no result is current."""
         self.clock.current = Outputs.NOTHING
         self.clock.revision += 1
-
-    def turn(self) -> None:
-        """Turn all velocities round, and let time run the other way: t becomes -t. A second turn is the way back, bit for
-        bit. What is current stays so: accelerations are those of positions (and of even powers of velocities)."""
-        self._negate_velocities()
-        step, time, origin, within = self.clock.moment
-        self.clock.set(Moment(step, -time, -origin, within))
-
-    @abstractmethod
-    def _negate_velocities(self) -> None: ...
 
     @abstractmethod
     def values(self, *names: str, copy: bool = True) -> list[Any]:
