@@ -1,10 +1,14 @@
 """Bodies that are added, removed and changed between steps: they count at once, and the energy that they add is booked."""
 
+import shutil
+
 import numpy as np
 import pytest
 
-from nbody import Particles, Simulation, plummer
+from nbody import Particles, Simulation, Trajectory, plummer
 from nbody.errors import InputError
+from nbody.run.resume import resume
+from nbody.trajectory import TrajectoryWriter, first_difference
 
 EXACT = {"engine": "cpu", "precision": "float64", "softening": 0.05}
 
@@ -116,3 +120,69 @@ def test_an_ensemble_refuses_changes():
     run = Simulation(three, ensemble={"systems": 2}, integrator={"scheme": "ias15", "end": 0.1}, precision="float64")
     with pytest.raises(InputError, match="all systems of an ensemble have the same number of bodies"):
         run.remove(1)
+
+
+# --- The file ---
+
+
+def recorded(path, scheme="leapfrog", steps=(20, 20), then=(), **more):
+    """A recorded run whose bodies are changed after its first call, and have one more after each of ``then``."""
+    values = {"end": 1.0, "record": {"dt": 0.125}} if scheme in ("ias15", "hermite4_block") else {"every": 5}
+    run = simulation(path, scheme, overwrite=True, **{**values, **more})
+    run.run(steps[0])
+    change_all(run)
+    run.run(steps[1])
+    for count in then:
+        run.add(mass=0.01, position=[count, 1, 0], velocity=[0, 0, 0])
+        run.run(count)
+    return run
+
+
+def test_a_file_has_the_bodies_of_each_frame(tmp_path):
+    run = recorded(tmp_path / "run.h5", then=(10,))
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert file.status == "complete" and not file.verify() and file.count == 26
+        assert [file.particles(k).count for k in range(len(file))] == [24] * 5 + [23] * 4 + [24] * 2
+        assert file.observable("bodies").tolist() == [24] * 5 + [23] * 4 + [24] * 2
+        last, now = file.particles(-1), run.particles
+        for name in ("mass", "position", "velocity", "id"):
+            assert (getattr(last, name) == getattr(now, name)).all()
+        assert np.isnan(file.position[-1]).any(axis=1).nonzero()[0].tolist() == [0, 7]
+        assert np.isnan(file.position[0]).any(axis=1).nonzero()[0].tolist() == [24, 25]
+        # Without what is booked, the energy is constant but for the error of the scheme.
+        energy, total = file.energy_balance(), file.observable("total_energy")
+        assert np.ptp(energy) < 0.05 * np.ptp(total)
+        assert file.observable("booked_energy")[-1] == pytest.approx(file.event_rows()["energy_change"].sum())
+        assert sorted(set(file.event_rows()["kind"].tolist())) == [b"added", b"changed", b"removed"]
+        assert run.summary.energy_error == pytest.approx((energy[-1] - energy[0]) / abs(energy[0]))
+        assert run.summary.booked_energy == file.observable("booked_energy")[-1]
+        halfway = file.at(float(file.time[4] + file.time[5]) / 2)
+        assert halfway.count == 24 and np.isfinite(halfway.position).all()
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "hermite4_block", "ias15"])
+def test_a_resumed_run_of_changed_bodies_has_the_bits_of_one_that_was_not_interrupted(scheme, tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    run = recorded(part, scheme)
+    shutil.copy(part, whole)
+    run.run(10)
+    shutil.move(part, tmp_path / "other.h5")
+    again = resume(whole, notify=lambda line: None)
+    again.run(10)
+    assert again.particles.id.tolist() == run.particles.id.tolist()
+    assert first_difference(whole, tmp_path / "other.h5") is None
+    assert (again.particles.position == run.particles.position).all()
+
+
+def test_a_killed_run_forgets_the_bodies_that_came_after_its_last_checkpoint(tmp_path, monkeypatch):
+    run = recorded(tmp_path / "run.h5")
+    now = run.particles
+    with monkeypatch.context() as patch:
+        patch.setattr(TrajectoryWriter, "checkpoint", lambda *_: None)
+        run.add(plummer(3, seed=2))
+        run.run(10)
+    again = resume(tmp_path / "run.h5", notify=lambda line: None)
+    assert again.particles.id.tolist() == now.id.tolist()
+    again.run(10)
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert file.count == 25 and file.particles(-1).count == 23 and not file.verify()

@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody.errors import InputError, unknown
 from nbody.forces.choose import Notify, choose
+from nbody.forces.engine import Engine
 from nbody.forces.make import make_engine
 from nbody.forces.options import Accuracy, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
@@ -71,23 +72,9 @@ def accelerations(
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS, WHERE)
     particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length)
-    accuracy, gpus = options.get("accuracy"), None
-    if engine in AUTOMATIC:
-        given: Any = options_of(Accuracy, options)
-        accuracy, gpus, options = given.accuracy, given.gpus, {}
-    elif accuracy is not None and (engine == "tree" or engine in ENGINES):
-        kind_of_options = TreeOptions if engine == "tree" else ENGINES.load(engine).Options
-        accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
-    problem = Problem(gravity, precision, particles.count, outputs, accuracy=accuracy, gpus=gpus_asked(gpus))
-    name = choose(engine, problem, where=WHERE, notify=notify).name
-    kind = ENGINES.load(name)
-    if engine in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
-        options = {"accuracy": accuracy}  # direct sums are more accurate
-    if gpus not in (None, 1):
-        options = options | {"gpus": gpus}
-    made = make_engine(kind, name, options_of(kind.Options, options), problem, WHERE)
-    check_range(kind, gravity, precision, particles, WHERE)
-    some = points and not kind.supports(problem._replace(targets=True))
+    made = engine_for(engine, Problem(gravity, precision, particles.count, outputs), options, notify)
+    check_range(made, gravity, precision, particles, WHERE)
+    some = points and not made.supports(Problem(gravity, precision, particles.count, outputs, targets=True))
     targets = np.arange(particles.count - points, particles.count) if some else None
     with np.errstate(all="ignore"):  # bodies in the same place without softening have an infinite potential
         state = made.load(particles)
@@ -95,6 +82,25 @@ def accelerations(
     a, phi = state.values("acceleration", "potential")
     a, phi = (a[-points:], phi[-points:]) if points else (a, phi)
     return (a, phi) if potential else a
+
+
+def engine_for(name: str, problem: Problem, options: dict[str, Any], notify: Notify) -> Engine:
+    """The engine that a name stands for, with its options. Raises InputError and DeviceError."""
+    accuracy, gpus = options.get("accuracy"), None
+    if name in AUTOMATIC:
+        given: Any = options_of(Accuracy, options)
+        accuracy, gpus, options = given.accuracy, given.gpus, {}
+    elif accuracy is not None and (name == "tree" or name in ENGINES):
+        kind_of_options = TreeOptions if name == "tree" else ENGINES.load(name).Options
+        accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
+    problem = problem._replace(accuracy=accuracy, gpus=gpus_asked(gpus))
+    chosen = choose(name, problem, where=WHERE, notify=notify).name
+    kind = ENGINES.load(chosen)
+    if name in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
+        options = {"accuracy": accuracy}  # direct sums are more accurate
+    if gpus not in (None, 1):
+        options = options | {"gpus": gpus}
+    return make_engine(kind, chosen, options_of(kind.Options, options), problem, WHERE)
 
 
 def potential(position, mass=None, *, at=None, **given):
@@ -181,7 +187,7 @@ def bodies_and_law(
             length = _real(length)
             if length.shape != (particles.count - points,):
                 raise InputError(f"{where}length must be one number, or one for each body; got {length.shape}")
-            length = np.append(length, np.full(points, length.min()))
+            length = (*length.tolist(), *[float(length.min())] * points)
         return particles, points, Gravity(G, particles.dimensions, softening, length).check(where)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error

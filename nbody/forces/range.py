@@ -61,7 +61,7 @@ ENERGY: dict[str, Powers] = {
 
 
 def check_range(
-    engine: "type[Engine]", gravity: Gravity, precision: str, particles: Particles, where: str = "",
+    engine: "type[Engine] | Engine", gravity: Gravity, precision: str, particles: Particles, where: str = "",
     dt: float = math.inf, power: int = 1,
 ) -> dict[str, float]:  # fmt: skip
     """Raise an InputError, which begins with ``where``, if a number that the run forms is out of range. Returns the

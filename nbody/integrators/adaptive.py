@@ -25,9 +25,6 @@ UNKNOWN = -1.0
 LONGEST = 1e300
 """A step that nothing limits, as a checkpoint holds it: a finite number."""
 
-inlined = njit(error_model="numpy", forceinline=True)
-"""Compiles a part of a step for a compiled loop."""
-
 
 class AdaptiveStep(Integrator):
     """A scheme whose last step is kept from its beginning on. A step that goes beyond the time ``until`` is counted, and the
@@ -104,6 +101,10 @@ class AdaptiveStep(Integrator):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self._clock = np.where(arrays["clock"] < LONGEST, arrays["clock"], math.inf)
+
+
+inlined = njit(error_model="numpy", forceinline=True)
+"""Compiles a part of a step for a compiled loop."""
 
 
 @cache

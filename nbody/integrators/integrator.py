@@ -141,20 +141,12 @@ class Integrator(ABC):
         With a watcher stop after a step in which two bodies touch, and return that step; None if there was none. (The bodies
         are then copied to the host after each step.) A step that goes beyond ``until`` is looked at by the call that makes
         the rest of it. If bodies merge, all of them are at its end.
-
-        With 0 steps all bodies end a step now, so that the run can go on with others.
         """
-        if steps == 0:
-            self._synchronize(motion)
-            return None
         steps += self._return(motion, until)
         if watcher is not None:
             return self._advance_to_contact(motion, steps, until, watcher)
         self._advance(motion, steps, until)
         return None
-
-    def _synchronize(self, motion: Motion) -> None:  # noqa: B027  (most schemes move all bodies together)
-        """Let all bodies end a step now."""
 
     def _return(self, motion: Motion, until: float) -> int:
         """If the bodies are within a step, or ``until`` lies within the last one, bring them back to its beginning and count

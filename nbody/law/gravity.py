@@ -34,18 +34,18 @@ class Gravity:
         length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it. For ``plummer`` and ``spline`` it
             may be a mapping from the names of species to their lengths. The ε of a pair is then the larger one of its two
             bodies, as in GADGET (Springel, Yoshida & White 2001, New Astronomy 6, 79): force and potential stay symmetric,
-            so momentum and energy are conserved. In :func:`nbody.accelerations` also an array, one length per body.
+            so momentum and energy are conserved. In :func:`nbody.accelerations` also one length per body.
     """
 
     G: float = 1.0
     dimensions: int = 3
     softening: str = "none"
-    length: float | Mapping[str, float] | np.ndarray = 0.0
+    length: float | Mapping[str, float] | tuple[float, ...] = 0.0
 
     @property
     def per_species(self) -> bool:
         """True if each species, or body, has a length; some engines compute that (``Abilities.species``)."""
-        return isinstance(self.length, Mapping | np.ndarray)
+        return isinstance(self.length, Mapping | tuple)
 
     @property
     def shortest(self) -> float:
@@ -59,8 +59,8 @@ class Gravity:
 
     @property
     def _each(self) -> Mapping[str, float]:
-        if isinstance(self.length, np.ndarray):
-            return {"": min(self.length.tolist(), key=lambda length: (math.isfinite(length), length))}
+        if isinstance(self.length, tuple):
+            return {"": min(self.length, key=lambda length: (math.isfinite(length), length))}
         return self.length if isinstance(self.length, Mapping) else {"": self.length}
 
     def squares(self, species: np.ndarray, names: Sequence[str], where: str = "") -> np.ndarray:
@@ -74,7 +74,7 @@ class Gravity:
                 ``where``.
         """
         if not isinstance(self.length, Mapping):
-            return np.full(len(species), self.length2) if np.ndim(self.length) == 0 else np.square(self.length)
+            return np.square(self.length) if isinstance(self.length, tuple) else np.full(len(species), self.length2)
         written = _listed(self.length)
         if tuple(names) == ("",):
             raise InputError(

@@ -343,7 +343,7 @@ class Stepper:
             raise InputError(f"the bodies of this run can't be changed: {why}")
         roster, clock = self._known_bodies(), self.clock
         with np.errstate(all="ignore"):
-            self.integrator.advance(self.motion, 0)  # all bodies end a step
+            clock.synchronize()
             x, v = (each.astype(np.float64) for each in self.state.values("position", "velocity"))
             by_pairs = len(changes) * len(x) <= MOST_PAIRS
             before = 0.0 if by_pairs else _energy_of(self.motion)

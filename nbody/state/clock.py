@@ -1,5 +1,6 @@
 """The steps and the time of a state, and which results belong to its positions."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nbody.state.outputs import Outputs
@@ -26,6 +27,10 @@ class Moment(NamedTuple):
         return self.step - self.within
 
 
+def _all_together() -> None:
+    """Of schemes that move all bodies together."""
+
+
 class StateClock:
     """The steps and the time of one state. Schemes :meth:`count`; all others read.
 
@@ -35,12 +40,14 @@ class StateClock:
         time_dependent: True if forces depend on the time itself.
         dt: the length of steps that are all the same.
         made: steps that ``step`` does not count yet.
+        synchronize: lets all bodies end a step now. Schemes of individual steps set it; others move all bodies together.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
     """
 
     def __init__(self, time: float) -> None:
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
+        self.synchronize: Callable[[], None] = _all_together
         self.set(Moment(0, float(time), float(time)))
 
     @property

@@ -124,10 +124,12 @@ class CpuTreeEngine(Engine):
         assert isinstance(state, TreeState)
         self._fill_potential(state, self._tree(state))
 
-    def _fill_potential(self, state: TreeState, tree: HostTree) -> None:
-        phi = tree.field(True, self._scale(state, tree))[:, 3]
-        state.potential[...] = phi * self._dtype.type(tree.units.potential)
-        mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision])
+    def _fill_potential(
+        self, state: TreeState, tree: HostTree, targets: Targets = slice(None), active: np.ndarray | None = None
+    ) -> None:
+        phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
+        state.potential[targets] = phi * self._dtype.type(tree.units.potential)
+        mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision], targets)
         state.progress.report(tree.work.interactions)
 
     def _compute_targets(self, state: State, outputs: Outputs, targets: np.ndarray) -> None:
@@ -139,9 +141,7 @@ class CpuTreeEngine(Engine):
         state.column("acceleration_norm")[targets] = np.sqrt((state.acceleration[targets] ** 2).sum(1))
         state.progress.report(tree.work.interactions)
         if Outputs.ENERGY in outputs:
-            phi = tree.field(True, self._scale(state, tree, active), active=active)[targets, 3]
-            state.potential[targets] = phi * self._dtype.type(tree.units.potential)
-            mark_coincident(state, self.gravity, tree.units, NEAREST[self.precision], targets)
+            self._fill_potential(state, tree, targets, active)
 
     def _field(self, state: TreeState, tree: HostTree, active: np.ndarray | None) -> np.ndarray:
         """Accelerations in the kernel's units; the first time twice: |a| for the criterion from a geometric one."""

@@ -9,9 +9,8 @@ import numpy as np
 from nbody import compute
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
-from nbody.forces.direct.cpu_few import adding_pairs
+from nbody.forces.direct.cpu_few import adding_pairs, part_of_loop
 from nbody.forces.layers.fields import fields_of
-from nbody.integrators.adaptive import inlined
 from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
@@ -26,13 +25,13 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
     """The kernel of a law and of the terms of ``fields``."""
     add_pairs, add_fields, in_fields = adding_pairs(softening, dimensions), adding_fields(fields), bool(fields)
 
-    @inlined
+    @part_of_loop
     def add_product(target, rate, factor):
         for i in range(len(target)):
             for d in range(dimensions):
                 target[i, d] += rate[i, d] * factor
 
-    make = inlined(moving(add_product))
+    make = part_of_loop(moving(add_product))
 
     def make_steps(parts, moment, parameters, steps, current, bodies, m, sums, G, length2):
         """Make ``steps`` steps.
@@ -71,7 +70,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
             now = origin + (first + step + 1) * h
         return evaluations
 
-    return compute.kernel("cpu", _nrt=False)(make_steps)  # it allocates nothing, so references are not counted
+    return compute.kernel("cpu")(make_steps)
 
 
 class FewSteps:

@@ -25,6 +25,7 @@ from pydantic import Field
 from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
+from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
@@ -32,7 +33,7 @@ from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
-from nbody.integrators.solvers.pair_forces import Attraction, changeover
+from nbody.integrators.solvers.pair_forces import Attraction, changeover, separation
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
@@ -129,31 +130,27 @@ def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hi
 
 
 @njit(error_model="numpy", fastmath=STRICT)
+def interaction(i, j, dx, dy, dz, critical):
+    """The fraction K of the attraction of two planets."""
+    r2 = dx * dx + dy * dy + dz * dz
+    r = np.sqrt(r2)
+    f = 1.0 / (r2 * r)
+    limit = max(critical[i], critical[j])
+    if r < limit:
+        f *= changeover(r, limit)
+    return f
+
+
+add_interactions = summing(interaction, separation, 2, 1)
+
+
+@njit(error_model="numpy", fastmath=STRICT)
 def kick(Q, V, m, h, critical, a):
     """Kick the planets by the fraction K of their attraction."""
-    n = m.size
     a[:] = 0.0
-    for i in range(2, n):
-        ax, ay, az = 0.0, 0.0, 0.0
-        for j in range(1, i):
-            dx, dy, dz = Q[0, j] - Q[0, i], Q[1, j] - Q[1, i], Q[2, j] - Q[2, i]
-            r2 = dx * dx + dy * dy + dz * dz
-            r = np.sqrt(r2)
-            f = 1.0 / (r2 * r)
-            limit = max(critical[i], critical[j])
-            if r < limit:
-                f *= changeover(r, limit)
-            ax += f * m[j] * dx
-            ay += f * m[j] * dy
-            az += f * m[j] * dz
-            a[0, j] -= f * m[i] * dx
-            a[1, j] -= f * m[i] * dy
-            a[2, j] -= f * m[i] * dz
-        a[0, i] += ax
-        a[1, i] += ay
-        a[2, i] += az
+    add_interactions(Q, m, 1.0, critical, a)
     for c in range(3):
-        for i in range(1, n):
+        for i in range(1, m.size):
             V[c, i] += h * a[c, i]
 
 

@@ -15,7 +15,7 @@ from nbody.fields import post_newtonian
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
-from nbody.law import pair_law
+from nbody.forces.direct.cpu_few import law_of, summing
 
 RELATIVITY = "+1pn"
 """The end of the names of kinds with the 1PN term."""
@@ -83,61 +83,48 @@ def changeover(distance, critical):
 
 
 @njit(error_model="numpy", fastmath=STRICT)
+def separation(x, j, xi, yi, zi):
+    """The separation of body j of x, (3, N), from a position."""
+    return x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
+
+
+@njit(error_model="numpy", fastmath=STRICT)
+def encounter_pair(i, j, dx, dy, dz, critical):
+    """The attraction of two planets that meet, less what belongs to the map's kick."""
+    r2 = dx * dx + dy * dy + dz * dz
+    r = np.sqrt(r2)
+    return (1.0 - changeover(r, max(critical[i], critical[j]))) / (r2 * r)
+
+
+add_encounters = summing(encounter_pair, separation, 2, 1)
+
+
+@njit(error_model="numpy", fastmath=STRICT)
 def encounter(x, v, law, time, a):
     """Planets 1 … N-1 relative to the star 0: its attraction, and the fraction 1 - K of that between planets. The masses are
     multiplied by G; the star stays in the origin."""
-    m, critical = law.m, law.more
     a[:, 0] = 0.0
-    for i in range(1, m.size):
+    for i in range(1, law.m.size):
         r2 = x[0, i] * x[0, i] + x[1, i] * x[1, i] + x[2, i] * x[2, i]
-        f = -m[0] / (r2 * np.sqrt(r2))
-        ax, ay, az = f * x[0, i], f * x[1, i], f * x[2, i]
-        for j in range(1, i):
-            dx, dy, dz = x[0, j] - x[0, i], x[1, j] - x[1, i], x[2, j] - x[2, i]
-            r2 = dx * dx + dy * dy + dz * dz
-            r = np.sqrt(r2)
-            fraction = 1.0 - changeover(r, max(critical[i], critical[j]))
-            if fraction > 0.0:
-                f = fraction / (r2 * r)
-                ax += f * m[j] * dx
-                ay += f * m[j] * dy
-                az += f * m[j] * dz
-                a[0, j] -= f * m[i] * dx
-                a[1, j] -= f * m[i] * dy
-                a[2, j] -= f * m[i] * dz
-        a[0, i], a[1, i], a[2, i] = ax, ay, az
+        f = -law.m[0] / (r2 * np.sqrt(r2))
+        a[0, i], a[1, i], a[2, i] = f * x[0, i], f * x[1, i], f * x[2, i]
+    add_encounters(x, law.m, 1.0, law.more, a)
 
 
 @cache
 def _sums(law_name: str) -> Callable:
-    @njit
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
+    factor = law_of(law_name, 3)
 
-    @njit
-    def inverse_cube(x):
-        return 1.0 / (x * np.sqrt(x))
+    @njit(error_model="numpy", fastmath=STRICT)
+    def pair(i, j, dx, dy, dz, law):
+        f, _ = factor(dx, dy, dz, law.length2)
+        return law.G * f
 
-    pair = pair_law(law_name, 3, rsqrt, njit(error_model="numpy"), inverse_cube)
+    add = summing(pair, separation)
 
     @njit(error_model="numpy", fastmath=STRICT)
     def add_pairs(x, v, law, time, a):
-        m, G, length2 = law.m, law.G, law.length2
         a[:] = 0.0
-        for i in range(1, m.size):
-            ax, ay, az = 0.0, 0.0, 0.0
-            for j in range(i):
-                dx, dy, dz = x[0, j] - x[0, i], x[1, j] - x[1, i], x[2, j] - x[2, i]
-                f, _ = pair(dx, dy, dz, length2)
-                of_j, of_i = G * f * m[j], G * f * m[i]
-                ax += of_j * dx
-                ay += of_j * dy
-                az += of_j * dz
-                a[0, j] -= of_i * dx
-                a[1, j] -= of_i * dy
-                a[2, j] -= of_i * dz
-            a[0, i] += ax
-            a[1, i] += ay
-            a[2, i] += az
+        add(x, law.m, 1.0, law, a)
 
     return add_pairs

@@ -16,7 +16,7 @@ step ahead of the state: the positions and velocities of frames are computed fro
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,10 +25,12 @@ from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.field import POST_NEWTONIAN
 from nbody.fields.post_newtonian import STRICT
+from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
+from nbody.integrators.solvers.pair_forces import separation
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
 
@@ -89,10 +91,10 @@ class WisdomHolman(Integrator):
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
-        corrector, hill = corrector_kicks(self._options.corrector), self._options.encounter
+        moves, hill = map_moves(self.dt, self._options.corrector), self._options.encounter
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
         with map_coordinates(motion.host) as (X, V):
-            return kernel(x, v, X, V, mass, self.dt, corrector, hill, per_c2(motion), *more)
+            return kernel(x, v, X, V, mass, moves, hill, per_c2(motion), *more)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
@@ -126,7 +128,38 @@ def corrector_kicks(order: int) -> np.ndarray:
     return np.linalg.solve(matrix, coefficients) if stages else np.zeros(0)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+part = njit(error_model="numpy", fastmath=STRICT, _nrt=False)
+"""Compiles a part of the map, which allocates nothing: references to arrays are not counted."""
+
+
+class MapMoves(NamedTuple):
+    """Moves of a map, (M, 2) each: a kick and the drift after it, in the unit of time. ``begin``: from the present to the
+    map's coordinates, half a step ahead; ``step``: a step; ``present``: back to the present."""
+
+    begin: np.ndarray
+    step: np.ndarray
+    present: np.ndarray
+
+
+@cache
+def map_moves(dt: float, corrector: int) -> MapMoves:
+    """The moves of a map with time steps ``dt`` and a corrector of an order, for either processor."""
+    kicks = corrector_kicks(corrector)
+
+    def stages(sign: float) -> list[tuple[float, float]]:
+        found = list[tuple[float, float]]()
+        for k in range(-len(kicks), len(kicks) + 1):
+            if k:
+                stage, strength = k * STAGE * dt, math.copysign(dt, k * sign * dt) * float(kicks[abs(k) - 1])
+                found += [(0.0, stage), (-strength, -2.0 * stage), (strength, stage)]
+        return found
+
+    half = 0.5 * dt
+    moves = [*stages(1.0), (0.0, half)], [(dt, dt)], [(0.0, -half), *stages(-1.0)]
+    return MapMoves(*map(np.array, moves))
+
+
+@part
 def to_jacobi(x, m, X):
     """Jacobi coordinates X of x, (3, N): relative to the centre of mass of the bodies before; column 0 is that of all."""
     for c in range(3):
@@ -138,7 +171,7 @@ def to_jacobi(x, m, X):
         X[c, 0] = weighted / total
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@part
 def from_jacobi(X, m, inner, x):
     """The inverse of :func:`to_jacobi`; ``inner[i]`` is the sum of the masses 0 … i."""
     for c in range(3):
@@ -149,9 +182,44 @@ def from_jacobi(X, m, inner, x):
         x[c, 0] = centre
 
 
-@njit(error_model="numpy", fastmath=STRICT)
-def drift(X, V, inner, h, distance, per_c2=0.0):
+class MapBodies(NamedTuple):
+    """What the moves of a map of n bodies depend on besides its coordinates.
+
+    Attributes:
+        m, inner: (n,) G times the masses, and their sums 0 … i.
+        near: (n, n) how close planets may come, in units of the sum of their distances from the star.
+        per_c2: 1/c² of relativity, 0 without it.
+        distance: (n,) those from the star after the last drift.
+        met: two planets that were too close in the last kick, or 0 and 0.
+        x, a: (3, n) positions and accelerations in the last kick.
+    """
+
+    m: np.ndarray
+    inner: np.ndarray
+    near: np.ndarray
+    per_c2: float
+    distance: np.ndarray
+    met: np.ndarray
+    x: np.ndarray
+    a: np.ndarray
+
+
+@njit(error_model="numpy")
+def planets_of(m, hill, per_c2):
+    """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
+    n = m.size
+    near = np.zeros((n, n))
+    for i in range(1, n):
+        for j in range(1, i):
+            near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
+    empty = np.empty((3, n))
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
+
+
+@part
+def drift(X, V, h, planets):
     """Kepler motion of all planets, and the straight motion of the centre of mass."""
+    inner, per_c2 = planets.inner, planets.per_c2
     for c in range(3):
         X[c, 0] += h * V[c, 0]
     for i in range(1, inner.size):
@@ -159,17 +227,17 @@ def drift(X, V, inner, h, distance, per_c2=0.0):
         if per_c2 > 0.0:
             r, v2, _ = sizes(i, X, V)
             time += h * 3.0 * per_c2 * (0.5 * v2 - inner[i] / r)
-        distance[i] = kepler_step(i, X, V, inner[i], time)
+        planets.distance[i] = kepler_step(i, X, V, inner[i], time)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@part
 def sizes(i, X, V):
     """The distance, the square of the speed, and the square of the distance of planet i."""
     r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]
     return np.sqrt(r2), V[0, i] * V[0, i] + V[1, i] * V[1, i] + V[2, i] * V[2, i], r2
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@part
 def shift(X, V, h, per_c2):
     """Relativity's term -v⁴/(2c²)."""
     for i in range(1, X.shape[1]):
@@ -178,7 +246,7 @@ def shift(X, V, h, per_c2):
             X[c, i] -= 2.0 * h * per_c2 * v2 * V[c, i]
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@part
 def to_momenta(X, V, inner, per_c2):
     """Turn velocities into momenta per mass, v (1 + (v²/2 + 3 μ/r)/c²)."""
     for i in range(1, inner.size):
@@ -187,7 +255,7 @@ def to_momenta(X, V, inner, per_c2):
             V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@part
 def to_velocities(X, V, inner, per_c2):
     """The inverse of :func:`to_momenta`, to rounding."""
     for i in range(1, inner.size):
@@ -199,34 +267,28 @@ def to_velocities(X, V, inner, per_c2):
             V[c, i] *= factor
 
 
-@njit(error_model="numpy", fastmath=STRICT)
-def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
-    """Kick with all forces but those of the Kepler motion. Returns two planets that are too close, or (0, 0)."""
+@part
+def attraction(i, j, dx, dy, dz, planets):
+    """1/r³ of two bodies; notes planets that are too close."""
+    r2 = dx * dx + dy * dy + dz * dz
+    if j and r2 < (planets.near[i, j] * (planets.distance[i] + planets.distance[j])) ** 2:
+        planets.met[0], planets.met[1] = i, j
+    return 1.0 / (r2 * np.sqrt(r2))
+
+
+add_attraction = summing(attraction, separation, 2)  # all of that of planet 1 and the star is Kepler motion
+
+
+@part
+def kick(X, V, h, planets):
+    """Kick with all forces but those of the Kepler motion."""
+    m, inner, per_c2, x, a = planets.m, planets.inner, planets.per_c2, planets.x, planets.a
     n = m.size
     if per_c2 > 0.0:
         shift(X, V, 0.5 * h, per_c2)
-    first, second = 0, 0
     from_jacobi(X, m, inner, x)
-    a[:] = 0.0
-    for i in range(1, n):
-        ax, ay, az = 0.0, 0.0, 0.0
-        for j in range(i):
-            if i == 1:  # planet 1 and the star: all of it is Kepler motion
-                continue
-            dx, dy, dz = x[0, j] - x[0, i], x[1, j] - x[1, i], x[2, j] - x[2, i]
-            r2 = dx * dx + dy * dy + dz * dz
-            f = 1.0 / (r2 * np.sqrt(r2))
-            ax += f * m[j] * dx
-            ay += f * m[j] * dy
-            az += f * m[j] * dz
-            a[0, j] -= f * m[i] * dx
-            a[1, j] -= f * m[i] * dy
-            a[2, j] -= f * m[i] * dz
-            if j and r2 < (near[i, j] * (distance[i] + distance[j])) ** 2:
-                first, second = i, j
-        a[0, i] += ax
-        a[1, i] += ay
-        a[2, i] += az
+    a[:], planets.met[:] = 0.0, 0
+    add_attraction(x, m, 1.0, planets, a)
     for c in range(3):
         weighted = m[0] * a[c, 0]
         for i in range(1, n):
@@ -243,83 +305,60 @@ def kick(X, V, m, inner, h, distance, near, x, a, per_c2=0.0):
             for c in range(3):
                 V[c, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[c, i]
         shift(X, V, 0.5 * h, per_c2)
-    return first, second
+
+
+@part
+def move(X, V, moves, planets):
+    """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+    for k in range(len(moves)):
+        if moves[k, 0] != 0.0:
+            kick(X, V, moves[k, 0], planets)
+        drift(X, V, moves[k, 1], planets)
 
 
 @njit(error_model="numpy")
-def correct(X, V, m, inner, h, kicks, sign, distance, near, x, a, per_c2=0.0):
-    """Apply the corrector (``sign`` 1) or its inverse (-1)."""
-    stages = kicks.size
-    for k in range(-stages, stages + 1):
-        if k:
-            move = k * STAGE * h
-            strength = sign * kicks[abs(k) - 1] * h * (1.0 if k > 0 else -1.0)
-            drift(X, V, inner, move, distance, per_c2)
-            kick(X, V, m, inner, -strength, distance, near, x, a, per_c2)
-            drift(X, V, inner, -2.0 * move, distance, per_c2)
-            kick(X, V, m, inner, strength, distance, near, x, a, per_c2)
-            drift(X, V, inner, move, distance, per_c2)
+def begin(x, v, X, V, from_present, planets):
+    """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
+    to_jacobi(x, planets.m, X)
+    to_jacobi(v, planets.m, V)
+    if planets.per_c2 > 0.0:
+        to_momenta(X, V, planets.inner, planets.per_c2)
+    move(X, V, from_present, planets)
 
 
 @njit(error_model="numpy")
-def constants(m, hill):
-    """The sums of masses 0 … i, and what :func:`kick` compares distances with."""
-    n = m.size
-    near = np.zeros((n, n))
-    for i in range(1, n):
-        for j in range(1, i):
-            near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
-    return np.cumsum(m), near
-
-
-@njit(error_model="numpy")
-def begin(x, v, X, V, m, h, kicks, per_c2=0.0):
-    """The map's coordinates X, V from positions x and velocities v, (3, N) each; m: G times the masses. ``per_c2`` is
-    1/c² of relativity, 0 without it."""
-    inner, near = constants(m, 0.0)
-    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
-    to_jacobi(x, m, X)
-    to_jacobi(v, m, V)
-    if per_c2 > 0.0:
-        to_momenta(X, V, inner, per_c2)
-    correct(X, V, m, inner, h, kicks, 1.0, distance, near, at, a, per_c2)
-    drift(X, V, inner, 0.5 * h, distance, per_c2)
-
-
-@njit(error_model="numpy")
-def present(X, V, m, h, kicks, x, v, per_c2=0.0):
-    """Positions x and velocities v, (3, N), of the map's coordinates, which are half a step ahead."""
-    inner, near = constants(m, 0.0)
-    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
+def present(X, V, to_present, planets, x, v):
+    """Positions x and velocities v, (3, N), of the map's coordinates."""
     end_X, end_V = X.copy(), V.copy()
-    drift(end_X, end_V, inner, -0.5 * h, distance, per_c2)
-    correct(end_X, end_V, m, inner, h, kicks, -1.0, distance, near, at, a, per_c2)
-    if per_c2 > 0.0:
-        to_velocities(end_X, end_V, inner, per_c2)
-    from_jacobi(end_X, m, inner, x)
-    from_jacobi(end_V, m, inner, v)
+    move(end_X, end_V, to_present, planets)
+    if planets.per_c2 > 0.0:
+        to_velocities(end_X, end_V, planets.inner, planets.per_c2)
+    from_jacobi(end_X, planets.m, planets.inner, x)
+    from_jacobi(end_V, planets.m, planets.inner, v)
+
+
+@part
+def distances(X, distance):
+    """Those of all planets from the centres of their orbits."""
+    for i in range(1, distance.size):
+        distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
 
 
 @compute.kernel("cpu")
-def _begin(x, v, X, V, m, h, kicks, hill, per_c2):
-    begin(x, v, X, V, m, h, kicks, per_c2)
+def _begin(x, v, X, V, m, moves, hill, per_c2):
+    begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2))
 
 
 @compute.kernel("cpu")
-def _advance(x, v, X, V, m, h, kicks, hill, per_c2, steps):
+def _advance(x, v, X, V, m, moves, hill, per_c2, steps):
     """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
-    Returns the number of steps, and two planets that were too close in the last one, or (0, 0)."""
-    inner, near = constants(m, hill)
-    distance, at, a = np.empty(m.size), np.empty((3, m.size)), np.empty((3, m.size))
-    done, first, second = 0, 0, 0
-    for i in range(1, m.size):
-        distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
-    while done < steps:
-        first, second = kick(X, V, m, inner, h, distance, near, at, a, per_c2)
-        drift(X, V, inner, h, distance, per_c2)
+    Returns the number of steps, and two planets that were too close in the last one, or 0 and 0."""
+    planets, done, first, second = planets_of(m, hill, per_c2), 0, 0, 0
+    distances(X, planets.distance)
+    while done < steps and first == 0:
+        move(X, V, moves.step, planets)
+        first, second = planets.met
         done += 1
-        if first:
-            break
-    present(X, V, m, h, kicks, x, v, per_c2)
+    present(X, V, moves.present, planets, x, v)
     return done, first, second

@@ -1,16 +1,24 @@
-"""The collisions of a run: a table, each in words, and which bodies are left after them."""
+"""The events of a run: a table, each in words, and which bodies are left after them."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from nbody.trajectory.reading.tables import Table
-from nbody.trajectory.structure.layout import EVENT_DTYPE, MERGER
+from nbody.trajectory.structure.layout import ADDED, BOUNCE, CHANGED, EVENT_DTYPE, MERGER, REMOVED
 
 Array = np.ndarray
 
 RECORDED = {"bodies": 1, "collision_energy": 1}
-"""What is recorded with each frame: the number of bodies, and the energy that mergers have added so far."""
+"""What is recorded with each frame of a run with mergers: the number of bodies, and the energy that mergers have added."""
+
+BOOKED = {"bodies": 1, "booked_energy": 1}
+"""What is recorded if other changes add energy: what all changes have added, mergers too."""
+
+WORDS = {
+    b"added": "was added", b"removed": "was removed", b"changed": "was changed", b"escaped": "escaped",
+    b"fragment": "is a fragment", b"consumed": "was consumed", b"altered": "was altered",
+}  # fmt: skip
 
 
 def no_events() -> Array:
@@ -27,9 +35,12 @@ def event_table(rows: Array) -> Table:
 
 def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
     """One event in words."""
-    first, second = row["id_1"], row["id_2"]
-    what = f"{second} merged into {first}" if row["kind"] == MERGER else f"{first} and {second} touched"
-    return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}, relative speed {row['speed']:.4g}"
+    first, second, kind = row["id_1"], row["id_2"], bytes(row["kind"])
+    when = f"t = {time_factor * row['time']:.9g} {unit}".rstrip()
+    if kind in WORDS:
+        return f"{when}: {first} {WORDS[kind]}"
+    what = {MERGER: "{1} merged into {0}", BOUNCE: "{0} and {1} bounced"}.get(kind, "{0} and {1} touched")
+    return f"{when}: {what.format(first, second)}, relative speed {row['speed']:.4g}"
 
 
 class Left(NamedTuple):
@@ -41,18 +52,26 @@ class Left(NamedTuple):
     radius: Array
 
 
-def left_after(rows: Array, id: Array, mass: Array, radius: Array) -> Left:
-    """The bodies after these events. ``id``, ``mass`` and ``radius`` are those of the first frame."""
-    mergers = rows[rows["kind"] == MERGER]
+def left_after(rows: Array, step: int, id: Array, mass: Array, radius: Array) -> Left:
+    """The bodies after a step. ``rows``: all events; ``id``, ``mass`` and ``radius``: those with which bodies appeared."""
+    kind, done = rows["kind"], rows["step"] <= step
     alive = np.ones(len(id), bool)
-    if not len(mergers):
+    if not np.isin(kind, (MERGER, *ADDED, *REMOVED, *CHANGED)).any():
         return Left(alive, mass, radius)
-    mass, radius = mass.copy(), radius.copy()
     order = np.argsort(id, kind="stable")
-    into, gone = (order[np.searchsorted(id, mergers[name], sorter=order)] for name in ("id_1", "id_2"))
-    alive[gone] = False
-    mass[into] = mergers["mass_1"] + mergers["mass_2"]  # the last one counts
-    mass[gone] = 0.0
+
+    def slots(name: str, chosen: Array) -> Array:
+        found: Array = order[np.searchsorted(id, rows[name][chosen], sorter=order)]
+        return found
+
+    merger, changed = kind == MERGER, np.isin(kind, CHANGED)
+    alive[slots("id_1", np.isin(kind, ADDED) & ~done)] = False
+    alive[slots("id_1", np.isin(kind, REMOVED) & done)] = False
+    alive[slots("id_2", merger & done)] = False
+    mass, radius, last = mass.copy(), radius.copy(), (merger | changed) & done  # of one body the last one counts
+    now, into = rows[last], slots("id_1", last)
+    mass[into] = np.where(merger[last], now["mass_1"] + now["mass_2"], now["mass_2"])
+    mass[~alive] = 0.0
     if len(radius):
-        radius[into] = np.cbrt(mergers["radius_1"] ** 3 + mergers["radius_2"] ** 3)
+        radius[into] = np.where(merger[last], np.cbrt(now["radius_1"] ** 3 + now["radius_2"] ** 3), now["radius_2"])
     return Left(alive, mass, radius)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from nbody.diagnostics.energy import booked
 from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError, printable, shortened, unknown
 from nbody.given import converted, path_text, whole
@@ -158,8 +159,8 @@ class RecordedFrames:
         return Frame(int(self.step[k]), float(self.time[k]), self.position[k], self.velocity[k], values)
 
     def particles(self, frame: int) -> Particles:
-        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that have merged into others
-        are left out (their rows in :attr:`position` are where the others are).
+        """The bodies at frame ``frame``, in float64: initial conditions for another run. Bodies that are not there are
+        left out. (The rows in :attr:`position` of those that have merged are where the others are, and of others NaN.)
 
         Raises:
             NoFrame: there is no such frame.
@@ -188,7 +189,7 @@ class RecordedFrames:
         """Which bodies are left at frame ``frame``, and their masses and radii."""
         rows = self.event_rows()
         with one_line(self.path):
-            return left_after(rows[rows["step"] <= self.step[self.index(frame)]], self.id, self.mass, self.radius)
+            return left_after(rows, int(self.step[self.index(frame)]), self.id, self.mass, self.radius)
 
     @property
     def without_potential(self) -> list[str]:
@@ -197,10 +198,12 @@ class RecordedFrames:
         return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
 
     def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers have added to it: constant but for the errors of the scheme. NaNs if a
-        force has no potential, so that the energy is not conserved."""
+        """(T,) the total energy without what mergers and changes of the bodies have added to it: constant but for the errors
+        of the scheme. NaNs if a force has no potential, so that the energy is not conserved."""
         energy = self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
-        return energy - self.observable("collision_energy") if "collision_energy" in self.widths else energy
+        names = [name for name in ("booked_energy", "collision_energy") if name in self.widths]
+        balance: Array = energy - booked({name: self.observable(name) for name in names})
+        return balance
 
     def observable(self, name: str) -> Array:
         """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run

@@ -40,7 +40,8 @@ class Trajectory(RecordedFrames):
     def at(self, time: float) -> Particles:
         """The bodies at a time between two frames, in float64: positions on the cubic that has those of both frames and
         their velocities (Hermite), velocities on its derivative; the errors are of order 4 and 3 in the time between
-        frames. At a frame: :meth:`particles`. Bodies that merge before the next frame are still two.
+        frames. At a frame: :meth:`particles`. Bodies that merge before the next frame are still two, and those that are
+        removed go straight on.
 
         Raises:
             InputError: the time is before the first frame or after the last one, or a frame is damaged.
@@ -91,10 +92,13 @@ class Trajectory(RecordedFrames):
         return int(np.searchsorted(self.time, t, side="right")) - 1, t
 
     def _ends(self, k: int) -> tuple[float, Array, Array, Array, Array]:
-        """The time between frames ``k`` and ``k`` + 1, and positions and velocities at both, in float64."""
+        """The time between frames ``k`` and ``k`` + 1, and positions and velocities at both, in float64. A body that is not
+        there any more has gone straight on."""
         rows = (column[n].astype(np.float64) for n in (k, k + 1) for column in (self.position, self.velocity))
-        x0, v0, x1, v1 = rows
-        return float(self.time[k + 1] - self.time[k]), x0, v0, x1, v1
+        (x0, v0, x1, v1), h = rows, float(self.time[k + 1] - self.time[k])
+        gone = np.isnan(x1)
+        x1[gone], v1[gone] = (x0 + h * v0)[gone], v0[gone]
+        return h, x0, v0, x1, v1
 
     def _third_derivative(self, k: int) -> Array:
         """That of the cubic after frame ``k``, (N, D)."""

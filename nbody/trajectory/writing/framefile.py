@@ -6,30 +6,22 @@ length of the positions is last, because other programs take the number of frame
 Frames may be written in groups: their rows are contiguous, so that each dataset and each length needs one write per group.
 One thread writes, because ext4 and tmpfs lock a file during a write: two threads are no faster, and one of them would only
 wait. Other threads compute checksums and the small rows while it writes positions and velocities.
-
-A recording that is resumed is continued in place, or in a larger copy.
 """
 
-import json
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.state.frames import Frame
-from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import DATASET, UnknownFormat, read_index
-from nbody.trajectory.structure.header import RunHeader, required_bytes
-from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, one_line, write
+from nbody.trajectory.structure.header import RunHeader
+from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, write
 from nbody.trajectory.writing.background import Threads
-from nbody.trajectory.writing.checkpoint import META_ROOM, Checkpoint, pack, read_checkpoint, state_bytes
-from nbody.trajectory.writing.output_path import RESUMED, check_space
 
 COPY_BLOCK = 2**26
 
@@ -38,7 +30,7 @@ class FrameFile:
     """The open file of a run.
 
     Attributes:
-        fd: its descriptor.
+        file: it, open; ``fd``: its descriptor.
         rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
         slot_bytes: the largest size of a checkpoint.
@@ -47,19 +39,19 @@ class FrameFile:
 
     def __init__(self, path: Path) -> None:
         """Raises InputError (see :mod:`opening`), or UnknownFormat if it can be read but not recorded into."""
-        self._file = OpenFile(path, writable=True)
-        self.fd = self._file.fd
+        self.file = OpenFile(path, writable=True)
+        self.fd = self.file.fd
         try:
             self._locate()
         except BaseException:
-            self._file.close()
+            self.file.close()
             raise
         self._threads = Threads()
 
     def _locate(self) -> None:
         """Find the addresses of all data. Raises UnknownFormat."""
-        found, names = self._file.found, layout.rows_per_frame(self._file.observables)
-        widths = self._file.observables
+        found, names = self.file.found, layout.rows_per_frame(self.file.observables)
+        widths = self.file.observables
         values = [(layout.observable(each), "<f8", () if widths[each] == 1 else (widths[each],)) for each in widths]
         self.numbers = np.dtype([(layout.TIME, "<f8"), (layout.STEP, "<i8"), *values])  # in the order of their checksum
         dtypes = {name: self.numbers[name].base for name in self.numbers.names or ()} | {layout.CHECKSUMS: "<u4"}
@@ -72,7 +64,7 @@ class FrameFile:
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
         self.rows = {name: DatasetRows(self.fd, found[name]) for name in names}
         self._lengths_at: dict[str, int] = {}
-        for name in layout.growing(self._file.observables):
+        for name in layout.growing(self.file.observables):
             at = found[name].length_at
             if at is None:
                 raise UnknownFormat(f"nbody can't change the length of /{name}")
@@ -138,7 +130,7 @@ class FrameFile:
 
     def _numbers(self, frame: Frame) -> tuple:
         """A row of :attr:`numbers`."""
-        found = ((frame.observables.get(name, np.nan), width) for name, width in self._file.observables.items())
+        found = ((frame.observables.get(name, np.nan), width) for name, width in self.file.observables.items())
         values = (value if width == 1 else np.broadcast_to(value, width) for value, width in found)
         return (frame.time, frame.step, *values)
 
@@ -193,7 +185,7 @@ class FrameFile:
     def close(self) -> None:
         """Close the file, without changing it."""
         self._threads.close()
-        self._file.close()
+        self.file.close()
 
 
 def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
@@ -212,94 +204,3 @@ def make_file(path: Path, particles: Particles, header: RunHeader) -> FrameFile:
         file.close()
         raise
     return file
-
-
-# --- Continuing -----------------------------------------------------------------------------------------------------
-
-
-def continue_file(
-    path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
-) -> FrameFile:
-    """The file to record into: the file at ``path`` if it has room and the same scenario, else a copy at ``part``. Call this
-    with the lock held. Arguments as for :meth:`~nbody.trajectory.writing.writer.TrajectoryWriter.reopen`."""
-    if read_checkpoint(path).sequence != checkpoint.sequence:
-        raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
-    with RecordedFrames(path) as run:
-        frames = max(frames or run.planned, keep)
-        if not 1 <= keep <= len(run):
-            raise InputError(f"{path}: has {len(run)} frames, and is to go on after frame {keep - 1}; it is damaged")
-        resolved = run.resolved if resolved is None else json.loads(json.dumps(resolved))  # as it would come back
-        file = _for_writing(path)
-        try:
-            header = RunHeader(
-                frames=frames,
-                dtype=str(file.dtype),
-                scenario_text=run.scenario_text,
-                resolved=resolved,
-                provenance=run.stored_provenance,
-                state_bytes=state_bytes(checkpoint.state, checkpoint.meta),
-                observables=run.widths,
-                events=file.events.capacity if file.events else 0,
-            )
-            has_room = frames <= file.capacity and header.state_bytes - META_ROOM <= file.slot_bytes
-            if has_room and resolved == run.resolved:
-                return file
-            check_space(path, required_bytes(run.count, header), "the longer recording, made as a copy,", RESUMED)
-            copy = make_file(part, run.particles(0), header)
-            _fill(copy, file, keep, checkpoint)
-        except BaseException:
-            file.close()
-            raise
-        file.close()
-        return copy
-
-
-def events_until(checkpoint: Checkpoint) -> int:
-    """The number of events before a checkpoint."""
-    return int(checkpoint.meta.get("events", 0))
-
-
-def _for_writing(path: Path) -> FrameFile:
-    """Open the valid recording at ``path`` for writing."""
-    with one_line(path):
-        try:
-            return FrameFile(path)
-        except UnknownFormat as error:
-            raise InputError(
-                f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
-                "start from its last frame instead (initial: {file: …})"
-            ) from error
-
-
-def _fill(copy: FrameFile, file: FrameFile, keep: int, checkpoint: Checkpoint) -> None:
-    """Write the first ``keep`` frames of ``file`` and the checkpoint to ``copy``; close it if that fails."""
-    try:
-        for name, rows in copy.rows.items():
-            _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
-        if copy.events and file.events:
-            count, row = events_until(checkpoint), copy.events.row_bytes
-            if copy.events.dtype == file.events.dtype:
-                _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count * row)
-            else:
-                copy.write_events(0, file.events.read(0, count))
-            copy.set_events(count)
-        for name in file.commit.dtype.names or ():
-            copy.commit[name] = file.commit[name]
-        copy.set_length(keep)
-        copy.write_slot(checkpoint.sequence, pack(checkpoint))
-        copy.write_commit()
-    except BaseException:
-        copy.close()
-        raise
-
-
-def _copy_bytes(source: int, target: int, offset: int, to: int, count: int) -> None:
-    """Copy ``count`` bytes between two open files, inside the kernel if possible."""
-    while count:
-        try:
-            done = os.copy_file_range(source, target, min(count, COPY_BLOCK), offset, to)
-        except (AttributeError, OSError):
-            done = os.pwrite(target, os.pread(source, min(count, COPY_BLOCK), offset), to)
-        if not done:
-            raise OSError(0, "the file has become shorter")
-        offset, to, count = offset + done, to + done, count - done

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.output_file import FileKind, as_input_error
 from nbody.particles import Particles
 from nbody.state.frames import Frame
@@ -19,8 +19,9 @@ from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.header import RunHeader, required_bytes
 from nbody.trajectory.writing import output_path
 from nbody.trajectory.writing.background import BackgroundSync
-from nbody.trajectory.writing.checkpoint import Checkpoint, pack
-from nbody.trajectory.writing.framefile import FrameFile, continue_file, events_until, make_file
+from nbody.trajectory.writing.checkpoint import Checkpoint, pack, state_bytes
+from nbody.trajectory.writing.framefile import FrameFile, make_file
+from nbody.trajectory.writing.larger import continue_file, events_until, with_more_room
 from nbody.whole_file import Notify, keep_older_file
 
 Array = np.ndarray
@@ -145,16 +146,35 @@ class TrajectoryWriter:
                 self._note_synced(confirmed)
 
     def append_events(self, events: Array) -> None:
-        """Record events, rows of :data:`layout.EVENT_DTYPE`. Raises as :meth:`append`; ValueError if the
-        file has no room for them."""
-        file = self._open_file()
-        if file.events is None or self._events + len(events) > file.events.capacity:
-            raise ValueError(f"{self.path}: has no room for more events")
+        """Record events, rows of :data:`layout.EVENT_DTYPE`. If the file has no room for them or for the bodies that they
+        add, a larger copy replaces it. Raises as :meth:`append`."""
+        file, kind = self._open_file(), events["kind"]
+        room = 0 if file.events is None else file.events.capacity - self._events
+        books = np.isin(kind, layout.BOOKED).any() and layout.observable("booked_energy") not in file.rows
         with self._as_run_failed("an event"):
             self._hide_dropped()
+            if len(events) > room or books or np.isin(kind, layout.ADDED).any():
+                file = self._enlarge(events)
             file.write_events(self._events, events)
             file.set_events(self._events + len(events))
         self._events += len(events)
+
+    def _enlarge(self, events: Array, slot_bytes: int = 0) -> FrameFile:
+        """Replace the file by a copy with room for these events, and for a checkpoint of this size."""
+        file, where = self._open_file(), self._part or self.path
+        self._sync.finish()
+        larger = where.with_name(f".{self.path.name}.larger")
+        larger.unlink(missing_ok=True)
+        try:
+            copy = with_more_room(where, larger, file, self._events, events, slot_bytes)
+        except InputError as error:
+            raise RunFailed(f"{error}; the {self.frames} frames so far are kept") from None
+        copy.sync()
+        os.replace(larger, where)
+        output_path.sync_folder(where.parent)
+        file.close()
+        self._file, self._sync = copy, BackgroundSync(copy.sync)
+        return copy
 
     def _hide_dropped(self) -> None:
         """After :meth:`reopen`: hide the dropped frames and events before anything new is written."""
@@ -203,6 +223,9 @@ class TrajectoryWriter:
         self.sync()
         with self._as_run_failed("a checkpoint"):
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
+            file = self._open_file()
+            if sum(map(len, packed)) > file.slot_bytes > 0 and "collisions.into" in state:  # of more bodies
+                self._enlarge(np.zeros(0, layout.EVENT_DTYPE), state_bytes(state, meta))
             self._open_file().write_slot(self._sequence + 1, packed)
             self._open_file().sync()
             if self._part:

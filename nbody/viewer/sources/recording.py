@@ -180,8 +180,8 @@ class RecordedSource(Source):
         """Read frame ``k``, in any thread."""
         position = self.shown.vectors(self.run.position[k], self.length_unit)
         velocity = self.shown.vectors(self.run.velocity[k], self.speed_unit)
-        if (merged := self._merged(k)) is not None:
-            position[merged], velocity[merged] = FAR, 0.0
+        if (absent := self._absent(k, position)) is not None:
+            position[absent], velocity[absent] = FAR, 0.0
         if not np.isfinite(position).all():
             bad = ~np.isfinite(position).all(axis=1)
             position[bad], velocity[bad] = FAR, 0.0
@@ -195,13 +195,14 @@ class RecordedSource(Source):
     def _energy_error(self, k: int) -> float:
         return relative_energy_error(float(self._energy[k]), float(self._energy[0]))
 
-    def _merged(self, k: int) -> Array | None:
-        """The shown bodies that had merged into others before frame ``k`` - 1: (shown,) mask, or None if there are none. (In
-        the first frame after a merger both bodies have one position.)"""
-        if not k or not len(self._events):
+    def _absent(self, k: int, position: Array) -> Array | None:
+        """The shown bodies that are not there in frame ``k``: (shown,) mask, or None if all are. (In the first frame after a
+        merger both bodies are drawn, in one place.)"""
+        if not len(self._events) or (alive := self.run.left(k).alive).all():
             return None
-        alive = self.run.left(k - 1).alive
-        return None if alive.all() else ~self.shown.of(alive)
+        gone: Array = ~self.shown.of(alive)
+        before = self.shown.of(self.run.left(max(k - 1, 0)).alive)
+        return gone & (~before | np.isnan(position).any(axis=1))
 
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):

@@ -11,7 +11,6 @@ from nbody.analysis.data import spread
 from nbody.diagnostics.energy import relative_energy_error
 from nbody.diagnostics.structure import FRACTIONS, lagrangian_radii
 from nbody.errors import InputError, NBodyError
-from nbody.particles import Particles
 from nbody.trajectory import Trajectory
 from nbody.trajectory.reading.column import FrameColumn
 from nbody.viewer.sources.camera import FEW, Camera
@@ -122,8 +121,7 @@ class RecordedSeries:
             if self._stop.is_set():
                 return
             try:
-                position, velocity = self._run.position[k], self._run.velocity[k]
-                self._radii[k] = lagrangian_radii(Particles(self._run.mass, position, velocity, self._run.id))
+                self._radii[k] = lagrangian_radii(self._run.particles(k))
             except (NBodyError, ValueError):  # a damaged frame, or a file that has been closed
                 continue
 

@@ -10,6 +10,7 @@ the end of their last one, with the error of a step of the scheme; it is not kep
 """
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -88,6 +89,7 @@ class BlockHermite(Integrator):
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
+        motion.state.clock.synchronize = partial(self._synchronize, motion)
         kind = imported(BLOCKS[motion.engine.can.device])
         shared: bool = self._options.shared
         threshold: float = self._options.pairs
@@ -130,7 +132,7 @@ class BlockHermite(Integrator):
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
         if span and watcher.merges:
-            self._synchronize(motion)
+            motion.state.clock.synchronize()
         return span
 
     def _synchronize(self, motion: Motion) -> None:

@@ -10,12 +10,13 @@ from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.ias15_kernel import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.integrators.solvers.wisdom_holman import (
+    MapMoves,
     begin,
-    constants,
-    corrector_kicks,
-    drift,
+    distances,
     from_jacobi,
-    kick,
+    map_moves,
+    move,
+    planets_of,
     present,
 )
 from nbody.state.host import HostState
@@ -46,12 +47,11 @@ class HostMaps:
         self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
     ) -> None:
         self._state, self._mass, self._order = state, mass, order
-        self._start = mass, dt, corrector
-        self._constants = dt, corrector_kicks(corrector), encounter
+        self._moves, self._encounter = map_moves(dt, corrector), encounter
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         """Set the maps' coordinates from positions and velocities (S, 3, n) in the maps' order."""
-        self._keep(*coordinates(x, v, *self._start))
+        self._keep(*coordinates(x, v, self._mass, self._moves))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         """Make ``steps`` steps of all systems that have not ended; the arrays are the ``ends`` of :func:`maps`."""
@@ -61,7 +61,8 @@ class HostMaps:
             for rows in state.values("map_position", "map_velocity", copy=False)
         )
         x, v = np.empty_like(X), np.empty_like(V)
-        divided(maps, count, SystemMaps(x, v, X, V, self._mass), self._constants, steps, (made, status, closest))
+        systems, ends = SystemMaps(x, v, X, V, self._mass), (made, status, closest)
+        divided(maps, count, systems, self._moves, self._encounter, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -73,67 +74,58 @@ class HostMaps:
             rows[...] = found.transpose(0, 2, 1).reshape(-1, 3)
 
 
-def coordinates(
-    x: np.ndarray, v: np.ndarray, mass: np.ndarray, dt: float, corrector: int
-) -> tuple[np.ndarray, np.ndarray]:
+def coordinates(x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves) -> tuple[np.ndarray, np.ndarray]:
     """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n)."""
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
-    kicks = corrector_kicks(corrector)
-    divided(maps, len(mass), SystemMaps(x, v, X, V, mass), (dt, kicks, 0.0), -1, (none, none, np.zeros(len(mass))))
+    divided(maps, len(mass), SystemMaps(x, v, X, V, mass), moves, 0.0, -1, (none, none, np.zeros(len(mass))))
     return X, V
 
 
 @njit(error_model="numpy")
-def advance_one(x, v, X, V, m, h, kicks, hill, steps, made, closest):
+def advance_one(x, v, X, V, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
-    n = m.size
-    inner, near = constants(m, hill)
-    distance, at, a = np.empty(n), np.empty((3, n)), np.empty((3, n))
-    old_X, old_V, status = np.empty((3, n)), np.empty((3, n)), DONE
-    for i in range(1, n):
-        distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
+    old_X, old_V, status = X.copy(), V.copy(), DONE
+    distances(X, planets.distance)
     for _ in range(steps):
         copy(X, old_X)
         copy(V, old_V)
-        first, _ = kick(X, V, m, inner, h, distance, near, at, a)
-        drift(X, V, inner, h, distance)
+        move(X, V, moves.step, planets)
         if not (is_finite(X) and is_finite(V)):
             copy(old_X, X)
             copy(old_V, V)
             status = NOT_FINITE
             break
         made += 1
-        closest = min(closest, closest_pair(at))
-        if first:
+        closest = min(closest, closest_pair(planets.x))
+        if planets.met[0]:
             status = ENCOUNTER
             break
-    present(X, V, m, h, kicks, x, v)
+    present(X, V, moves.present, planets, x, v)
     if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
-        from_jacobi(X, m, inner, x)
-        from_jacobi(V, m, inner, v)
+        from_jacobi(X, planets.m, planets.inner, x)
+        from_jacobi(V, planets.m, planets.inner, v)
     return status, made, closest
 
 
 @compute.kernel("cpu")
-def maps(first, last, bodies, constants, steps, ends):
+def maps(first, last, bodies, moves, hill, steps, ends):
     """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
 
     Args:
         bodies: :class:`SystemMaps`.
-        constants: the time step, the corrector's kicks, and how close planets may come, in Hill radii.
+        moves: :class:`.MapMoves`.
+        hill: how close planets may come, in Hill radii.
         ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
     """
     x, v, X, V, m = bodies
-    h, kicks, hill = constants
     made, status, closest = ends
     for s in range(first, last):
+        planets = planets_of(m[s], hill, 0.0)
         if steps < 0:
-            begin(x[s], v[s], X[s], V[s], m[s], h, kicks)
+            begin(x[s], v[s], X[s], V[s], moves.begin, planets)
         else:
             more = steps if status[s] == DONE else 0
-            ended, made[s], closest[s] = advance_one(
-                x[s], v[s], X[s], V[s], m[s], h, kicks, hill, more, made[s], closest[s]
-            )
+            ended, made[s], closest[s] = advance_one(x[s], v[s], X[s], V[s], moves, planets, more, made[s], closest[s])
             if more:
                 status[s] = ended

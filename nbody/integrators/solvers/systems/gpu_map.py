@@ -22,7 +22,7 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.integrators.solvers.kepler import kepler_functions
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
-from nbody.integrators.solvers.wisdom_holman import STAGE, corrector_kicks
+from nbody.integrators.solvers.wisdom_holman import map_moves
 
 THREADS = 8 if SIMULATED else 128
 RESIDENT = 4
@@ -243,10 +243,9 @@ class DeviceMaps:
         self._groups = self._threads // lanes
         self._kernels = kernels_for(mass.shape[1], self._threads)
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
-        self._start = mass, dt, corrector
+        self._masses, self._moves = mass, map_moves(dt, corrector)
         self._critical = 24.0 / encounter**3 if encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
-        self._step = cuda.to_device(np.array([[dt, dt]]))
-        self._to_present = cuda.to_device(moves_to_present(dt, corrector))
+        self._step, self._to_present = map(cuda.to_device, (self._moves.step, merged(self._moves.present)))
         ends = (cuda.device_array(state.map_position.shape, np.float64) for _ in range(2))
         self._ends = next(ends), next(ends)
 
@@ -254,7 +253,7 @@ class DeviceMaps:
         """Set the maps' coordinates, computed on the host, from positions and velocities (S, 3, n)."""
         from nbody.integrators.solvers.systems.cpu_map import coordinates
 
-        for column, found in zip(self._columns(), coordinates(x, v, *self._start), strict=True):
+        for column, found in zip(self._columns(), coordinates(x, v, self._masses, self._moves), strict=True):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
@@ -280,14 +279,12 @@ class DeviceMaps:
         )
 
 
-def moves_to_present(dt: float, corrector: int) -> np.ndarray:
-    """The moves from the map's coordinates, half a step ahead, to the present: half a step back, and the inverse of the
-    corrector (:func:`nbody.integrators.solvers.wisdom_holman.correct`). (M, 2), each a kick and the drift after it."""
-    kicks = corrector_kicks(corrector)
-    found = [[0.0, -0.5 * dt]]
-    for k in range(-len(kicks), len(kicks) + 1):
-        if k:
-            stage, strength = k * STAGE * dt, math.copysign(dt, k) * kicks[abs(k) - 1]
-            found[-1][1] += stage
-            found += [[strength, -2.0 * stage], [-strength, stage]]
+def merged(moves: np.ndarray) -> np.ndarray:
+    """Moves of a map without kicks over no time, but the first one: drifts that follow each other are one."""
+    found = [moves[0].copy()]
+    for kick, drift in moves[1:]:
+        if kick:
+            found.append(np.array([kick, drift]))
+        else:
+            found[-1][1] += drift
     return np.array(found)

@@ -1,0 +1,200 @@
+"""Goes on with a recording in place, or in a larger copy that replaces it: for more frames, events or bodies."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbody.diagnostics.energy import booked
+from nbody.errors import InputError
+from nbody.particles import Particles
+from nbody.trajectory.reading.events import BOOKED
+from nbody.trajectory.reading.frames import RecordedFrames
+from nbody.trajectory.structure import layout
+from nbody.trajectory.structure.contents import UnknownFormat
+from nbody.trajectory.structure.header import RunHeader, required_bytes
+from nbody.trajectory.structure.opening import one_line
+from nbody.trajectory.writing.checkpoint import META_ROOM, Checkpoint, newest, pack, read_checkpoint, state_bytes
+from nbody.trajectory.writing.framefile import FrameFile, make_file
+from nbody.trajectory.writing.output_path import RESUMED, check_space
+
+COPY_BLOCK = 2**26
+LEAST_EVENTS = 64
+BYTES_PER_BODY = 128
+"""What a checkpoint keeps of a body that was added, besides the state."""
+
+
+class Size(NamedTuple):
+    """What a copy has room for.
+
+    Attributes:
+        bodies: the constants of all bodies.
+        frames, events: how many.
+        state_bytes: of a checkpoint.
+        observables: those of each frame, with their widths.
+        resolved: the scenario.
+    """
+
+    bodies: Particles
+    frames: int
+    events: int
+    state_bytes: int
+    observables: Mapping[str, int]
+    resolved: Mapping[str, Any]
+
+
+def continue_file(
+    path: Path, part: Path, checkpoint: Checkpoint, keep: int, frames: int, resolved: Mapping[str, Any] | None
+) -> FrameFile:
+    """The file to record into: the file at ``path`` if it has room and the same scenario, else a copy at ``part``. Call this
+    with the lock held. Arguments as for :meth:`~nbody.trajectory.writing.writer.TrajectoryWriter.reopen`."""
+    if read_checkpoint(path).sequence != checkpoint.sequence:
+        raise InputError(f"{path}: another run has gone on with it meanwhile; try again")
+    with RecordedFrames(path) as run:
+        frames = max(frames or run.planned, keep)
+        if not 1 <= keep <= len(run):
+            raise InputError(f"{path}: has {len(run)} frames, and is to go on after frame {keep - 1}; it is damaged")
+        resolved = run.resolved if resolved is None else json.loads(json.dumps(resolved))  # as it would come back
+        file = _for_writing(path)
+        try:
+            rows, events = run.event_rows(), events_until(checkpoint)
+            dropped = np.isin(rows["kind"][events:], layout.ADDED).sum()  # bodies that are added later, or not at all
+            bodies = _constants(run).rows(np.arange(run.count - dropped))
+            size = Size(
+                bodies, frames, file.events.capacity if file.events else 0,
+                state_bytes(checkpoint.state, checkpoint.meta), run.widths, resolved,
+            )  # fmt: skip
+            has_room = frames <= file.capacity and size.state_bytes - META_ROOM <= file.slot_bytes
+            if has_room and not dropped and resolved == run.resolved:
+                return file
+            copy = _copy(run, file, part, size, keep, events, checkpoint)
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+        return copy
+
+
+def with_more_room(
+    path: Path, part: Path, file: FrameFile, events: int, added: np.ndarray, slot_bytes: int = 0
+) -> FrameFile:
+    """A copy at ``part`` of the recording at ``path``, which is open for writing, with all its frames, and with what is
+    needed for further events.
+
+    Args:
+        events: the number of events so far; there will be room for more.
+        added: the events that follow. Bodies that they add get slots, and frames the observables of such runs.
+        slot_bytes: the size of a checkpoint that must fit.
+    """
+    new = added[np.isin(added["kind"], layout.ADDED)]
+    with RecordedFrames(path) as run:
+        bodies, before = _constants(run), run.count
+        if len(new):
+            bodies = replace(
+                bodies, mass=np.append(bodies.mass, new["mass_2"]), id=np.append(bodies.id, new["id_1"]),
+                position=np.zeros((before + len(new), run.dimensions)), species=np.append(bodies.species, new["id_2"]),
+                velocity=np.zeros((before + len(new), run.dimensions)),
+                radius=np.append(bodies.radius, new["radius_2"]) if len(bodies.radius) else bodies.radius,
+            )  # fmt: skip
+        capacity = file.events.capacity if file.events else 0
+        if events + len(added) > capacity:
+            capacity = max(2 * capacity, events + len(added), LEAST_EVENTS)
+        more = BOOKED if np.isin(added["kind"], layout.BOOKED).any() else {}
+        state = file.slot_bytes * bodies.count // before + BYTES_PER_BODY * len(new) if file.slot_bytes else 0
+        size = Size(bodies, run.planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
+        checkpoint = newest(file.file) if file.slot_bytes else None
+        return _copy(run, file, part, size, len(run), events, checkpoint)
+
+
+def events_until(checkpoint: Checkpoint) -> int:
+    """The number of events before a checkpoint."""
+    return int(checkpoint.meta.get("events", 0))
+
+
+def _for_writing(path: Path) -> FrameFile:
+    """Open the valid recording at ``path`` for writing."""
+    with one_line(path):
+        try:
+            return FrameFile(path)
+        except UnknownFormat as error:
+            raise InputError(
+                f"{path}: has been repacked by another program ({error}) and can't be recorded into; "
+                "start from its last frame instead (initial: {file: …})"
+            ) from error
+
+
+def _constants(run: RecordedFrames) -> Particles:
+    """All bodies of a recording, with what does not change."""
+    x, v = np.zeros((2, run.count, run.dimensions))
+    return Particles(run.mass, x, v, run.id, species=run.species, species_names=run.species_names, radius=run.radius)
+
+
+def _copy(
+    run: RecordedFrames, file: FrameFile, part: Path, size: Size, keep: int, events: int, checkpoint: Checkpoint | None
+) -> FrameFile:
+    """A copy of the first ``keep`` frames and ``events`` of a recording, and of a checkpoint."""
+    header = RunHeader(
+        frames=size.frames,
+        dtype=str(file.dtype),
+        scenario_text=run.scenario_text,
+        resolved=size.resolved,
+        provenance=run.stored_provenance,
+        state_bytes=size.state_bytes,
+        observables=size.observables,
+        events=size.events,
+    )
+    check_space(part, required_bytes(size.bodies.count, header), "the longer recording, made as a copy,", RESUMED)
+    copy = make_file(part, size.bodies, header)
+    try:
+        if copy.count == file.count and size.observables == run.widths:
+            for name, rows in copy.rows.items():
+                _copy_bytes(file.fd, copy.fd, file.rows[name].offset, rows.offset, keep * rows.row_bytes)
+        else:
+            _copy_frames(run, copy, keep)
+        if copy.events and file.events:
+            if copy.events.dtype == file.events.dtype:
+                count = events * copy.events.row_bytes
+                _copy_bytes(file.fd, copy.fd, file.events.offset, copy.events.offset, count)
+            else:
+                copy.write_events(0, file.events.read(0, events))
+        copy.set_events(events)
+        for name in file.commit.dtype.names or ():
+            copy.commit[name] = file.commit[name]
+        copy.set_length(keep)
+        if checkpoint is not None:
+            copy.write_slot(checkpoint.sequence, pack(checkpoint))
+        copy.write_commit()
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _copy_frames(run: RecordedFrames, copy: FrameFile, keep: int) -> None:
+    """Write frames with other bodies or more observables."""
+    common = min(copy.count, run.count)
+    for k in range(keep):
+        frame = run.frame(k)
+        for name in ("position", "velocity"):
+            found = np.full((copy.count, run.dimensions), np.nan, run.dtype)
+            found[:common] = getattr(frame, name)[:common]
+            setattr(frame, name, found)
+        before = {"bodies": float(np.count_nonzero(run.left(k).alive)), "booked_energy": booked(frame.observables)}
+        frame.observables = {**before, **frame.observables}
+        copy.write_frames(k, [frame])
+
+
+def _copy_bytes(source: int, target: int, offset: int, to: int, count: int) -> None:
+    """Copy ``count`` bytes between two open files, inside the kernel if possible."""
+    while count:
+        try:
+            done = os.copy_file_range(source, target, min(count, COPY_BLOCK), offset, to)
+        except (AttributeError, OSError):
+            done = os.pwrite(target, os.pread(source, min(count, COPY_BLOCK), offset), to)
+        if not done:
+            raise OSError(0, "the file has become shorter")
+        offset, to, count = offset + done, to + done, count - done
