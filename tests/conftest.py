@@ -1,5 +1,6 @@
 """What all tests share: markers, bodies, commands in this process and in children, recordings, screens."""
 
+import gc
 import os
 import resource
 import shutil
@@ -37,15 +38,15 @@ ONE_WORKER = {
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    """Leave out ``campaign`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is no device;
-    give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits at the end.
-    """
+    """Leave out ``campaign``, ``more`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is
+    no device; give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits
+    at the end."""
     for item in items:
         for name, files in ONE_WORKER.items():
             if item.path.stem in files and "gpu" not in item.keywords:
                 item.add_marker(pytest.mark.xdist_group(name))
     items.sort(key=lambda item: not any(mark in item.keywords for mark in ("slow", "xdist_group")))
-    for mark in ("campaign", "simulated"):
+    for mark in ("campaign", "more", "simulated"):
         if mark not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if mark in item.keywords])
             items[:] = [item for item in items if mark not in item.keywords]
@@ -58,6 +59,13 @@ def pytest_collection_modifyitems(config, items):
     if reason:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"no GPU: {reason}"))
+
+
+def pytest_collection_finish(session):
+    """What is there by now stays: looking for garbage among it takes a seventh of the time of tests that compile."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:

@@ -22,7 +22,9 @@ def card(tmp_path, monkeypatch):
     was timed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(compute, "why_unavailable", lambda: "")
-    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(
+        compute, "facts", lambda: compute.DeviceProperties("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1")
+    )
     monkeypatch.setattr("nbody.forces.choose.fits", lambda *_: True)
     calls = []
 

@@ -132,7 +132,7 @@ def test_several_rungs_are_explained_with_what_their_kernels_take(words, capsys)
 def test_the_explanation_is_of_the_readers_own_card(not_compiled, monkeypatch):
     if compute.SIMULATED:
         pytest.skip("kernels are simulated")
-    turing = compute.Facts("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
+    turing = compute.DeviceProperties("a T4", (7, 5), 40, 1.59e9, 1 << 34, 1 << 34, "none")
     monkeypatch.setattr(compute, "available", lambda: True)
     monkeypatch.setattr(compute, "facts", lambda: turing)
     monkeypatch.setattr(compute, "multiprocessor_limits", lambda: (65536, 65536, 1024, 16))

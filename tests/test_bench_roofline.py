@@ -20,7 +20,7 @@ from nbody.forces.reference import ReferenceEngine
 from nbody.registry import Entry
 from nbody.state import Outputs
 
-H200 = compute.Facts("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
+H200 = compute.DeviceProperties("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 140 << 30, "none")
 
 
 def a_row(**more):
@@ -128,7 +128,7 @@ def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
 def test_the_lanes_are_those_of_the_programming_guide_and_the_only_source_of_a_cards_peaks(version, lanes):
     """CUDA C++ Programming Guide, throughput of native arithmetic instructions; an unknown version is like the last one
     before it."""
-    card = compute.Facts("a card", version, 10, 1e9, 0, 0, "none")
+    card = compute.DeviceProperties("a card", version, 10, 1e9, 0, 0, "none")
     assert (card.lanes_float32, card.lanes_float64) == lanes
     assert card.peak("float32") == card.peak("mixed") == card.peak_float32 == 2 * lanes[0] * 10e9
     assert card.peak("float64") == card.peak_float64 == 2 * lanes[1] * 10e9
@@ -147,7 +147,7 @@ def test_the_drivers_version_is_read_from_either_kind_of_driver(line):
 
 
 def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
-    a100 = compute.Facts("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
+    a100 = compute.DeviceProperties("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
     assert bounds.slot_bound(InstructionCounts(14, 12, 0, 1), a100) == pytest.approx(108 * 1.41e9 * 64 / 12)
 
 

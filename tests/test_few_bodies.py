@@ -13,9 +13,9 @@ from nbody.initial.solar import SolarSystem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.adaptive import NEXT
 from nbody.integrators.integrator import unsupported
+from nbody.integrators.solvers.jacobi_map import corrector_kicks
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.radau_tables import NODES
-from nbody.integrators.solvers.wisdom_holman import corrector_kicks
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario import Scenario

@@ -116,7 +116,7 @@ def card(monkeypatch):
 
     def put(memory, free=None):
         size = int(memory * 2**30)
-        facts = compute.Facts("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
+        facts = compute.DeviceProperties("a card", (8, 6), 20, 1.7e9, size, int(size if free is None else free), "1")
         monkeypatch.setattr(compute, "available", lambda: True)
         monkeypatch.setattr(compute, "facts", lambda: facts)
         interactions_per_piece.cache_clear()

@@ -128,9 +128,9 @@ def compiler(tmp_path, monkeypatch):
     from numba.cuda import codegen, dispatcher
 
     from nbody.compute import gpu_kernels
-    from nbody.compute.device import Facts
+    from nbody.compute.device import DeviceProperties
 
-    card = Facts("no card", (9, 0), 132, 1e9, 2**30, 2**30, "1.2.3")
+    card = DeviceProperties("no card", (9, 0), 132, 1e9, 2**30, 2**30, "1.2.3")
     device = SimpleNamespace(compute_capability=card.compute_capability, id=0)
     monkeypatch.setattr(gpu_kernels, "facts", lambda: card)
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)

@@ -10,6 +10,7 @@ from notebook_runner import run
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "scenarios").glob("*.ipynb"))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_holds_its_outputs(path, tmp_path, monkeypatch):
     """Numbers may differ between machines in their last digits: the texts are compared without them."""

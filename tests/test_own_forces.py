@@ -177,7 +177,7 @@ def test_ias15_keeps_jacobis_integral_in_a_bar_that_turns_and_shows_any_time():
     for end in (0.0, 3.3, 10.0):
         simulation.integrate(end)
         [x], [v] = simulation.particles.position, simulation.particles.velocity
-        phi = simulation.plan.fields.at(x[None], end)[1][0]
+        phi = simulation.setup.plan.fields.at(x[None], end)[1][0]
         values.append(0.5 * v @ v + phi - 0.5 * (x[0] * v[1] - x[1] * v[0]))
     assert np.ptp(values) < 1e-13
     assert simulation.steps_made < 200
@@ -310,6 +310,19 @@ def test_a_potential_of_galpy_becomes_its_counterpart(potential, expected):
     assert found.field == expected.pop("field") and found.options == pytest.approx(expected, rel=1e-14)
 
 
+def test_galpys_own_objects_are_taken():
+    """Also their sums; the forces are compared in test_fields.py."""
+    galpy = pytest.importorskip("galpy.potential")
+    halo, bar = galpy.NFWPotential(amp=2.6, a=0.7), galpy.SoftenedNeedleBarPotential(amp=2.6, a=1.1, b=0.1, c=0.2)
+    found = given_fields([halo + galpy.LogarithmicHaloPotential(amp=1.21, core=0.4, q=0.8), bar], 1.3)
+    assert [each.field for each in found] == ["nfw", "logarithmic_halo", "rotating_bar"]
+    assert found[0].options == pytest.approx({"mass": 2.0, "a": 0.7})
+    with pytest.raises(InputError, match="galpy's PowerSphericalPotentialwCutoff has no counterpart here"):
+        given_fields(galpy.MWPotential2014, 1.0)
+    with pytest.raises(InputError, match="galpy's LogarithmicHaloPotential has no counterpart here"):
+        given_fields(galpy.LogarithmicHaloPotential(amp=1.0, b=0.8), 1.0)
+
+
 class Quantity(float):
     """What is read of astropy's quantities."""
 
@@ -329,7 +342,7 @@ def test_a_potential_of_gala_becomes_its_counterpart_with_its_units():
         "PlummerPotential", parameters={"m": Quantity(2, ""), "b": Quantity(0.5, "")}, units=1, origin=[0, 1, 0]
     )
     assert given_fields(halo, 1.0)[0].options == {"mass": "1000000000000.0 Msun", "a": "20.0 kpc"}
-    [found] = given_fields({"disk": sphere} and [sphere], 1.0)
+    [found] = given_fields({"disk": sphere}, 1.0)
     assert found.options == {"mass": 2.0, "b": 0.5, "centre": [0.0, 1.0, 0.0]}
     bodies = nbody.Particles([1.0], [[8.0, 0, 0]], [[0, 200.0, 0]])
     units = {"length": "kpc", "mass": "Msun", "velocity": "km/s"}

@@ -139,7 +139,7 @@ def old_setuptools() -> bool:
         return True
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.skipif(old_setuptools(), reason="building a wheel takes setuptools 77")
 def test_a_wheel_holds_the_scenarios_and_runs_them(tmp_path):
     wheels = tmp_path / "wheels"

@@ -7,7 +7,7 @@ from conftest import child
 
 FILES = sorted(Path(__file__).parent.glob("test_*.py"))
 FILES = [path for path in FILES if "mark.simulated" in path.read_text() and path != Path(__file__)]
-PARTS = 6
+PARTS = 4
 
 
 @pytest.mark.slow

@@ -251,6 +251,8 @@ def test_auto_chooses_among_the_engines_that_have_it(monkeypatch):
 
     assert auto(1000) == "cpu"
     monkeypatch.setattr(compute, "why_unavailable", lambda: "")
-    monkeypatch.setattr(compute, "facts", lambda: compute.Facts("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1"))
+    monkeypatch.setattr(
+        compute, "facts", lambda: compute.DeviceProperties("a card", (9, 0), 132, 2e9, 8 << 30, 7 << 30, "1")
+    )
     assert auto(1000) == auto(20480) == "gpu-symmetric"
     assert auto(1000, outputs=Outputs.JERK) == "cpu"

@@ -14,8 +14,8 @@ _LATER, __getattr__ = names_of(
     {
         "compiled": "Launch Resources assembled launches machine_code ptx resources",
         "device": (
-            "FAST Facts address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory resident_blocks "
-            "threads_per_multiprocessor use_device uuid version_in"
+            "DeviceProperties FAST address blocks_at_most bounded cuda facts multiprocessor_limits out_of_memory "
+            "resident_blocks threads_per_multiprocessor use_device uuid version_in"
         ),
         "direct_launch": "DirectLaunch allow_shared current_device",
         "failures": "GpuFailed check is_of_driver failure",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from nbody.compute.compiling_faster import compiling_faster
 from nbody.compute.device import cuda, facts
-from nbody.compute.typed_once import typed_once
 from nbody.errors import DeviceError
 
 
@@ -41,7 +41,7 @@ def ptx(kernel: Any, signature: tuple, compute_capability: tuple[int, int] = (9,
         for name in ("fastmath", "launch_bounds")
         if kernel.targetoptions.get(name) is not None
     }
-    with patch.object(dispatcher, "get_current_device", lambda: device), typed_once(Function, CUDACompiler):
+    with patch.object(dispatcher, "get_current_device", lambda: device), compiling_faster(Function, CUDACompiler):
         code, _ = cuda.compile_ptx(kernel.py_func, signature, cc=compute_capability, **options)
     return code
 

@@ -23,9 +23,9 @@ from numba.core.serialize import dumps
 from numba.core.types import Function
 
 from nbody.compute.announce import compiling
+from nbody.compute.compiling_faster import compiling_faster
 from nbody.compute.kernel_cache import KernelCache
 from nbody.compute.precompile import note
-from nbody.compute.typed_once import typed_once
 from nbody.errors import DeviceError
 
 SETTINGS = (
@@ -46,7 +46,7 @@ def cpu_kernel(function: FunctionType, **options: Any) -> Any:
     def compile_enclosed(types: Any, result: Any) -> Any:
         name = kernels.name(types)
         folder = kernels.cache_path if name else ""
-        with compiling(folder), global_compiler_lock, _enclosed(function, name), typed_once(Function):
+        with compiling(folder), global_compiler_lock, _enclosed(function, name), compiling_faster(Function):
             return compile_now(types, result)
 
     compiled._compiler.compile = compile_enclosed

@@ -28,7 +28,7 @@ def bounded(threads: int, resident: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Facts:
+class DeviceProperties:
     """Properties of the current device; clocks in Hz, memory in bytes."""
 
     name: str
@@ -85,15 +85,15 @@ def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
     return LANES[max((known for known in LANES if known <= tuple(compute_capability)), default=min(LANES))]
 
 
-def facts() -> Facts:
+def facts() -> DeviceProperties:
     """Properties of the current device. Raises DeviceError if there is none."""
     require("this")
     if SIMULATED:
-        return Facts("Numba CUDA simulator", (9, 0), 1, 1e9, 2**31, 2**31, "none")
+        return DeviceProperties("Numba CUDA simulator", (9, 0), 1, 1e9, 2**31, 2**31, "none")
     device = cuda.get_current_device()
     free, total = cuda.current_context().get_memory_info()
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-    return Facts(
+    return DeviceProperties(
         name,
         tuple(device.compute_capability),
         device.MULTIPROCESSOR_COUNT,
@@ -104,18 +104,10 @@ def facts() -> Facts:
     )
 
 
-_device = [0]
-
-
-def use_device(number: int | None = None) -> None:
-    """Make a device current in the calling thread, as launches by the driver's own functions need it; without a number the
-    one that was named last."""
-    if number is not None:
-        _device[0] = number
-    if SIMULATED:
-        return
-    if cuda.current_context().device.id != _device[0]:
-        cuda.select_device(_device[0])
+def use_device(number: int) -> None:
+    """Make a device current in the calling thread, as launches by the driver's own functions need it."""
+    if not SIMULATED and cuda.current_context().device.id != number:
+        cuda.select_device(number)
 
 
 def _driver_version() -> str:

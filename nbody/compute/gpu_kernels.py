@@ -13,10 +13,10 @@ from types import FunctionType
 from typing import Any
 
 from nbody.compute.announce import compiling
+from nbody.compute.compiling_faster import compiling_faster
 from nbody.compute.device import SIMULATED, cuda, facts
 from nbody.compute.kernel_cache import KernelCache
 from nbody.compute.precompile import note
-from nbody.compute.typed_once import typed_once
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""
@@ -46,15 +46,15 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     compiled.configure = quietly
     compile_now, launch = compiled.compile, compiled.call
 
-    def compile_typed_once(types: Any) -> Any:
+    def compile_faster(types: Any) -> Any:
         with (
             compiling(kernels.cache_path if kernels.name(types) else ""),
             global_compiler_lock,
-            typed_once(Function, CUDACompiler),
+            compiling_faster(Function, CUDACompiler),
         ):
             return compile_now(types)
 
-    compiled.compile = compile_typed_once
+    compiled.compile = compile_faster
 
     def launch_or_note(arguments: tuple, *configuration: Any) -> None:
         if not note(compiled, arguments):

@@ -154,7 +154,8 @@ def _unload_once(contexts: Sequence[Any]) -> None:
 
 
 def bandwidth(one: int, other: int, size: int = 64 << 20) -> float:
-    """Bytes per second of a copy from one device to another, the best of several; measured."""
+    """Bytes per second of a copy from one device to another, the best of several; measured. The first one is current
+    afterwards."""
     import numpy as np
 
     with on(one):
@@ -168,5 +169,5 @@ def bandwidth(one: int, other: int, size: int = 64 << 20) -> float:
             end.record(stream)
             end.synchronize()
             times.append(1e-3 * cuda.event_elapsed_time(begin, end))
-    use_device()
+    use_device(one)
     return size / min(times)

@@ -10,7 +10,6 @@ workers start early (:func:`workers_ahead`): they import Numba while this proces
 """
 
 import contextlib
-import gc
 import pickle
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -117,24 +116,18 @@ def _compile(missing: dict[str, Call], workers: list["subprocess.Popen[bytes]"],
     workers += [_start() for _ in range(count - len(workers))]
     queue = Queue[tuple[bytes, Call] | None]()
     threads = [Thread(target=_feed, args=(worker, queue), daemon=True) for worker in workers[:count]]
-    collects = gc.isenabled()
-    gc.disable()  # a tenth of the time
-    try:
-        for thread in threads:
-            thread.start()
-        for name, each in others:  # while the workers start
-            queue.put((each.kernel._cache.job(name, each.types), each))
-        for _ in range(count + 1):
-            queue.put(None)
-        for each in own:
-            each.kernel.compile(each.types)
-        while (job := queue.get()) is not None:
-            job[1].kernel.compile(job[1].types)
-        for thread in threads:
-            thread.join(TIMEOUT)
-    finally:  # also after Ctrl-C
-        if collects:
-            gc.enable()
+    for thread in threads:
+        thread.start()
+    for name, each in others:  # while the workers start
+        queue.put((each.kernel._cache.job(name, each.types), each))
+    for _ in range(count + 1):
+        queue.put(None)
+    for each in own:
+        each.kernel.compile(each.types)
+    while (job := queue.get()) is not None:
+        job[1].kernel.compile(job[1].types)
+    for thread in threads:
+        thread.join(TIMEOUT)
 
 
 # --- Workers ---

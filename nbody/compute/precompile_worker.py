@@ -5,7 +5,6 @@ standard input, or if no job comes for a minute.
 """
 
 import contextlib
-import gc
 import importlib
 import os
 import pickle
@@ -18,7 +17,6 @@ from nbody.compute.precompile import IDLE
 
 def main() -> None:
     """Compile until there are no more jobs."""
-    gc.disable()  # a tenth of the time
     jobs = sys.stdin.buffer
     ready = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a library prints is not an answer

@@ -21,18 +21,16 @@ def _shared_array(self, shape, dtype, alignment=None):
 
 FakeCUDAShared.array = _shared_array
 
-_board: dict[tuple[int, int], Any] = {}  # the value that each thread of a block offers to the other lanes
-
 
 def _exchange(value, source):
     """The value of lane ``source`` of this thread's warp. All threads of the block must take part."""
     thread: Any = current_thread()
     x, y = thread.threadIdx.x, thread.threadIdx.y
-    _board[x, y] = value
+    thread.exchanges += 1
+    board = thread.turns.boards[thread.exchanges % 2]
+    board[x, y] = value
     thread.syncthreads()
-    found = _board[x - x % 32 + source, y]
-    thread.syncthreads()
-    return found
+    return board[x - x % 32 + source, y]
 
 
 # The simulator has no shuffles, and completes all work at once.
@@ -54,12 +52,12 @@ def shuffle(value, lane):
 def ballot(predicate):
     """A bit for each lane of the warp, 1 where ``predicate`` is true. All threads of the block must call it."""
     thread: Any = current_thread()
-    x, y = thread.threadIdx.x, thread.threadIdx.y
-    _board[x, y] = bool(predicate)
+    x = thread.threadIdx.x
+    thread.exchanges += 1
+    warp, bits = (thread.exchanges, x // 32, thread.threadIdx.y), thread.turns.ballots
+    bits[warp] = bits.get(warp, 0) | bool(predicate) << x % 32
     thread.syncthreads()
-    found = sum(1 << lane for lane in range(32) if _board.get((x - x % 32 + lane, y)))
-    thread.syncthreads()
-    return found
+    return bits[warp]
 
 
 def sync_warp():
@@ -84,9 +82,12 @@ def leading_zeros(x):
     return 64 - int(x).bit_length()
 
 
+float32 = np.float32
+
+
 def rsqrt(x):
     """1/√x in the precision of ``x``; infinity at 0, as in float32 on the hardware. (In float64 the hardware gives NaN.)"""
-    real = np.float32 if isinstance(x, np.float32) else np.float64
+    real = float32 if type(x) is float32 else np.float64  # (half of the simulator's time: no look-up in NumPy)
     return real(1.0 / math.sqrt(x)) if x > 0 else real(math.inf)
 
 

@@ -34,44 +34,57 @@ class _Thread(greenlet):
     syncthreads_or = kernel.BlockThread.syncthreads_or
 
     def __init__(self, manager: Any, block: tuple[int, ...], place: tuple[int, ...], number: int) -> None:
-        super().__init__(manager.turns.work)
-        self._manager, self.thread_id = manager, number
+        super().__init__(self._work)
+        self._manager, self.thread_id, self.turns = manager, number, manager.turns
         self.blockIdx, self.threadIdx = kernelapi.Dim3(*block), kernelapi.Dim3(*place)
+        self.exchanges = 0
+
+    def _work(self) -> None:
+        try:
+            self.turns.work()
+        except Exception as error:
+            error.add_note(f"in the CUDA thread {list(self.threadIdx)} of block {list(self.blockIdx)}")
+            raise
+        self.turns.live -= 1
+        self.turns.pass_if(BLOCK, self.turns.live)
 
     def wait(self, barrier: Any, count: int) -> None:
         """Wait until ``count`` threads of the block wait at ``barrier``."""
-        turns = self._manager.turns
-        turns.waiting[barrier].append(self)
-        turns.pass_if(barrier, count)
-        self.parent.switch()
+        turns = self.turns
+        waiting = turns.waiting[barrier]
+        waiting.append(self)
+        if len(waiting) == count:
+            turns.pass_if(barrier, count)
+        begun = turns.ready and turns.ready[0]  # others begin at the scheduler's depth of calls
+        (turns.ready.popleft() if begun else self.parent).switch()
 
     def syncthreads(self) -> None:
         """Wait for all threads of the block that have not ended."""
-        self.wait(BLOCK, self._manager.turns.live)
+        self.wait(BLOCK, self.turns.live)
 
 
 class _Turns:
-    """The scheduler of a block's threads."""
+    """The scheduler of a block's threads. A thread that waits switches to the next one that is ready.
+
+    Attributes:
+        boards: what threads offer to each other in every second exchange, and in the others: so a thread may write the next
+            value while others read the last one.
+        ballots: the bits of each warp, by the number of the exchange.
+    """
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work, self.live = work, 0
         self.ready: deque[_Thread] = deque()
         self.waiting: dict[Any, list[_Thread]] = defaultdict(list)
+        self.boards: tuple[dict[Any, Any], dict[Any, Any]] = {}, {}
+        self.ballots: dict[Any, int] = {}
 
     def run(self, threads: list[_Thread]) -> None:
         """Run all threads to their end; raise the exception of the first that fails, with a note that names the thread."""
         self.ready, self.live = deque(threads), len(threads)
         try:
             while self.ready:
-                thread = self.ready.popleft()
-                try:
-                    thread.switch()
-                except Exception as error:
-                    error.add_note(f"in the CUDA thread {list(thread.threadIdx)} of block {list(thread.blockIdx)}")
-                    raise
-                if thread.dead:
-                    self.live -= 1
-                    self.pass_if(BLOCK, self.live)
+                self.ready.popleft().switch()
             if self.live:
                 barriers = [barrier for barrier, waiting in self.waiting.items() if waiting]
                 raise RuntimeError(f"threads wait for others at the barriers {barriers}")

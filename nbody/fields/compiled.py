@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from nbody import compute
 from nbody.fields.field import ARGUMENTS, Term
 
 
@@ -92,7 +93,7 @@ def values_of(terms: tuple[Term, ...]) -> Callable:
     at its time (N,). A body in a singular centre gets infinities, which stop the run at its next frame."""
     at_body = _at_body(terms)
 
-    @njit(error_model="numpy")
+    @compute.kernel("cpu")
     def values(x, v, m, times, parameters, found):
         for i in range(m.size):  # on one core: N evaluations beside N² pairs
             found[i, 0], found[i, 1], found[i, 2], found[i, 3] = at_body(i, x, v, m, times[i], parameters)

@@ -86,7 +86,7 @@ class Field(Group):
     @property
     def kind(self) -> str:
         """What a scheme must be able to do: evaluate it at :data:`POSITIONS`, or know the :data:`VELOCITIES` there too."""
-        return VELOCITIES if self.term().moving else POSITIONS
+        return VELOCITIES if any(each.term().moving for each in self.parts()) else POSITIONS
 
     @property
     def has_potential(self) -> bool:

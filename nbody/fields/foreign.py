@@ -2,7 +2,7 @@
 package is imported. The formulas are compared in the docstrings of :mod:`nbody.fields.potentials`."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, ValuesView
 from typing import Any
 
 from nbody.errors import InputError
@@ -45,15 +45,15 @@ def counterparts(potential: Any, G: float) -> list[FieldChoice]:
     """The fields that a potential of galpy or gala is the sum of; none if it is no such potential.
 
     Args:
-        potential: one, or a sum: a list of galpy's, a ``CompositePotential`` of gala.
+        potential: one, or a sum: a list, or a ``CompositePotential``.
         G: the gravitational constant; galpy's amplitudes are G M in the units of the scenario.
 
     Raises:
         InputError: it has no counterpart.
     """
     name = type(potential).__name__
-    if isinstance(potential, Mapping) or (isinstance(potential, Iterable) and not hasattr(potential, "parameters")):
-        each = potential.values() if isinstance(potential, Mapping) else potential
+    each = potential.values() if isinstance(potential, Mapping) else getattr(potential, "_potlist", potential)
+    if isinstance(each, list | tuple | ValuesView):
         return [field for part in each for field in counterparts(part, G)]
     if hasattr(potential, "_amp"):
         if name not in OF_GALPY or getattr(potential, "isNonAxi", False) != (name == "SoftenedNeedleBarPotential"):

@@ -67,14 +67,13 @@ def with_functions(scenario: Scenario, given: object, notify: Callable[[str], No
 
 
 def _several(given: object) -> Iterable[Any]:
-    several = isinstance(given, Iterable) and not isinstance(given, str | Mapping | FieldChoice | Field | VelocityField)
-    return given if several else () if given is None else (given,)  # type: ignore[return-value]
+    return given if isinstance(given, list | tuple) else () if given is None else (given,)
 
 
 def _choices(given: Any, G: float) -> list[Any]:
     if isinstance(given, FieldChoice):
         return [given]
-    if isinstance(given, Mapping) and not hasattr(given, "parameters"):
+    if isinstance(given, Mapping) and not any(hasattr(each, "parameters") for each in given.values()):
         return [given]
     if isinstance(given, str):
         return [FieldChoice(field=given)]

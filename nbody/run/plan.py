@@ -25,6 +25,7 @@ from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
@@ -251,6 +252,7 @@ def plan(
         _check_ensemble(scenario, integrator, count, schedule)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
     choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
+    require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
     (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
     if precision != scenario.precision:

@@ -13,7 +13,7 @@ come near the float peak, or exceed it, with far fewer operations.
 
 from nbody.bench.roofline.slots import InstructionCounts
 from nbody.bench.row import FLOPS, Row
-from nbody.compute import Facts
+from nbody.compute import DeviceProperties
 
 ISSUED = 4 * 32
 """Lanes of the warp instructions that a multiprocessor issues per clock."""
@@ -22,18 +22,18 @@ ROOTS = 16
 """Reciprocal square roots that a multiprocessor starts per clock."""
 
 
-def slot_bound(interaction: InstructionCounts, card: Facts) -> float:
+def slot_bound(interaction: InstructionCounts, card: DeviceProperties) -> float:
     """Interactions per second that the issue of instructions allows, and the float pipes, where they are narrower."""
     pipes = interaction.float32 / card.lanes_float32, interaction.float64 / card.lanes_float64
     return card.multiprocessors * card.clock / max(interaction.instructions / ISSUED, *pipes)
 
 
-def root_bound(interaction: InstructionCounts, card: Facts) -> float:
+def root_bound(interaction: InstructionCounts, card: DeviceProperties) -> float:
     """Interactions per second that the reciprocal square roots allow."""
     return card.multiprocessors * card.clock * ROOTS / interaction.roots
 
 
-def bounded(row: Row, card: Facts, interaction: InstructionCounts | None) -> Row:
+def bounded(row: Row, card: DeviceProperties, interaction: InstructionCounts | None) -> Row:
     """A timed row with the bounds of the card for these instructions per interaction."""
     assert row.interactions_per_s
     rate = row.interactions_per_s

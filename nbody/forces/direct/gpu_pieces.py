@@ -11,8 +11,8 @@ SEGMENTS_FROM = 32768
 than they compute."""
 
 PIECE = 1 << 25
-"""Interactions of a piece per floating-point lane of the card (see :class:`nbody.compute.Facts`): on an H200 0.17 s with
-``gpu-symmetric`` and 0.3 s with ``gpu-tiled``; lanes of other cards are about as fast.
+"""Interactions of a piece per floating-point lane of the card (:class:`nbody.compute.DeviceProperties`): on an H200 0.17 s
+with ``gpu-symmetric`` and 0.3 s with ``gpu-tiled``; lanes of other cards are about as fast.
 
 A running kernel can't be stopped, and a process that ends waits for it. So an evaluation of many bodies is divided into
 pieces, between which the run shows its progress and reacts to Ctrl-C (:meth:`nbody.state.ForceProgress.report`). Their size

@@ -1,5 +1,7 @@
 """Schemes that are tables of moves: one loop makes the steps of all of them, on any engine."""
 
+import cmath
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +38,36 @@ def leapfrogs_from_drifts(*fractions: float) -> tuple[Move, ...]:
 
 
 def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1) -> SchemeFacts:
-    """The facts of a scheme that makes ``moves`` in each step."""
+    """The facts of a scheme that makes ``moves`` in each step. Raises ValueError: they are not of the ``order``."""
+    if (found := order_for_oscillator(moves)) < order - 0.5:
+        raise ValueError(f"these moves have order {found:.1f} for an oscillator, and order {order} is claimed")
     forces = [k for k, move in enumerate(moves) if move.kind == MoveKind.FORCE]
     moved_after = any(move.kind in DRIFTS for move in moves[forces[-1] :])
     leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
     evaluations = _evaluations(moves, bool(leaves))
     return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
+
+
+def order_for_oscillator(moves: tuple[Move, ...]) -> float:
+    """The order p at which one step of moves follows x'' = -x: its error is proportional to h^(p+1). A scheme of order p has
+    at least this one, and one whose fractions do not add up to a step has order 0."""
+
+    def error(h: float) -> float:
+        largest = 0.0
+        for x, v in ((1.0, 0.0), (0.0, 1.0)):
+            exact, a = complex(x, -v) * cmath.exp(1j * h), 0.0
+            for kind, fraction in moves:
+                dt = fraction * h
+                if kind == MoveKind.FORCE:
+                    a = -x
+                elif kind == MoveKind.KICK:
+                    v += a * dt
+                else:
+                    x += v * dt + (a * dt * dt / 2 if MoveKind(kind) == MoveKind.DRIFT_TAYLOR else 0.0)
+            largest = max(largest, abs(complex(x, -v) - exact))
+        return max(largest, 1e-18)
+
+    return math.log2(error(0.2) / error(0.1)) - 1
 
 
 def _evaluations(moves: tuple[Move, ...], current: bool) -> int:

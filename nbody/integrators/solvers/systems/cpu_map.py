@@ -6,10 +6,7 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.integrators.solvers.systems.chunks import divided
-from nbody.integrators.solvers.systems.ias15_kernel import closest_pair, copy, is_finite
-from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
-from nbody.integrators.solvers.wisdom_holman import (
+from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
     begin,
     distances,
@@ -19,6 +16,9 @@ from nbody.integrators.solvers.wisdom_holman import (
     planets_of,
     present,
 )
+from nbody.integrators.solvers.systems.chunks import divided
+from nbody.integrators.solvers.systems.ias15_kernel import closest_pair, copy, is_finite
+from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.state.host import HostState
 
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import kepler_functions
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
-from nbody.integrators.solvers.wisdom_holman import map_moves
 
 THREADS = 8 if SIMULATED else 128
 RESIDENT = 4

@@ -1,0 +1,253 @@
+"""The moves of Wisdom and Holman's map in Jacobi coordinates: Kepler drifts, kicks, and the stages of the corrector.
+
+Lists of moves are the same for both processors (:func:`map_moves`); the functions are the CPU's, for one system or for each
+of an ensemble. Formulas and sources: :mod:`.wisdom_holman`.
+"""
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from nbody.fields.post_newtonian import STRICT
+from nbody.forces.direct.cpu_few import summing
+from nbody.integrators.solvers.kepler import kepler_step
+from nbody.integrators.solvers.pair_forces import separation
+
+STAGE = math.sqrt(7 / 40)
+"""The drift of a corrector's first stage in time steps; the k-th drifts k times as far (Wisdom, Holman & Touma 1996)."""
+
+
+@cache
+def corrector_kicks(order: int) -> np.ndarray:
+    """The kicks of a corrector's stages, in time steps: b_k of the drifts k·:data:`STAGE`, k = 1 … (order - 1)/2.
+
+    To first order in the planets' masses, kicks in the middle of steps differ from the continuous force by a change of
+    coordinates, 1/x - 1/(2 sinh(x/2)), where x is the time step times the derivative along the orbits. The stages make
+    4 Σ b_k sinh(k STAGE x) of it: the b_k are chosen so that the coefficients of x, x³, … agree.
+    """
+    stages = (order - 1) // 2 if order else 0
+    powers = range(1, 2 * stages, 2)
+    # 1/(2 sinh(x/2)) = 1/x - Σ (1 - 2^(1-2n)) B_2n x^(2n-1)/(2n)!, with Bernoulli's numbers
+    bernoulli = {2: 1 / 6, 4: -1 / 30, 6: 1 / 42, 8: -1 / 30, 10: 5 / 66, 12: -691 / 2730, 14: 7 / 6, 16: -3617 / 510}
+    coefficients = [(1 - 2.0**-p) * bernoulli[p + 1] / math.factorial(p + 1) for p in powers]
+    matrix = [[4 * (k * STAGE) ** p / math.factorial(p) for k in range(1, stages + 1)] for p in powers]
+    return np.linalg.solve(matrix, coefficients) if stages else np.zeros(0)
+
+
+part = njit(error_model="numpy", fastmath=STRICT, _nrt=False)
+"""Compiles a part of the map, which allocates nothing: references to arrays are not counted."""
+
+
+class MapMoves(NamedTuple):
+    """Moves of a map, (M, 2) each: a kick and the drift after it, in the unit of time. ``begin``: from the present to the
+    map's coordinates, half a step ahead; ``step``: a step; ``present``: back to the present."""
+
+    begin: np.ndarray
+    step: np.ndarray
+    present: np.ndarray
+
+
+@cache
+def map_moves(dt: float, corrector: int) -> MapMoves:
+    """The moves of a map with time steps ``dt`` and a corrector of an order, for either processor."""
+    kicks = corrector_kicks(corrector)
+
+    def stages(sign: float) -> list[tuple[float, float]]:
+        found = list[tuple[float, float]]()
+        for k in range(-len(kicks), len(kicks) + 1):
+            if k:
+                stage, strength = k * STAGE * dt, math.copysign(dt, k * sign * dt) * float(kicks[abs(k) - 1])
+                found += [(0.0, stage), (-strength, -2.0 * stage), (strength, stage)]
+        return found
+
+    half = 0.5 * dt
+    moves = [*stages(1.0), (0.0, half)], [(dt, dt)], [(0.0, -half), *stages(-1.0)]
+    return MapMoves(*map(np.array, moves))
+
+
+@part
+def to_jacobi(x, m, X):
+    """Jacobi coordinates X of x, (3, N): relative to the centre of mass of the bodies before; column 0 is that of all."""
+    for c in range(3):
+        total, weighted = m[0], m[0] * x[c, 0]
+        for i in range(1, m.size):
+            X[c, i] = x[c, i] - weighted / total
+            total += m[i]
+            weighted += m[i] * x[c, i]
+        X[c, 0] = weighted / total
+
+
+@part
+def from_jacobi(X, m, inner, x):
+    """The inverse of :func:`to_jacobi`; ``inner[i]`` is the sum of the masses 0 … i."""
+    for c in range(3):
+        centre = X[c, 0]
+        for i in range(m.size - 1, 0, -1):
+            centre -= m[i] / inner[i] * X[c, i]  # of the bodies before i
+            x[c, i] = centre + X[c, i]
+        x[c, 0] = centre
+
+
+class MapBodies(NamedTuple):
+    """What the moves of a map of n bodies depend on besides its coordinates.
+
+    Attributes:
+        m, inner: (n,) G times the masses, and their sums 0 … i.
+        near: (n, n) how close planets may come, in units of the sum of their distances from the star.
+        per_c2: 1/c² of relativity, 0 without it.
+        distance: (n,) those from the star after the last drift.
+        met: two planets that were too close in the last kick, or 0 and 0.
+        x, a: (3, n) positions and accelerations in the last kick.
+    """
+
+    m: np.ndarray
+    inner: np.ndarray
+    near: np.ndarray
+    per_c2: float
+    distance: np.ndarray
+    met: np.ndarray
+    x: np.ndarray
+    a: np.ndarray
+
+
+@njit(error_model="numpy")
+def planets_of(m, hill, per_c2):
+    """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
+    n = m.size
+    near = np.zeros((n, n))
+    for i in range(1, n):
+        for j in range(1, i):
+            near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
+    empty = np.empty((3, n))
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
+
+
+@part
+def drift(X, V, h, planets):
+    """Kepler motion of all planets, and the straight motion of the centre of mass."""
+    inner, per_c2 = planets.inner, planets.per_c2
+    for c in range(3):
+        X[c, 0] += h * V[c, 0]
+    for i in range(1, inner.size):
+        time = h
+        if per_c2 > 0.0:
+            r, v2, _ = sizes(i, X, V)
+            time += h * 3.0 * per_c2 * (0.5 * v2 - inner[i] / r)
+        planets.distance[i] = kepler_step(i, X, V, inner[i], time)
+
+
+@part
+def sizes(i, X, V):
+    """The distance, the square of the speed, and the square of the distance of planet i."""
+    r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]
+    return np.sqrt(r2), V[0, i] * V[0, i] + V[1, i] * V[1, i] + V[2, i] * V[2, i], r2
+
+
+@part
+def shift(X, V, h, per_c2):
+    """Relativity's term -v⁴/(2c²)."""
+    for i in range(1, X.shape[1]):
+        _, v2, _ = sizes(i, X, V)
+        for c in range(3):
+            X[c, i] -= 2.0 * h * per_c2 * v2 * V[c, i]
+
+
+@part
+def to_momenta(X, V, inner, per_c2):
+    """Turn velocities into momenta per mass, v (1 + (v²/2 + 3 μ/r)/c²)."""
+    for i in range(1, inner.size):
+        r, v2, _ = sizes(i, X, V)
+        for c in range(3):
+            V[c, i] *= 1.0 + per_c2 * (0.5 * v2 + 3.0 * inner[i] / r)
+
+
+@part
+def to_velocities(X, V, inner, per_c2):
+    """The inverse of :func:`to_momenta`, to rounding."""
+    for i in range(1, inner.size):
+        r, p2, _ = sizes(i, X, V)
+        factor = 1.0
+        for _ in range(4):  # each time the error falls by (v/c)²
+            factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * inner[i] / r))
+        for c in range(3):
+            V[c, i] *= factor
+
+
+@part
+def attraction(i, j, dx, dy, dz, planets):
+    """1/r³ of two bodies; notes planets that are too close."""
+    r2 = dx * dx + dy * dy + dz * dz
+    if j and r2 < (planets.near[i, j] * (planets.distance[i] + planets.distance[j])) ** 2:
+        planets.met[0], planets.met[1] = i, j
+    return 1.0 / (r2 * np.sqrt(r2))
+
+
+add_attraction = summing(attraction, separation, 2)  # all of that of planet 1 and the star is Kepler motion
+
+
+@part
+def kick(X, V, h, planets):
+    """Kick with all forces but those of the Kepler motion."""
+    m, inner, per_c2, x, a = planets.m, planets.inner, planets.per_c2, planets.x, planets.a
+    n = m.size
+    if per_c2 > 0.0:
+        shift(X, V, 0.5 * h, per_c2)
+    from_jacobi(X, m, inner, x)
+    a[:], planets.met[:] = 0.0, 0
+    add_attraction(x, m, 1.0, planets, a)
+    for c in range(3):
+        weighted = m[0] * a[c, 0]
+        for i in range(1, n):
+            V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
+            weighted += m[i] * a[c, i]
+    for i in range(2, n):
+        r2 = X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2
+        f = h * inner[i] / (r2 * np.sqrt(r2))
+        for c in range(3):
+            V[c, i] += f * X[c, i]
+    if per_c2 > 0.0:
+        for i in range(1, n):
+            _, _, r2 = sizes(i, X, V)
+            for c in range(3):
+                V[c, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[c, i]
+        shift(X, V, 0.5 * h, per_c2)
+
+
+@part
+def move(X, V, moves, planets):
+    """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+    for k in range(len(moves)):
+        if moves[k, 0] != 0.0:
+            kick(X, V, moves[k, 0], planets)
+        drift(X, V, moves[k, 1], planets)
+
+
+@njit(error_model="numpy")
+def begin(x, v, X, V, from_present, planets):
+    """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
+    to_jacobi(x, planets.m, X)
+    to_jacobi(v, planets.m, V)
+    if planets.per_c2 > 0.0:
+        to_momenta(X, V, planets.inner, planets.per_c2)
+    move(X, V, from_present, planets)
+
+
+@njit(error_model="numpy")
+def present(X, V, to_present, planets, x, v):
+    """Positions x and velocities v, (3, N), of the map's coordinates."""
+    end_X, end_V = X.copy(), V.copy()
+    move(end_X, end_V, to_present, planets)
+    if planets.per_c2 > 0.0:
+        to_velocities(end_X, end_V, planets.inner, planets.per_c2)
+    from_jacobi(end_X, planets.m, planets.inner, x)
+    from_jacobi(end_V, planets.m, planets.inner, v)
+
+
+@part
+def distances(X, distance):
+    """Those of all planets from the centres of their orbits."""
+    for i in range(1, distance.size):
+        distance[i] = np.sqrt(X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2)
