@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -82,9 +83,12 @@ def column_density(
         raise InputError(
             f"column_density: extent: must be left < right and bottom < top, four numbers; got {shown(extent)}"
         )
-    edges = [np.linspace(*extent[:2], cells + 1), np.linspace(*extent[2:], cells + 1)]
-    mass, *_ = np.histogram2d(*particles.position[:, axes].T, bins=edges, weights=particles.mass)
-    return mass / ((edges[0][1] - edges[0][0]) * (edges[1][1] - edges[1][0])), *edges
+    left, right, bottom, top = extent
+    x, y = np.linspace(left, right, cells + 1), np.linspace(bottom, top, cells + 1)
+    edges: Any = [x, y]
+    u, v = particles.position[:, axes].T
+    mass, *_ = np.histogram2d(u, v, bins=edges, weights=particles.mass)
+    return mass / ((x[1] - x[0]) * (y[1] - y[0])), x, y
 
 
 def local_density(particles: Particles, neighbours: int = NEIGHBOURS) -> Array:

@@ -106,7 +106,7 @@ class Gravity:
     def check_length(self) -> None:
         """Raise a KeyProblem unless the law can have this length, or these lengths."""
         needs_length = LAWS.load(self.softening).needs_length
-        if self.per_species and not (needs_length and len(self.length)):
+        if self.per_species and not (needs_length and self.length):
             able = " or ".join(f"'{name}'" for name in LAWS if LAWS.load(name).needs_length)
             raise KeyProblem(
                 "length", f"must be one number for softening '{self.softening}'; write 'softening:' {able}"
