@@ -186,3 +186,45 @@ def test_a_killed_run_forgets_the_bodies_that_came_after_its_last_checkpoint(tmp
     again.run(10)
     with Trajectory(tmp_path / "run.h5") as file:
         assert file.count == 25 and file.particles(-1).count == 23 and not file.verify()
+
+
+# --- Escapers ---
+
+
+def leaving(fast=(3, 8)):
+    """A cluster that some bodies leave at once."""
+    bodies = plummer(24, seed=1)
+    bodies.velocity[list(fast)] *= 20 / np.linalg.norm(bodies.velocity[list(fast)], axis=1)[:, None]
+    return bodies
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "ias15", "hermite4_block"])
+def test_escapers_are_removed_and_their_energy_is_booked(scheme, tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    values = {"particles": leaving(), "record": {"dt": 0.25}, "end": 1.0, "escape": {"radius": 10.0, "every": 4}}
+    run = simulation(whole, scheme, **values)
+    run.run()
+    with Trajectory(whole) as file:
+        rows = file.event_rows()
+        assert sorted(rows["id_1"].tolist()) == [3, 8] and set(rows["kind"].tolist()) == {b"escaped"}
+        assert (rows["distance"] > 10).all() and (rows["step"] % 4 == 0).all()
+        gone = [int(np.searchsorted(file.time, time)) for time in sorted(rows["time"])]
+        assert file.observable("bodies").tolist() == [24 - sum(k >= first for first in gone) for k in range(len(file))]
+        assert file.particles(-1).count == 22
+        # The escapers took most of the energy: 2 · 20²/48; the rest is conserved with the accuracy of the scheme.
+        assert file.observable("booked_energy")[-1] == pytest.approx(-(20**2) / 24, rel=0.05)
+        assert np.ptp(file.energy_balance()) < 2e-3 * 20**2 / 24
+    once = simulation(part, scheme, **values)
+    once.integrate(0.25)
+    resume(part, notify=lambda line: None, end=1.0).run()
+    assert first_difference(whole, part) is None
+
+
+def test_an_escape_radius_may_be_given_in_half_mass_radii():
+    bodies = leaving()
+    for radius in ("10 r_h", 8.0):
+        run = simulation(particles=bodies, escape=radius)
+        run.run(64)
+        assert run.summary.particles_left == 22 and run.particles.count == 22
+    with pytest.raises(InputError, match=r"escape.*: must be a length, or a number of half-mass radii"):
+        simulation(escape={"radius": "many r_h"})

@@ -125,26 +125,32 @@ def test_particles_are_the_present_state(tmp_path):
     assert not np.array_equal(now.position, simulation.particles.position)
 
 
-def test_particles_are_read_only_copies_of_the_state_as_it_is_before_the_first_step_too():
+def test_particles_are_those_of_the_state_until_the_next_step_before_the_first_one_too():
     mine = replace(bodies(), radius=np.ones(24))
     simulation = Simulation(mine, **KEYS)
     for _ in range(2):
         now = simulation.particles
+        assert simulation.particles is now
         for name in ("mass", "position", "velocity", "id", "species", "radius"):
-            assert not np.shares_memory(getattr(now, name), getattr(simulation.particles, name))
             assert getattr(mine, name).flags.writeable
+            assert not np.shares_memory(getattr(now, name), getattr(mine, name))
+            assert not np.shares_memory(getattr(now, name), simulation.arrays.get(name, mine.mass))
+        simulation.run(steps=1)
+        for name in ("mass", "position", "velocity", "radius"):  # it would be lost
             with pytest.raises(ValueError, match="read-only"):
                 getattr(now, name)[0] = 1
-        simulation.run(steps=1)
     again = Simulation(replace(now, mass=2 * now.mass), **KEYS)
     np.testing.assert_array_equal(again.particles.mass, 2 * bodies().mass)
     again.run(steps=1)
+    rounded = Simulation(bodies(), **KEYS | {"precision": "float32"})
+    np.testing.assert_array_equal(rounded.particles.position, bodies().position)  # with all digits
+
+
+def test_what_is_written_into_the_memory_of_a_simulation_is_shown():
     simulation = Simulation(bodies(), **KEYS)
     simulation.arrays["velocity"][...] = 5.0
     simulation.state.invalidate()
     assert (simulation.particles.velocity == 5.0).all()
-    rounded = Simulation(bodies(), **KEYS | {"precision": "float32"})
-    np.testing.assert_array_equal(rounded.particles.position, bodies().position)  # with all digits
 
 
 def test_a_recording_may_begin_in_the_middle_of_a_run(tmp_path):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.forces import ENGINES
-from nbody.number_format import duration
+from nbody.number_format import duration, rate
 
 
 class TableColumn(NamedTuple):
@@ -118,6 +118,15 @@ WHO = (
     TableColumn("precision", "precision", left=True),
 )
 """Whose figures the other columns are."""
+
+EVALUATION = TableColumn("a force\nevaluation", checked_time)
+
+SPEED = (
+    EVALUATION,
+    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
+    TableColumn("\nGFLOP/s", "gflops", three),
+)
+"""The time of a force evaluation and what follows from it."""
 
 ERRORS = (
     TableColumn("error:\nmedian", "error_median", error),

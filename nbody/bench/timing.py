@@ -23,13 +23,13 @@ TURN = 0.02
 ENOUGH = 0.25
 """Seconds of timed calls after which a competitor needs no further turn."""
 
-FEWEST, MOST, FOR_A_SPREAD = 5, 200, 2
+FEWEST_CALLS, MOST_TIMED_CALLS, FOR_A_SPREAD = 5, 200, 2
 """The minimum and maximum number of timed calls, and the minimum if a single call takes longer than :data:`ENOUGH`: the
 spread needs two."""
 
 FEWEST_ON_DEVICE = 3
-"""The minimum on a GPU if :data:`FEWEST` take longer than :data:`ENOUGH`; times there hardly vary. (H200, N = 262144, 24 to
-142 ms per call: the fastest of a row was at most 0.2 % below its median.)"""
+"""The minimum on a GPU if :data:`FEWEST_CALLS` take longer than :data:`ENOUGH`; times there hardly vary. (H200, N = 262144,
+24 to 142 ms per call: the fastest of a row was at most 0.2 % below its median.)"""
 
 FIRST_COUNTS = 1.0
 """If the first call takes longer than this (in seconds), it counts too: its one-time costs, such as memory allocation,
@@ -101,15 +101,15 @@ def _turn(call: TimedCall) -> list[float]:
         if call.estimate < TURN:
             call.work()
         times = [seconds(call.work)]
-        while sum(times) < TURN and len(times) < MOST:
+        while sum(times) < TURN and len(times) < MOST_TIMED_CALLS:
             times.append(seconds(call.work))
     return times
 
 
 def _enough(sample: list[float]) -> bool:
     calls, total = len(sample), sum(sample)
-    fewest = FOR_A_SPREAD if total > ENOUGH * calls else FEWEST
-    return calls >= MOST or (total >= ENOUGH and calls >= fewest)
+    fewest = FOR_A_SPREAD if total > ENOUGH * calls else FEWEST_CALLS
+    return calls >= MOST_TIMED_CALLS or (total >= ENOUGH and calls >= fewest)
 
 
 def on_device(work: Work, estimate: float) -> Timing:
@@ -123,8 +123,8 @@ def on_device(work: Work, estimate: float) -> Timing:
 def calls_on_device(estimate: float) -> tuple[int, int]:
     """The number of measurements on a GPU, and of calls in each, if one call takes about ``estimate`` seconds."""
     estimate = max(estimate, 1e-6)
-    repeats = max(FEWEST_ON_DEVICE, min(FEWEST, int(ENOUGH / estimate)))
-    return repeats, max(1, min(MOST, round(TURN / 4 / estimate)))
+    repeats = max(FEWEST_ON_DEVICE, min(FEWEST_CALLS, int(ENOUGH / estimate)))
+    return repeats, max(1, min(MOST_TIMED_CALLS, round(TURN / 4 / estimate)))
 
 
 @cache

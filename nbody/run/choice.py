@@ -32,7 +32,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
         scenario.collisions is not None,
         scenario.integrator.dt is None,
     )
-    of_scheme = SchemeProblem(tuple(fields), collisions, unlimited=unlimited)
+    of_scheme = SchemeProblem(tuple(fields), collisions, scenario.escape is not None, unlimited)
     systems = scenario.ensemble.count if scenario.ensemble else 0
     return {"particles": count, "ranks": ranks, "systems": systems, "of_scheme": of_scheme}
 

@@ -124,7 +124,7 @@ class Plan:
     def header(self, **provenance: Any) -> "RunHeader":
         """The header of the recording: its size, its scenario and its provenance."""
         from nbody.trajectory import RunHeader, state_bytes
-        from nbody.trajectory.reading.events import RECORDED
+        from nbody.trajectory.reading.events import BOOKED, RECORDED
         from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
 
         precision = self.scenario.precision
@@ -142,7 +142,8 @@ class Plan:
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
-            | (RECORDED if mergers is not None and mergers.rule == "merge" else {}),
+            | (RECORDED if mergers is not None and mergers.rule == "merge" else {})
+            | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
         )
 
@@ -151,7 +152,7 @@ class Plan:
         """The number of collisions that fit into the recording."""
         chosen = self.scenario.collisions
         if chosen is None:
-            return 0
+            return self.count if self.scenario.escape is not None else 0
         return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
 
     @property

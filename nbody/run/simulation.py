@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,6 +123,15 @@ class Simulation:
         self._running, self.observers = False, list[Observer]()
         self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
+
+    @cached_property
+    def _escape(self) -> list[Observer]:
+        """What removes escapers, if the scenario says so."""
+        if self.scenario.escape is None:
+            return []
+        from nbody.run.escape import Escape
+
+        return [Escape(self.stepper, self.setup)]
 
     def _new_log(self, recorded: int = 0) -> CollisionLog:
         return CollisionLog(self.stepper, self.setup, recorded)
@@ -455,12 +465,12 @@ class Simulation:
             _require_function("run: progress", progress)
         if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
-        schedule, log = self._schedule(steps, until), [self._log]
+        schedule = self._schedule(steps, until)
         with self.setup.team.agreed():
             self.recording.go_on(schedule)
-        for each in log:
-            each.ended = False
-        loop = Loop(self.setup, self.stepper, self.recording, log, self.observers, callback, pace)
+        self._log.ended = False
+        before = [*self._escape, self._log]
+        loop = Loop(self.setup, self.stepper, self.recording, before, self.observers, callback, pace)
         left, self._running = False, True
         try:
             for event in loop.progress_events(progress):

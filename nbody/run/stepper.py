@@ -57,6 +57,7 @@ class Stepper:
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
+        self._shown_at = self._first_moment, 0
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -88,7 +89,8 @@ class Stepper:
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        return self.collisions is None and isinstance(self.integrator, FixedStep)
+        changes = self.collisions is not None or self._setup.scenario.escape is not None  # before the frame of a step
+        return not changes and isinstance(self.integrator, FixedStep)
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -149,7 +151,7 @@ class Stepper:
         if self.roster is None:
             return {}
         merges = self.collisions is not None and self.collisions.merges
-        return self.roster.numbers(merges, self.roster.changed)
+        return self.roster.numbers(merges, self.roster.changed or self._setup.scenario.escape is not None)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
@@ -179,8 +181,9 @@ class Stepper:
 
     def shown(self) -> Particles:
         """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
-        if self._shown is None or self._shown.were.step != self.clock.step or self._shown.were.time != self.clock.time:
-            self._shown = Shown.of(self.particles())
+        now = self.clock.moment, self.clock.revision
+        if self._shown is None or self._shown_at != now:
+            self._shown, self._shown_at = Shown.of(self.particles()), now
         return self._shown.given
 
     def written(self, freeze: bool = True) -> np.ndarray | None:
@@ -293,6 +296,8 @@ class Stepper:
     def _look_for_collisions(self) -> None:
         """Begin to look for them, if the scenario says so."""
         self.collisions = None
+        if self._setup.scenario.escape is not None:
+            self._known_bodies()
         if (keys := self._setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
 
@@ -332,9 +337,9 @@ class Stepper:
         motion.state.progress.take_over(state.progress)
         self.motion = motion
 
-    def apply(self, changes: np.ndarray) -> None:
-        """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. The frame of
-        this moment, if there is one, shows the bodies before it."""
+    def apply(self, changes: np.ndarray, shown: bool = False) -> None:
+        """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
+        frame of this step, if there is one, shows the bodies after it."""
         setup = self._setup
         if why := unsupported(
             type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision,
@@ -351,7 +356,7 @@ class Stepper:
             self._go_on_with(roster.particles(x, v, clock.time, clock.step), "a change of the bodies")
             energy = energy if by_pairs else _energy_of(self.motion) - before
         roster.book(energy, collision=False)
-        changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + 1, energy
+        changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
 
 

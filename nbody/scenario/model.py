@@ -20,6 +20,7 @@ from nbody.scenario.groups import (
     CollisionKeys,
     EnergyLimit,
     EngineChoice,
+    EscapeKeys,
     FieldChoice,
     IntegratorKeys,
     Record,
@@ -52,6 +53,7 @@ class Scenario(Group):
     ensemble: Ensemble | None = None
     integrator: IntegratorKeys
     collisions: CollisionKeys | None = None
+    escape: EscapeKeys | None = None
     engine: EngineChoice = EngineChoice()
     precision: Precision = "float32"
     record: Record = Record()

@@ -38,6 +38,7 @@ class StateClock:
         moment: where the run is between steps.
         now: the time of the positions, during a step too, when only some of its moves are made.
         time_dependent: True if forces depend on the time itself.
+        revision: how often the positions have been declared changed.
         dt: the length of steps that are all the same.
         made: steps that ``step`` does not count yet.
         synchronize: lets all bodies end a step now. Schemes of individual steps set it; others move all bodies together.
@@ -47,6 +48,7 @@ class StateClock:
 
     def __init__(self, time: float) -> None:
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
+        self.revision = 0
         self.synchronize: Callable[[], None] = _all_together
         self.set(Moment(0, float(time), float(time)))
 

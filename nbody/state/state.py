@@ -47,6 +47,7 @@ class State(ABC, Generic[ArrayT]):
     def invalidate(self) -> None:
         """Declare that the positions have changed: no result is current."""
         self.clock.current = Outputs.NOTHING
+        self.clock.revision += 1
 
     @abstractmethod
     def values(self, *names: str, copy: bool = True) -> list[Any]:

@@ -12,7 +12,21 @@ from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Amount, Count, Row, grouped, ratio
-from nbody.bench.tables import ERRORS, WHO, Joined, Sheet, TableColumn, about, checked_time, error, markdown, of, three
+from nbody.bench.tables import (
+    ERRORS,
+    EVALUATION,
+    SPEED,
+    WHO,
+    Joined,
+    Sheet,
+    TableColumn,
+    about,
+    checked_time,
+    error,
+    markdown,
+    of,
+    three,
+)
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF
 from nbody.number_format import duration, rate
@@ -58,9 +72,7 @@ FACTS = {"forces": ForceFacts, "lecture": LectureFacts, "trees": TreeFacts}
 
 COLUMNS = (
     *WHO,
-    TableColumn("a force\nevaluation", checked_time),
-    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
-    TableColumn("\nGFLOP/s", "gflops", three),
+    *SPEED,
     TableColumn("× one\ncore", "speedup", three),
     TableColumn("× all\ncores", "speedup_all_cores", three),
     TableColumn("×\nNumPy", "speedup_reference", three),
@@ -97,7 +109,7 @@ LECTURE_EXPLAINED = (
 
 TREES = (
     *WHO,
-    TableColumn("a force\nevaluation", checked_time),
+    EVALUATION,
     TableColumn("particles/s", "particles_per_s", rate),
     TableColumn("interactions\nper particle", lambda row: ratio(row["interactions"], row.particles), three),
     *ERRORS,

@@ -17,7 +17,7 @@ from nbody.bench.roofline import slots
 from nbody.bench.roofline.bounds import bounded
 from nbody.bench.roofline.tables import RooflineFacts
 from nbody.bench.row import Row
-from nbody.bench.timing import FEWEST, device_times
+from nbody.bench.timing import FEWEST_CALLS, device_times
 
 COUNTS = (1024, 4096, 20480, 65536, 262144)
 """The default N."""
@@ -28,7 +28,7 @@ SUSTAINED = 0.5
 MEASUREMENT = 5e-3
 """The minimum length of one measurement in seconds; see :func:`nbody.bench.timing.device_times`."""
 
-MOST = 100
+MOST_MEASUREMENTS = 100
 """The minimum and maximum number of measurements per row."""
 
 LONGEST = 5.0
@@ -60,7 +60,7 @@ def _row(competitor: Competitor, judge: Judge, notify: Notify) -> Row:
 
 def _repeats(expected: float) -> int:
     """The number of measurements of a row whose evaluation takes about this many seconds."""
-    wanted = max(FEWEST, min(MOST, int(SUSTAINED / max(expected, MEASUREMENT))))
+    wanted = max(FEWEST_CALLS, min(MOST_MEASUREMENTS, int(SUSTAINED / max(expected, MEASUREMENT))))
     return max(1, min(wanted, int(LONGEST / expected)))
 
 

@@ -6,8 +6,7 @@ from nbody.bench.forces.tables import CheckedFacts, speeds
 from nbody.bench.plot import Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Amount, Count
-from nbody.bench.tables import ERRORS, WHO, Sheet, TableColumn, about, checked_time, percent, whole
-from nbody.number_format import rate
+from nbody.bench.tables import ERRORS, SPEED, WHO, Sheet, TableColumn, about, percent
 
 
 class RooflineFacts(CheckedFacts, total=False):
@@ -48,9 +47,7 @@ FACTS = {"roofline": RooflineFacts}
 
 SPEEDS = (
     *WHO,
-    TableColumn("a force\nevaluation", checked_time),
-    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
-    TableColumn("\nGFLOP/s", "gflops", whole),
+    *SPEED,
     TableColumn("% of\npeak", "percent_of_peak", percent),
     TableColumn("% of\nslots", "percent_of_slots", percent),
     TableColumn("% of\nroots", "percent_of_roots", percent),

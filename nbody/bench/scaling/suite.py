@@ -16,8 +16,8 @@ COUNTS = (65536, 262144, 1 << 20)
 
 DT, EVERY = 1e-5, 10
 
-SECONDS, FEWEST = 2.0, 20
-"""A run on one GPU has steps for about this time, at least FEWEST."""
+SECONDS, FEWEST_STEPS = 2.0, 20
+"""A run on one GPU has steps for about this time, at least FEWEST_STEPS."""
 
 PILOT, WARM = 5, 4 * EVERY
 """Steps of the run that compiles the kernels and estimates the speed; and of the one that records the graphs, as a run of
@@ -31,7 +31,7 @@ def measure(
     rows = []
     for engine, precision in kinds:
         for count in counts:
-            steps, one, bits = FEWEST, None, b""
+            steps, one, bits = FEWEST_STEPS, None, b""
             for number in gpus:
                 notify(f"N = {count}: {engine}, {precision} on {number} GPU{'s' * (number != 1)}")
                 row, found = _run(count, engine, precision, number, steps)
@@ -53,7 +53,7 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     )  # fmt: skip
     pilot = run.run(PILOT)
     if gpus == 1 and pilot.steps_per_s:
-        steps = max(FEWEST, round(SECONDS * pilot.steps_per_s))
+        steps = max(FEWEST_STEPS, round(SECONDS * pilot.steps_per_s))
     if steps > WARM:
         run.run(WARM)
     summary = run.run(steps)

@@ -85,7 +85,8 @@ REMOVED = (b"removed", b"consumed", b"escaped")
 CHANGED = (b"changed", b"altered")
 """Each by a user's call, or by a collision with an outcome of the user's own; ``escaped``: beyond ``escape.radius``."""
 BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
-BOOKED = (*BY_CALL, b"escaped")
+ESCAPED = REMOVED[2]
+BOOKED = (*BY_CALL, ESCAPED)
 """What is booked as ``booked_energy``, which includes the ``collision_energy``."""
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
