@@ -24,7 +24,7 @@ _LATER, __getattr__ = names_of(
         "precompile": "Call compile_missing compile_together rehearsing",
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
-        "simulated" if SIMULATED else "intrinsics": (
+        "simulator.functions" if SIMULATED else "intrinsics": (
             "add ballot count_ones device_function is_nan lane leading_zeros multiply multiply_add row rsqrt set_row "
             "shuffle subtract sync_warp"
         ),

@@ -12,7 +12,7 @@ from nbody.compute.driver import SIMULATED, available, require
 from nbody.errors import DeviceError, NBodyError
 
 if SIMULATED:
-    from nbody.compute.simulator_threads import take_turns
+    from nbody.compute.simulator.threads import take_turns
 
     take_turns()
 

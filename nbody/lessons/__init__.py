@@ -1,7 +1,7 @@
 """The figures of the two courses: ``python -m nbody.lessons``.
 
 Most are made from what the kernels themselves read and write, recorded in Numba's simulator
-(:mod:`nbody.compute.traced`), so that a figure follows its kernel; others from the tables of the courses.
+(:mod:`nbody.compute.simulator.traced`), so that a figure follows its kernel; others from the tables of the courses.
 """
 
 from pathlib import Path

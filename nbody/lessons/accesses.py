@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute.traced import BARRIER, Access, Trace, trace
+from nbody.compute.simulator.traced import BARRIER, Access, Trace, trace
 from nbody.linalg import (
     LADDER,
     k01_one_block,

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nbody.compute.traced import BARRIER, Access, trace
+from nbody.compute.simulator.traced import BARRIER, Access, trace
 from nbody.lessons.accesses import traced
 from nbody.lessons.style import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET, cells, panels
 from nbody.linalg.k17_champion import ProductTiling, tiled_launch

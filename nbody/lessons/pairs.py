@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 from matplotlib.figure import Figure
 
-from nbody.compute.traced import BARRIER, SHUFFLE, Access, Trace, trace
+from nbody.compute.simulator.traced import BARRIER, SHUFFLE, Access, Trace, trace
 from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.compute.simulator_threads import current_thread
+from nbody.compute.simulator.threads import current_thread
 
 
 def _of_block(name: str, make: Any) -> Any:

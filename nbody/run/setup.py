@@ -125,6 +125,9 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
         )
+    if fields is not None and not resumed:
+        for line in fields.doubts(bodies.position, bodies.time, bodies.mass):
+            notify(f"warning: {line}")
     if fields is not None and fields.without_potential:
         named = ", ".join(fields.without_potential)
         if scenario.on_energy_error is not None:

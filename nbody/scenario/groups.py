@@ -143,7 +143,7 @@ class GravityKeys(Group):
     G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
+    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = 0.0
 
     @model_validator(mode="before")
     @classmethod

@@ -23,7 +23,7 @@ DOORS = [
 ]
 
 LEFT_OUT = {
-    "nbody.compute.simulated": "imported where Numba's simulator stands for a GPU, in tests alone",
+    "nbody.compute.simulator.functions": "imported where Numba's simulator stands for a GPU, in tests alone",
     "nbody.linalg.simulated_warp": "the same",
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba.cuda.simulator.api import Event
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.compute.simulator_threads import current_thread
+from nbody.compute.simulator.threads import current_thread
 
 
 def _shared_array(self, shape, dtype, alignment=None):

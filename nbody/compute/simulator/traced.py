@@ -14,7 +14,8 @@ import numpy as np
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
 
-from nbody.compute import simulated, simulator_threads
+from nbody.compute.simulator import functions
+from nbody.compute.simulator.threads import current_thread, in_kernel
 
 BARRIER, SHUFFLE = "barrier", "shuffle"
 """Names used instead of an array in an :class:`Access`: a block's barrier, and a shuffle between the lanes of a warp."""
@@ -53,7 +54,7 @@ class _Recorded(np.ndarray):
         return _Flat(self)
 
     def _note(self, index, write):
-        if self.name and simulator_threads.in_kernel():
+        if self.name and in_kernel():
             whole = index if isinstance(index, tuple) else (index,)
             flat = sum(int(i) * step for i, step in zip(whole, self.strides, strict=True)) // self.itemsize
             self.log(Access(self.name, write, flat))
@@ -86,7 +87,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
     logs: dict = defaultdict(lambda: defaultdict(list))
 
     def log(access: Access) -> None:
-        thread: Any = simulator_threads.current_thread()
+        thread: Any = current_thread()
         logs[thread.blockIdx.x, thread.blockIdx.y][thread.thread_id].append(access)
 
     def recorded(array: np.ndarray, name: str) -> np.ndarray:
@@ -94,7 +95,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
         view.name, view.log = name, log
         return view
 
-    exchange, wait, lock = simulated._exchange, FakeCUDAModule.syncthreads, threading.Lock()
+    exchange, wait, lock = functions._exchange, FakeCUDAModule.syncthreads, threading.Lock()
 
     def shared_array(self, shape, dtype, alignment=None):
         asking = sys._getframe(1)
@@ -119,7 +120,7 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
     ]
     with (
         patch.object(FakeCUDAShared, "array", shared_array),
-        patch.object(simulated, "_exchange", noted_exchange),
+        patch.object(functions, "_exchange", noted_exchange),
         patch.object(FakeCUDAModule, "syncthreads", noted_wait),
     ):
         kernel[grid, block](*given)
