@@ -242,6 +242,17 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     assert '"energy_error": null' in capsys.readouterr().out
 
 
+def test_a_force_that_is_not_the_gradient_of_its_potential_is_reported():
+    lines = []
+    twice = nbody.force(lambda x, y, z, t: (-2 * x * t, -2 * y * t, 0.0, 0.5 * (x * x + y * y) * t))
+    bodies = random_bodies(20)
+    bodies.time = 1.0
+    nbody.Simulation(bodies, dt=0.01, softening=0.1, fields=[twice, ball, HALO], notify=lines.append)
+    assert [line for line in lines if "gradient" in line] == [
+        "warning: the force 'lambda' is not minus the gradient of its potential: the energies are wrong"
+    ]
+
+
 def test_a_recording_stores_the_source_and_goes_on_with_the_function_alone(tmp_path, capsys):
     """In this process it is known. In another one the line says what to give, and nothing of the file is executed."""
     path = tmp_path / "run.h5"

@@ -1,7 +1,7 @@
 """The interfaces of fields: external ones, functions of the body and the time; and forces between bodies by velocity."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nbody.scenario.values import Finite, Group, with_unit
@@ -77,6 +77,10 @@ class Field(Group):
     def parts(self) -> "list[Field]":
         """The fields of which it is the sum: itself, or its components."""
         return [self]
+
+    def doubt(self, bodies: Sequence[Sequence[float]], time: float) -> str:
+        """What is wrong with its potential at the (x, y, z, m) of some bodies, in a line; nothing for nbody's own."""
+        return ""
 
     @property
     def title(self) -> str:

@@ -13,8 +13,9 @@ record of what was computed; a function is never made from them.
 
 import hashlib
 import inspect
+import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
 from typing import Annotated, Any, Self
@@ -58,6 +59,14 @@ class Force(FieldChoice):
     def time_dependent(self) -> bool:
         """True if it, or its potential, depends on the time."""
         return any("t" in takes for takes in self._takes)
+
+    def evaluate(self, known: Mapping[str, float]) -> Sequence[float]:
+        """``(ax, ay, az, phi)`` by Python, from the values of all names."""
+        of_force, of_potential = (tuple(known[name] for name in takes) for takes in self._takes)
+        found = tuple(self._function(*of_force))
+        if len(found) < 4:
+            found = (*(*found, 0.0)[:3], self._potential(*of_potential) if self._potential else 0.0)
+        return found
 
     @cached_property
     def term(self) -> Term:
@@ -152,6 +161,28 @@ class FunctionField(Field):
 
     def size(self) -> None:
         return None
+
+    def doubt(self, bodies: Sequence[Sequence[float]], time: float) -> str:
+        """By central differences, whose error is h²/6 of the third derivative, in Python."""
+        made = _known[self.digest]
+        if not self.energy or made.term.moving:
+            return ""
+
+        def at(x: Sequence[float], m: float) -> Sequence[float]:
+            return made.evaluate({**self.values, **dict(zip("xyz", x, strict=True)), "m": m, "t": time})
+
+        for *x, m in bodies:
+            h = 1e-4 * (math.hypot(*x) + 1e-4)
+            try:
+                *a, phi = at(x, m)
+                for k, component in enumerate(a):
+                    before, after = ([*x[:k], x[k] + sign * h, *x[k + 1 :]] for sign in (-1, 1))
+                    slope = (at(after, m)[3] - at(before, m)[3]) / (2 * h)
+                    if abs(component + slope) > 1e-2 * math.hypot(*a) + 1e-11 * abs(phi) / h:
+                        return f"the force '{self.name}' is not minus the gradient of its potential: the energies are wrong"
+            except ArithmeticError:  # a singular place
+                continue
+        return ""
 
     @property
     def title(self) -> str:

@@ -13,13 +13,15 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
-from nbody.integrators.integrator import Integrator
+from nbody.integrators.integrator import Integrator, unsupported
 from nbody.parallel import Team
 from nbody.particles import Particles
+from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
+from nbody.state import Moment
 
 
 class Asked(NamedTuple):
@@ -84,6 +86,18 @@ class Setup:
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
 
+    def turned(self, now: Moment) -> "Setup":
+        """The run in the other direction of time, from where it is. Raises InputError: it cannot go there."""
+        old = self.plan
+        dt = self.scenario.integrator.dt
+        scenario = self.scenario if dt is None else self.scenario.override(dt=-dt)
+        asked = asked_of_run(scenario, old.count, self.team.size, not old.backward)
+        if reason := unsupported(type(self.integrator), self.engine, scenario.gravity, scenario.precision, **asked):
+            raise InputError(f"integrate: {reason}")
+        scheme, ended = scheme_of(scenario, scenario.integrator.dt), old.schedule.ending(now)
+        turned = replace(old, scenario=scenario, backward=not old.backward, integrator=scheme, schedule=ended)
+        return replace(self, plan=turned)
+
     def beginning_with(self, bodies: Particles) -> "Setup":
         """The run as one that begins with bodies given as arrays."""
         scenario = self.scenario.with_arrays(bodies.count)
@@ -113,6 +127,9 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
             "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
             "in equilibrium"
         )
+    if fields is not None and not resumed:
+        for line in fields.doubts(bodies.position, bodies.time, bodies.mass):
+            notify(f"warning: {line}")
     if fields is not None and fields.without_potential:
         named = ", ".join(fields.without_potential)
         if scenario.on_energy_error is not None:

@@ -442,7 +442,12 @@ class Simulation:
         every: int | None = None,
         interval: float | None = None,
     ) -> "Summary":
-        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
+        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away.
+
+        A time before the present one turns the run round: ``simulation.integrate(simulation.time - 1.0)``. From there on
+        ``run(steps=…)`` goes back in time too, until another call turns it again. Schemes without adaptive steps record both
+        ways in one file.
+        """
         called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
@@ -519,9 +524,28 @@ class Simulation:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        planned, scheme = self.setup.plan.schedule, self.stepper.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self._resumed)
+        setup, now = self.setup, self.stepper.moment
+        if until is not None:
+            until = time_given("integrate: until: ", until, self.scenario)
+            if (until > now.time) if setup.plan.backward else (until < now.time):
+                setup = setup.turned(now)
+        plan, scheme = setup.plan, setup.integrator
+        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self._resumed)
+        if setup is not self.setup:
+            self._turn(setup)
         return found if self.recording.looks else found.ends_alone(self.time)
+
+    def _turn(self, setup: Setup) -> None:
+        """Go the other way in time from here."""
+        scheme = self.scenario.integrator.scheme
+        if self.output is not None and self.recording.begun and setup.integrator.facts.adaptive:
+            raise InputError(
+                f"integrate: {self.output} goes one way in time, because the steps of {scheme} have no fixed length; "
+                "record() the way back in another file"
+            )
+        self.setup = setup
+        self.stepper.turn(setup)
+        self.recording.turn(setup)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""

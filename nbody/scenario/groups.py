@@ -25,6 +25,7 @@ from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import (
     Count,
+    Finite,
     Group,
     KeyProblem,
     Length,
@@ -34,6 +35,7 @@ from nbody.scenario.values import (
     Positive,
     Text,
     Time,
+    TimeStep,
     Whole,
     one_of,
     short_name,
@@ -142,7 +144,7 @@ class GravityKeys(Group):
     G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
+    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -180,16 +182,17 @@ def gravity_from(values: object, info: ValidationInfo) -> Gravity:
 
 class IntegratorKeys(Component):
     """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
-    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
+    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time. With a
+    negative ``dt``, or an ``end`` before the beginning, the run goes back in time."""
 
     named_by = "scheme"
 
     exclusive = (("steps", "end"),)
 
     scheme: Name = "leapfrog"
-    dt: Time | None = None
+    dt: TimeStep | None = None
     steps: Whole | None = None
-    end: Annotated[NotNegative, with_unit("time")] | None = None
+    end: Annotated[Finite, with_unit("time")] | None = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
