@@ -68,11 +68,13 @@ class _Looks(NamedTuple):
     g: Array
     slope: Array | None
 
-    def doubtful(self, g: Array, slope: Array | None) -> Array:
-        """Where the function has changed its sign, or came closer to zero and leaves it again; ``g``, ``slope``: later."""
+    def doubtful(self, g: Array, slope: Array | None, forward: bool) -> Array:
+        """Where the function has changed its sign, or came closer to zero and leaves it again; ``g``, ``slope``: at the end of
+        the step, which may go back in time."""
         found = crosses(self.g, g)
         if slope is not None and self.slope is not None:
-            found = found | ((self.g * self.slope < 0) & (g * slope > 0))
+            first, last = self.g * self.slope, g * slope
+            found = found | ((first < 0) & (last > 0) if forward else (first > 0) & (last < 0))
         return found
 
 
@@ -84,7 +86,8 @@ class EventFinder:
 
     Attributes:
         begin: the bodies at the beginning of the step.
-        shown: within a step that is shown partway, the time up to which its events have been told.
+        shown: within a step that is shown partway, the time up to which its events have been told; -t if the run
+            goes back in time.
     """
 
     begin: Bodies
@@ -120,11 +123,12 @@ class EventFinder:
         found: list[Happened] = []
         self._next = []
         within: Path | None = None
+        forward = end.time > self.begin.time
         for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
             i, j = looks.i, looks.j
             seen = event.kind.measure(end, i, j)
             self._next.append(_Looks(i, j, *seen))
-            doubtful = looks.doubtful(*seen)
+            doubtful = looks.doubtful(*seen, forward)
             if not (doubtful.any() if doubtful.ndim else doubtful):
                 continue
             within = within or path(self.begin, end)
@@ -132,7 +136,7 @@ class EventFinder:
                 of_i, of_j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
                 search = _Search(event, of_i, of_j, self.begin, end, within)
                 found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
-        return sorted(found, key=lambda each: each.time)
+        return sorted(found, key=lambda each: each.time, reverse=not forward)
 
     def go_on(self, end: Bodies) -> None:
         """Begin the step after the one that :meth:`find` was asked for."""
@@ -170,7 +174,7 @@ class _Search:
         return root(lambda time: self._measure(path.at(time))[of], (a, fa), (b, fb), self._tolerance)
 
     def zeros(self) -> list[tuple[float, bool]]:
-        """The times of the zeros that are events, and whether the function rises there."""
+        """The times of the zeros that are events, and whether the function rises with time there."""
         a, b = self._begin.time, self._end.time
         (fa, slope_a), (fb, slope_b) = self._measure(self._begin), self._measure(self._end)
         if not math.isfinite(fa + fb):
@@ -184,11 +188,11 @@ class _Search:
             m = self._root(self._path, a, slope_a, b, slope_b, 1)
             fm, _ = self._measure(self._path.at(m))
             parts = [(a, fa, m, fm), (m, fm, b, fb)]
-        rises, falls = self._event.kind.directions()
+        (rises, falls), forward = self._event.kind.directions(), b > a
         return [
-            (self._root(self._path, *part), part[1] < 0)
+            (self._root(self._path, *part), (part[1] < 0) == forward)
             for part in parts
-            if crosses(part[1], part[3]) and (rises if part[1] < 0 else falls)
+            if crosses(part[1], part[3]) and (rises if (part[1] < 0) == forward else falls)
         ]
 
     def counts(self, time: float) -> bool:

@@ -76,36 +76,39 @@ class EventWatch:
             touched = stepper.make(0 if stepper.moment.within else 1, until)
             self._look()
             now = stepper.moment
-            if touched or self.acting or now.within or now.time >= until or now.step - begun >= steps:
+            if touched or self.acting or now.within or stepper.sign * now.time >= until or now.step - begun >= steps:
                 return
 
     def _look(self) -> None:
         stepper, finder = self._stepper, self._finder
-        now = stepper.moment
+        now, sign = stepper.moment, stepper.sign
         if now.within:
             if self._ahead is None:
                 whole = stepper.copy()
-                with np.errstate(all="ignore"):
-                    whole.integrator.advance(whole.motion, 0)  # to the end of the step
+                whole.make(0)
                 x, v = whole.vectors()
                 end = stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
                 self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))
-            self.happened += [each for each in self._ahead if finder.shown < each.time <= now.time]
-            finder.shown = now.time
+            self.happened += [each for each in self._ahead if finder.shown < sign * each.time <= sign * now.time]
+            finder.shown = sign * now.time
             return
         end = stepper.bodies()
         found = self._ahead
         if found is None:
             found = finder.find(end, now.step, lambda first, last: StepPath(stepper.copy(), first, last))
         if found:
-            self.happened += [each for each in found if each.time > finder.shown]
+            self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]
         self._ahead = None
         finder.go_on(end)
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""
-        self.acting += [each for each in self._ahead or [] if each.event.acts and each.time <= self._finder.shown]
+        self.acting += [
+            each
+            for each in self._ahead or []
+            if each.event.acts and self._stepper.sign * each.time <= self._finder.shown
+        ]
         self._ahead = None
 
     # --- Checkpoints ---
@@ -122,6 +125,6 @@ class EventWatch:
         if self._stepper.moment.within and OWN + "time" in arrays:
             x, v, time = (arrays[OWN + name] for name in ("position", "velocity", "time"))
             self._finder.start(self._stepper.bodies()._replace(time=float(time[0]), position=x, velocity=v))
-            self._finder.shown = self._stepper.moment.time
+            self._finder.shown = self._stepper.sign * self._stepper.moment.time
         else:
             self._finder.shown = -math.inf
