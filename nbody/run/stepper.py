@@ -262,7 +262,7 @@ class Stepper:
         with np.errstate(all="ignore"):
             earliest = other.reach(time)
         if not same_time(other.clock.time, time):
-            before, first = ("before", "earliest") if self._sign > 0 else ("after", "latest")
+            before, first = ("before", "earliest") if self.sign > 0 else ("after", "latest")
             raise InputError(
                 f"at: {time:g} is {before} t = {earliest:g}, the {first} time that can be shown now; see Trajectory.at"
             )
@@ -293,7 +293,7 @@ class Stepper:
 
     def reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, begun, sign = self.integrator, self.clock.time, self._sign
+        scheme, begun, sign = self.integrator, self.clock.time, self.sign
         if scheme.facts.adaptive:
             self.advance(FOREVER, sign * time)
             return self.clock.time  # if that is later, the beginning of the last step
