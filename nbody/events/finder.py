@@ -69,8 +69,8 @@ class _Looks(NamedTuple):
     slope: Array | None
 
     def doubtful(self, g: Array, slope: Array | None, forward: bool) -> Array:
-        """Where the function has changed its sign, or came closer to zero and leaves it again; ``g``, ``slope``: at the end of
-        the step, which may go back in time."""
+        """Where the function has changed its sign, or came closer to zero and leaves it again. ``g``, ``slope``: at the end
+        of the step, which may go back in time."""
         found = crosses(self.g, g)
         if slope is not None and self.slope is not None:
             first, last = self.g * self.slope, g * slope
