@@ -121,7 +121,7 @@ class Closest(OfTwo):
         return self.below is None or bool(dot(d, d) < self.below**2)
 
 
-class Escape(EventKind):
+class Escaping(EventKind):
     """A body goes beyond ``radius`` from the centre of mass, or from the body ``about``; or, with ``unbound: true``, its
     energy in the field of the others, relative to the centre of mass, becomes positive; with both: it is unbound and
     beyond. Of some ``bodies``, or of all. (External fields are left out of the energy.)"""
@@ -148,6 +148,9 @@ class Escape(EventKind):
             d = d - mass @ now.position / mass.sum()
         beyond = dot(d, d) ** 0.5 - (self.radius or 0.0)
         return (np.minimum(beyond, self._energy(now, i)) if self.unbound else beyond), None
+
+    def name(self, rising: bool) -> str:
+        return "escape"
 
     def _energy(self, now: Bodies, i: Rows) -> Array:
         """Of the bodies in rows i, per unit mass."""
@@ -198,7 +201,7 @@ class Apsis(EventKind):
         return "pericentre" if rising else "apocentre"
 
 
-class Crossing(EventKind):
+class PlaneCrossing(EventKind):
     """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
     ``about``; upwards, where the coordinate grows, downwards, or both."""
 
@@ -210,6 +213,9 @@ class Crossing(EventKind):
 
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
+
+    def name(self, rising: bool) -> str:
+        return "crossing"
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
