@@ -6,6 +6,7 @@
     simulation = nbody.Simulation(particles, dt=0.01, softening=0.02, output="output/plummer.h5")
     simulation.run(steps=100)
     simulation.integrate(until=2.0)  # goes on, and records into the same file
+    simulation.copy().integrate(until=1.5)  # a copy has no file; here it goes back in time
     with nbody.Trajectory("output/plummer.h5") as run:
         print(run.time[-1], run.position[-1].shape, run.observables)
 
