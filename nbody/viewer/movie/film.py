@@ -95,10 +95,10 @@ def moments(
         )
     count = max(1, round(seconds * fps))
     frames = np.arange(min(first, last), max(first, last) + 1)
-    times = time[frames]
-    if times[-1] > times[0]:
-        at = np.interp(np.linspace(time[first], time[last], count), times, frames)
-    else:  # a file without times
+    times, falls = time[frames], -1 if time[frames[-1]] < time[frames[0]] else 1
+    if times[-1] != times[0] and (falls * np.diff(times) >= 0).all():
+        at = np.interp(falls * np.linspace(time[first], time[last], count), falls * times, frames)
+    else:  # a file without times, or a run that goes back and forth
         at = np.linspace(first, last, count)
     return np.round(at, 9)  # a frame, where rounding left nearly one
 

@@ -73,7 +73,7 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """``values`` (T,), or (T, F) for F curves, at ``time`` (T,), which increases."""
+    """``values`` (T,), or (T, F) for F curves, at ``time`` (T,)."""
 
     time: Array
     values: Array
