@@ -27,6 +27,7 @@ from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
 from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
+from nbody.scenario.groups import CHANGING
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
@@ -144,7 +145,7 @@ class Plan:
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
-            | (RECORDED if mergers is not None and mergers.rule == "merge" else {})
+            | (RECORDED if mergers is not None and mergers.rule in CHANGING else {})
             | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
         )

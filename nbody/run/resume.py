@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.structure.opening import one_line
 
+Outcome = Callable[[Particles], Particles | None] | None
+
 
 def resume(
     path: Path,
@@ -33,6 +35,7 @@ def resume(
     end: float | str | None = None,
     gpus: int | str | None = None,
     fields: object = None,
+    on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -46,6 +49,7 @@ def resume(
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
+        on_collision: the function of a run with ``collisions: {rule: function}``.
         fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
 
     Raises:
@@ -55,7 +59,14 @@ def resume(
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
-    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
+    simulation = Simulation(
+        found.scenario,
+        path,
+        notify=notify,
+        particles=found.particles,
+        start=found.start,
+        on_collision=on_collision,
+    )
     _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
@@ -138,6 +149,7 @@ def rerun(
     notify: Notify = print,
     gpus: int | str | None = None,
     fields: object = None,
+    on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
     ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``, ``fields``: as of :func:`resume`.
@@ -146,7 +158,9 @@ def rerun(
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found
     scenario = with_functions(scenario, fields, notify)
-    simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
+    simulation = Simulation(
+        scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision
+    )
     scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
         simulation.setup.notify(

@@ -1,6 +1,6 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -42,6 +42,7 @@ class Setup:
         bodies: the particles at the beginning, with their radii if collisions are looked for.
         team: the ranks that make the run together.
         notify: gets the lines for the user.
+        outcome: a user's function that says what becomes of two bodies that touch.
     """
 
     plan: Plan
@@ -49,6 +50,7 @@ class Setup:
     bodies: Particles
     team: Team
     notify: Notify
+    outcome: Callable[[Particles], Particles | None] | None = None
 
     @property
     def scenario(self) -> Scenario:

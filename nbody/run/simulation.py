@@ -4,7 +4,7 @@ and ``loop``."""
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -64,9 +64,14 @@ class Simulation:
         particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
+        on_collision: a function that gets the two bodies (:class:`~nbody.particles.Particles`, two rows) at the moment when
+            they touch and approach each other, and returns those after it: the first two rows are the same bodies, further
+            ones are new; with one row the second body is gone, with none both are; None: nothing happens in this step.
+            Give radii, as in ``collisions={"radius": 0.01}``.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
-            (:mod:`nbody.scenario.options`).
+            (:mod:`nbody.scenario.options`); and ``fields``, external forces: ``[nbody.fields.NFW(mass=1, a=20),
+            nbody.force(function)]`` (:mod:`nbody.fields`).
 
     Attributes:
         setup: what the run is: plan, engine, bodies at the beginning, ranks.
@@ -89,6 +94,7 @@ class Simulation:
         particles: Particles | int | None = None,
         start: Start | None = None,
         repeats: bool = False,
+        on_collision: Callable[[Particles], Particles | None] | None = None,
         **values: Any,
     ) -> None:
         ranks, self._resumed = team(), start is not None
@@ -97,13 +103,19 @@ class Simulation:
         notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
         with ranks.agreed():
+            if on_collision is not None:
+                _require_function("Simulation: on_collision", on_collision)
+                if not isinstance(scenario, Scenario) or scenario.collisions is None:
+                    keys = values.get("collisions")
+                    values["collisions"] = {"rule": "function", **(keys if isinstance(keys, Mapping) else {})}
             asked = asked_for(scenario, particles, values, again=repeats or self._resumed)
             self._open_ended = asked.open_ended
             require_same_run(ranks, asked.scenario, asked.particles)
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self._begin(set_up(asked, ranks, notify, self._resumed), file, start)
+            setup = replace(set_up(asked, ranks, notify, self._resumed), outcome=on_collision)
+            self._begin(setup, file, start)
             require_same_machines(ranks, self.setup.engine, self.setup.scope)
             if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)

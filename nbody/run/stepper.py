@@ -186,8 +186,8 @@ class Stepper:
         """The number of bodies, and what their changes have added to the energy."""
         if self.roster is None:
             return {}
-        merges = self.collisions is not None and self.collisions.merges
-        return self.roster.numbers(merges, self.roster.changed or self._setup.scenario.escape is not None)
+        collide = self.collisions is not None and self.collisions.changes
+        return self.roster.numbers(collide, self.roster.changed or self._setup.scenario.escape is not None)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
@@ -340,7 +340,14 @@ class Stepper:
         if (keys := self._setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
 
-            self.collisions = Collisions(self._known_bodies(), keys.rule, self._setup.scenario.gravity)
+            law, outcome = self._setup.scenario.gravity, self._setup.outcome
+            if keys.rule == "function" and outcome is None:
+                raise InputError(
+                    f"{self._setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
+                    "on_collision=FUNCTION to nbody.Simulation, or to resume or rerun"
+                )
+            restitution = 1.0 if keys.restitution is None else keys.restitution
+            self.collisions = Collisions(self._known_bodies(), keys.rule, law, restitution, outcome)
 
     def _known_bodies(self) -> "Roster":
         """Which bodies are there, from now on."""
@@ -356,13 +363,13 @@ class Stepper:
         """Act on a step in which bodies touch. If some have merged, the others go on in another state."""
         assert self.collisions is not None
         state, collisions = self.state, self.collisions
-        if collisions.merges:
+        if collisions.changes:
             x, v = state.values("position", "velocity")
             span = span._replace(x1=x, v1=v)
         events, left = collisions.resolve(span, state.clock.step, first=span.begin == self._setup.bodies.time)
         self.events.append(events)
         if left is not None:
-            self._go_on_with(left, "a merger")
+            self._go_on_with(left, "a collision")
 
     def _go_on_with(self, bodies: Particles, cause: str) -> None:
         """Replace the state by one of other bodies."""
