@@ -110,9 +110,11 @@ def callback_of(
     interval = time_given("run: interval: ", interval, setup.scenario)
     if interval <= 0:
         raise InputError(f"run: interval: must be greater than 0, got {interval:g}")
-    dt, clock = setup.integrator.dt, stepper.clock
+    dt, clock = abs(setup.integrator.dt), stepper.clock
     if setup.integrator.facts.adaptive:
-        return Callback(stepper, function, CallTimes(interval, math.inf, clock.time))
+        return Callback(
+            stepper, function, CallTimes(interval, -math.inf if setup.plan.backward else math.inf, clock.time)
+        )
     return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)
 
 

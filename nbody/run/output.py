@@ -52,7 +52,7 @@ class Output:
         self.path, self._overwrite, self._notify, self.checkpoint = path, overwrite, notify, checkpoint
         self.origin = "arrays of a Python program"
         self._room = 0
-        self._record: Mapping[str, Any] = {}
+        self._written: tuple[Any, ...] = ()  # what the file says of frames and of the direction of time
 
     def go_on(self, now: Moment, kept: int) -> None:
         """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames. Raises
@@ -75,24 +75,23 @@ class Output:
         """
         new, header = schedule.count_after(stepper.moment), self._header(setup, stepper)
         if self.checkpoint is None:
-            self._room = 1 + new
-            header = replace(
-                header, frames=self._room, resolved=self._used(header, schedule, 0),
-                state_bytes=state_bytes(stepper.arrays(), meta),
-            )  # fmt: skip
+            self._room, used = 1 + new, with_schedule(header.resolved, schedule)
+            self._written = _frames_and_direction(used)
+            size = state_bytes(stepper.arrays(), meta)
+            header = replace(header, frames=self._room, resolved=used, state_bytes=size)
             return TrajectoryWriter(self.path, setup.bodies, header, overwrite=self._overwrite, notify=self._notify)
         needed = frames + new
-        fits = 0 < needed <= self._room and self._used(header, schedule, 0)["record"] == self._record
-        if fits:
+        used = with_schedule(header.resolved, schedule)
+        if 0 < needed <= self._room and self._written == _frames_and_direction(used):
             return self._reopen(self._room, frames, None)
         row = 2 * 3 * np.dtype(header.dtype).itemsize * setup.bodies.count
         spare = min(self._room, GROWTH // row)
         try:
-            return self._reopen(needed + spare, frames, self._used(header, schedule, spare))
+            return self._reopen(needed + spare, frames, with_schedule(header.resolved, schedule, spare))
         except InputError:
             if not spare:
                 raise
-            return self._reopen(needed, frames, self._used(header, schedule, 0))
+            return self._reopen(needed, frames, used)
 
     def _header(self, setup: Setup, stepper: Stepper) -> RunHeader:
         """The header, with what the run and its machine are."""
@@ -115,13 +114,14 @@ class Output:
             self.path, self.checkpoint, frames=room, keep=keep, resolved=resolved, notify=self._notify
         )
         self._room = room
+        if resolved is not None:
+            self._written = _frames_and_direction(resolved)
         return writer
 
-    def _used(self, header: RunHeader, schedule: Schedule, spare: int) -> dict[str, Any]:
-        """The scenario with the schedule that the run uses, prolonged by ``spare`` frames."""
-        used = with_schedule(header.resolved, schedule, spare)
-        self._record = used["record"]
-        return used
+
+def _frames_and_direction(resolved: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a file says of the moments that become frames, and of the time step."""
+    return resolved["record"], resolved["integrator"].get("dt")
 
 
 def with_schedule(resolved: Mapping[str, Any], schedule: Schedule, spare: int = 0) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.precision import automatic_precisions
-from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
 from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
+from nbody.scenario.groups import CHANGING
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
@@ -54,6 +55,7 @@ class Plan:
         count: the number of particles.
         schedule: which moments become frames.
         fields: the external fields; None if there are none.
+        backward: True if the run goes back in time.
     """
 
     scenario: Scenario
@@ -66,6 +68,7 @@ class Plan:
     schedule: Schedule
     particles: Particles | None
     fields: AddedFields | None = None
+    backward: bool = False
 
     @property
     def problem(self) -> Problem:
@@ -142,7 +145,7 @@ class Plan:
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
-            | (RECORDED if mergers is not None and mergers.rule == "merge" else {})
+            | (RECORDED if mergers is not None and mergers.rule in CHANGING else {})
             | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
         )
@@ -231,6 +234,7 @@ def plan(
     """
     if particles is None:
         check_initial(scenario)
+    scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
     scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
@@ -244,14 +248,14 @@ def plan(
         scenario = scenario.in_precision(precisions[-1 if scenario.ensemble else 0])  # ensembles compute in float64
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
-    asked, options = choice.asked_of_run(scenario, count, team().size), Group()
+    asked, options = choice.asked_of_run(scenario, count, team().size, backward), Group()
     if scenario.ensemble:
         (name, why, _), kind = choice.engine_of_systems(scenario, integrator, asked)
         given: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
         options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
-        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, None, backward)
     choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
     require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
@@ -261,7 +265,8 @@ def plan(
     if precisions:
         notify(f"precision: {precision} ({reason})")
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+    fields = added_fields(scenario)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
 
 
 def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedule: Schedule) -> None:

@@ -87,7 +87,7 @@ def automatic_precisions(scenario: Scenario, scheme: Integrator, particles: Part
 def _out_of_range(scenario: Scenario, scheme: Integrator, particles: Particles, precision: str) -> str:
     """Why numbers of a run are beyond a precision, with engines that keep the scenario's units; empty if they are not."""
     keeps_units, gravity = ENGINES.load("reference"), scenario.gravity
-    dt = np.inf if scheme.facts.adaptive else scheme.dt
+    dt = np.inf if scheme.facts.adaptive else abs(scheme.dt)
     try:
         scenario.in_precision(precision).check_precision()
         check_range(keeps_units, gravity, precision, particles, "", dt, scheme.facts.power_of_dt)

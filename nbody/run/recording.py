@@ -106,6 +106,10 @@ class Recording(Observer):
         """Record from now on a run that begins with the present bodies."""
         self._setup, self.measured, self._log = setup, Measured(setup), log
 
+    def turn(self, setup: Setup) -> None:
+        """Record from now on the same run in the other direction of time."""
+        self._setup = self.measured.setup = setup
+
     def stop(self) -> None:
         """Record nothing any more."""
         self._file, self._written = None, False
@@ -225,4 +229,4 @@ class Recording(Observer):
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
             "events": self._log.recorded,
-        } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {})  # fmt: skip
+        } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {}) | self._stepper.turned_at  # fmt: skip

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
 from nbody.run.measured import Start
 from nbody.run.plan import plan
-from nbody.run.schedule import StepSchedule
+from nbody.run.schedule import StepSchedule, directed, time_given, whole_steps
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.structure.opening import one_line
+
+Outcome = Callable[[Particles], Particles | None] | None
 
 
 def resume(
@@ -33,6 +35,7 @@ def resume(
     end: float | str | None = None,
     gpus: int | str | None = None,
     fields: object = None,
+    on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -46,6 +49,7 @@ def resume(
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
+        on_collision: the function of a run with ``collisions: {rule: function}``.
         fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
 
     Raises:
@@ -55,7 +59,14 @@ def resume(
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
-    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
+    simulation = Simulation(
+        found.scenario,
+        path,
+        notify=notify,
+        particles=found.particles,
+        start=found.start,
+        on_collision=on_collision,
+    )
     _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
@@ -77,31 +88,42 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = with_functions(_scenario(run).override(**changes), fields, notify)
+        particles, stored = _start(run), _scenario(run)
+        if (
+            "origin" in facts and changes["end"] is not None
+        ):  # it has turned round: which side of its beginning says nothing
+            more = time_given("--end: ", changes["end"], stored) - facts["time"]
+            more = whole_steps("--end: ", more, float(stored.integrator.dt or 1), facts["time"])
+            changes = changes | {"end": None, "steps": step + max(0, more)}
+        scenario = with_functions(stored.override(**changes), fields, notify)
         if changes["gpus"] is None:
             scenario = with_those_there(scenario, notify)
-        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts)
-        particles = _start(run)
+        back = directed(stored, particles.time, lambda line: None)[1]
+        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts, -1 if back else 1)
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
         time = float(facts["time"]) if "time" in facts else particles.time + step * dt
-        moment = Moment(step, time, within=bool(facts.get("within")))
+        moment = Moment(step, time, float(facts.get("origin", math.nan)), bool(facts.get("within")))
+        sign = -1 if planned.backward else 1
         longer = not planned.schedule.ended(moment)
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
             # frames may have been replaced by another one.)
-            frames = min(checkpoint.frames, int(np.searchsorted(run.time[:], time, side="right")))
+            times = run.time[:]
+            frames = min(checkpoint.frames, len(times))
+            while frames > 1 and sign * (times[frames - 1] - time) > 0:
+                frames -= 1
             # A frame at the checkpoint's time that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
             if run.time[frames - 1] == time and not regular and longer and frames > 1:
                 frames -= 1
-            if (again := int(np.sum(run.time[:] > time))) and longer:
+            if (again := int(np.sum(sign * (times[frames:] - time) > 0))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             events = int(facts.get("events", 0))
             start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
     planned_end = planned.schedule
-    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
+    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else sign * (time - planned_end.end) > 0
     if beyond:
         last, to_time = scenario.integrator.steps, scenario.integrator.end
         option, given, made = ("--end", to_time, time) if last is None else ("--steps", last, step)
@@ -111,12 +133,12 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
     return Resumed(scenario, particles, start, scope)
 
 
-def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
+def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:
     """Refuse an end before the checkpoint, before the schedule asks whether it is a whole number of steps."""
-    if end is not None and end < float(facts.get("time", -math.inf)):
-        step, time = int(facts["step"]), float(facts["time"])
+    if end is not None and sign * (end - float(facts.get("time", end))) < 0:
+        step, time, more = int(facts["step"]), float(facts["time"]), "more" if sign > 0 else "less"
         raise InputError(
-            f"--end: the run has made {step} steps already, to t = {time:g}; give more than {time:g}, got {end:g}"
+            f"--end: the run has made {step} steps already, to t = {time:g}; give {more} than {time:g}, got {end:g}"
         )
 
 
@@ -127,6 +149,7 @@ def rerun(
     notify: Notify = print,
     gpus: int | str | None = None,
     fields: object = None,
+    on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
     ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``, ``fields``: as of :func:`resume`.
@@ -135,7 +158,9 @@ def rerun(
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored = found
     scenario = with_functions(scenario, fields, notify)
-    simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
+    simulation = Simulation(
+        scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision
+    )
     scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
         simulation.setup.notify(
@@ -158,11 +183,17 @@ def _repeated(
         scenario = with_those_there(scenario, notify) if gpus is None else scenario.override(gpus=gpus)
         chosen = scenario.integrator
         with one_line(path):
-            made, reached = int(run.step[-1]), float(run.time[-1])
+            made, reached, lengths = int(run.step[-1]), float(run.time[-1]), np.diff(run.time[:])
+        if (lengths > 0).any() and (lengths < 0).any():
+            raise InputError(
+                f"{path}: goes back and forth in time, as a Python program told it; run that program again"
+            )
         if chosen.steps is not None:
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
-            scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
+            end = float(chosen.end or 0)
+            nearest = max if directed(scenario, float(run.time[0]), notify)[1] else min
+            scenario = scenario.override(end=nearest(reached, end))
         return scenario, _start(run), run.stored_provenance
 
 

@@ -1,6 +1,6 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,13 +13,15 @@ from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
-from nbody.integrators.integrator import Integrator
+from nbody.integrators.integrator import Integrator, unsupported
 from nbody.parallel import Team
 from nbody.particles import Particles
+from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
 from nbody.run.plan import Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
+from nbody.state import Moment
 
 
 class Asked(NamedTuple):
@@ -40,6 +42,7 @@ class Setup:
         bodies: the particles at the beginning, with their radii if collisions are looked for.
         team: the ranks that make the run together.
         notify: gets the lines for the user.
+        outcome: a user's function that says what becomes of two bodies that touch.
     """
 
     plan: Plan
@@ -47,6 +50,7 @@ class Setup:
     bodies: Particles
     team: Team
     notify: Notify
+    outcome: Callable[[Particles], Particles | None] | None = None
 
     @property
     def scenario(self) -> Scenario:
@@ -81,6 +85,18 @@ class Setup:
     def with_integrator(self, other: Integrator) -> "Setup":
         """The same run with another instance of its scheme."""
         return replace(self, plan=replace(self.plan, integrator=other))
+
+    def turned(self, now: Moment) -> "Setup":
+        """The run in the other direction of time, from where it is. Raises InputError: it cannot go there."""
+        old = self.plan
+        dt = self.scenario.integrator.dt
+        scenario = self.scenario if dt is None else self.scenario.override(dt=-dt)
+        asked = asked_of_run(scenario, old.count, self.team.size, not old.backward)
+        if reason := unsupported(type(self.integrator), self.engine, scenario.gravity, scenario.precision, **asked):
+            raise InputError(f"integrate: {reason}")
+        scheme, ended = scheme_of(scenario, scenario.integrator.dt), old.schedule.ending(now)
+        turned = replace(old, scenario=scenario, backward=not old.backward, integrator=scheme, schedule=ended)
+        return replace(self, plan=turned)
 
     def beginning_with(self, bodies: Particles) -> "Setup":
         """The run as one that begins with bodies given as arrays."""

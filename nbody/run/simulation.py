@@ -4,7 +4,7 @@ and ``loop``."""
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -64,9 +64,14 @@ class Simulation:
         particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
+        on_collision: a function that gets the two bodies (:class:`~nbody.particles.Particles`, two rows) at the moment when
+            they touch and approach each other, and returns those after it: the first two rows are the same bodies, further
+            ones are new; with one row the second body is gone, with none both are; None: nothing happens in this step.
+            Give radii, as in ``collisions={"radius": 0.01}``.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
-            (:mod:`nbody.scenario.options`).
+            (:mod:`nbody.scenario.options`); and ``fields``, external forces: ``[nbody.fields.NFW(mass=1, a=20),
+            nbody.force(function)]`` (:mod:`nbody.fields`).
 
     Attributes:
         setup: what the run is: plan, engine, bodies at the beginning, ranks.
@@ -89,6 +94,7 @@ class Simulation:
         particles: Particles | int | None = None,
         start: Start | None = None,
         repeats: bool = False,
+        on_collision: Callable[[Particles], Particles | None] | None = None,
         **values: Any,
     ) -> None:
         ranks, self._resumed = team(), start is not None
@@ -97,13 +103,19 @@ class Simulation:
         notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
         _require_function("Simulation: notify", notify)
         with ranks.agreed():
+            if on_collision is not None:
+                _require_function("Simulation: on_collision", on_collision)
+                if not isinstance(scenario, Scenario) or scenario.collisions is None:
+                    keys = values.get("collisions")
+                    values["collisions"] = {"rule": "function", **(keys if isinstance(keys, Mapping) else {})}
             asked = asked_for(scenario, particles, values, again=repeats or self._resumed)
             self._open_ended = asked.open_ended
             require_same_run(ranks, asked.scenario, asked.particles)
             file = None
             if output is not None and ranks.first:
                 file = _file(output, overwrite, notify, asked.scenario, start)
-            self._begin(set_up(asked, ranks, notify, self._resumed), file, start)
+            setup = replace(set_up(asked, ranks, notify, self._resumed), outcome=on_collision)
+            self._begin(setup, file, start)
             require_same_machines(ranks, self.setup.engine, self.setup.scope)
             if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)
@@ -431,7 +443,12 @@ class Simulation:
         every: int | None = None,
         interval: float | None = None,
     ) -> "Summary":
-        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away."""
+        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away.
+
+        A time before the present one turns the run round: ``simulation.integrate(simulation.time - 1.0)``. From there on
+        ``run(steps=…)`` goes back in time too, until another call turns it again. Schemes without adaptive steps record both
+        ways in one file.
+        """
         called = callback_of(callback, every, interval, self.stepper, self.setup)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
@@ -508,9 +525,28 @@ class Simulation:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
         if steps is None and until is None and self._open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
-        planned, scheme = self.setup.plan.schedule, self.stepper.integrator
-        found = schedule_of_call(planned, self.scenario, scheme, self.stepper.moment, steps, until, self._resumed)
+        setup, now = self.setup, self.stepper.moment
+        if until is not None:
+            until = time_given("integrate: until: ", until, self.scenario)
+            if (until > now.time) if setup.plan.backward else (until < now.time):
+                setup = setup.turned(now)
+        plan, scheme = setup.plan, setup.integrator
+        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self._resumed)
+        if setup is not self.setup:
+            self._turn(setup)
         return found if self.recording.looks else found.ends_alone(self.time)
+
+    def _turn(self, setup: Setup) -> None:
+        """Go the other way in time from here."""
+        scheme = self.scenario.integrator.scheme
+        if self.output is not None and self.recording.begun and setup.integrator.facts.adaptive:
+            raise InputError(
+                f"integrate: {self.output} goes one way in time, because the steps of {scheme} have no fixed length; "
+                "record() the way back in another file"
+            )
+        self.setup = setup
+        self.stepper.turn(setup)
+        self.recording.turn(setup)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""

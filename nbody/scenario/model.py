@@ -122,8 +122,8 @@ class Scenario(Group):
                 raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
             return
-        if not smallest <= dt <= largest:
-            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
+        if not smallest <= abs(dt) <= largest:
+            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if abs(dt) < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
             raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
@@ -137,7 +137,7 @@ class Scenario(Group):
             options: names of :data:`OPTIONS` and their values.
 
         Raises:
-            InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
+            InputError: one line that begins with the option, as in ``--dt: must not be 0``.
         """
         return self.from_source(overridden(self._source, assignments, by, options))
 

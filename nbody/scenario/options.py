@@ -43,9 +43,10 @@ OPTIONS: dict[str, Option] = {
     "particles": Option("initial.particles", "Number of particles.", "int", also=("--n", "-n")),
     "steps": Option("integrator.steps", "Number of time steps.", "int"),
     "end": Option(
-        "integrator.end", "The time at which the run ends, as in 10 or '20 Myr'.", "quantity", also=("--until",)
+        "integrator.end", "The time at which the run ends, as in 10 or '20 Myr'; it may be before the beginning.",
+        "quantity", also=("--until",)
     ),
-    "dt": Option("integrator.dt", "The time step.", "quantity"),
+    "dt": Option("integrator.dt", "The time step; a negative one goes back in time.", "quantity"),
     "seed": Option("initial.seed", "Seed of the initial conditions.", "int"),
     "G": Option("gravity.G", "The gravitational constant.", "float"),
     "softening": Option(

@@ -129,7 +129,7 @@ class RecordedSource(Source):
             return ShownMoment(first)
         begin, end = (float(self.run.time[frame.number]) for frame in (first, second))
         now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
-        return ShownMoment(first, second, (now - begin) / (end - begin) if end > begin else 0.0)
+        return ShownMoment(first, second, (now - begin) / (end - begin) if end != begin else 0.0)
 
     def past(self, number: int) -> ShownFrame | None:
         if 0 <= number < self.frames:
@@ -209,7 +209,8 @@ class RecordedSource(Source):
             return super().flashes(at)
         last = np.arange(self.frames)
         shown = max(SHORTEST_MARK, MARKED * self.frames)
-        when = np.interp(self._events["time"], self.run.time, last)
+        falls = -1 if self.run.time[-1] < self.run.time[0] else 1
+        when = np.interp(falls * self._events["time"], falls * self.run.time[:], last)
         chosen = np.flatnonzero((when <= at) & (when > at - shown))[-MOST_MARKS:]
         rows = self._events[chosen]
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
@@ -222,7 +223,7 @@ class RecordedSource(Source):
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.catalogue.dimensions)
 
     @cached_property
-    def wanders(self) -> bool:
+    def leaves_view(self) -> bool:
         return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property
