@@ -170,7 +170,7 @@ LINES = {
     "fields": 1359,
     "compute": 3063,
     "forces": 11449,
-    "exchange": 879,
+    "exchange": 1096,
     "initial": 2658,
     "integrators": 7818,
     "law": 396,
