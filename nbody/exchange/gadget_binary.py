@@ -4,6 +4,7 @@ size. Format 1 has the blocks HEAD, POS, VEL, ID and MASS in this order; format 
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _read_part(path: Path, start: str) -> dict[str, np.ndarray]:
 
 
 def _arrays(data: bytes, start: str) -> dict[str, np.ndarray]:
-    order = "<" if data[:4] in (b"\0\1\0\0", b"\x08\0\0\0") else ">"
+    order: Literal["<", ">"] = "<" if data[:4] in (b"\0\1\0\0", b"\x08\0\0\0") else ">"
     blocks = dict(_blocks(data, order))
     if len(blocks["HEAD"]) != HEADER.itemsize:
         raise ValueError(f"its header has {len(blocks['HEAD'])} bytes instead of {HEADER.itemsize}")
@@ -102,7 +103,7 @@ def _arrays(data: bytes, start: str) -> dict[str, np.ndarray]:
 
 def _blocks(data: bytes, order: str) -> Iterator[tuple[str, bytes]]:
     """The blocks by name. Raises ValueError."""
-    records = []
+    records: list[bytes] = []
     at = 0
     while at < len(data) and len(records) < 2 * len(BLOCKS) + 40:
         size = int(np.frombuffer(data, order + "i4", 1, at)[0])
