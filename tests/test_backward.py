@@ -146,3 +146,21 @@ def test_times_that_do_not_fit_are_refused_in_one_line(keys, line):
     bodies.radius = np.full(4, 1e-6)
     with pytest.raises(InputError, match=line):
         Simulation(bodies, softening=0.1, **EXACT | keys)
+
+
+def test_info_plots_and_pictures_show_a_run_back_in_time(tmp_path, capsys):
+    from nbody.cli import main
+    from nbody.viewer.movie.film import moments
+    from nbody.viewer.sources.recording import RecordedSource
+
+    path = tmp_path / "run.h5"
+    run = ["run", "kepler", "--integrator", "leapfrog", "--dt", "-0.01", "--steps", "100", "--every", "10", "--quiet"]
+    assert main([*run, "-o", str(path)]) == 0
+    assert main(["info", str(path)]) == 0 and "0 to -1 (steps 0 to 100)" in capsys.readouterr().out
+    assert main(["plot", str(path), "energy", "orbits", "-o", str(tmp_path / "run.png")]) == 0
+    with Trajectory(path) as recording:
+        source = RecordedSource(recording)
+        half = source.moment(4.5)
+        assert half.fraction == pytest.approx(0.5) and source.caption(4.5).time == pytest.approx(-0.45)
+        np.testing.assert_allclose(moments(recording.time[:], 0, 10, 10.0, seconds=1.1), np.arange(11), atol=1e-9)
+        source.close()

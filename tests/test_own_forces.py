@@ -64,7 +64,8 @@ def test_functions_fields_names_and_groups_of_keys_are_given_together():
     assert a[:, 0] == pytest.approx(-0.5 * x[:, 0] * m + 1.0 + others[0][:, 0], rel=1e-13)
     assert phi == pytest.approx(0.25 * m * x[:, 0] ** 2 + others[1], rel=1e-13)
     assert found.time_dependent and found.without_potential == ["lambda"]
-    assert pull(2.0, 3.0, 1.0) == (-6.0, 0.0, 0.0, 6.0)
+    assert pull(2.0, 3.0, 1.0) == (-6.0, 0.0, 0.0, 6.0) and repr(pull) == "<nbody.force pull(x, m, t, k)>"
+    assert "NFW" in dir(nbody.fields) and "halo" in nbody.fields.NFW.__doc__
 
 
 def test_in_two_dimensions_two_components_are_enough():
@@ -181,6 +182,12 @@ def test_ias15_keeps_jacobis_integral_in_a_bar_that_turns_and_shows_any_time():
         values.append(0.5 * v @ v + phi - 0.5 * (x[0] * v[1] - x[1] * v[0]))
     assert np.ptp(values) < 1e-13
     assert simulation.steps_made < 200
+
+
+def test_ias15_moves_a_body_on_which_no_force_acts():
+    simulation = nbody.Simulation(nbody.Particles([1.0], [[1.0, 0, 0]], [[0, 1.0, 0]]), integrator="ias15")
+    simulation.integrate(10)
+    np.testing.assert_allclose(simulation.particles.position, [[1, 10, 0]], rtol=1e-15)
 
 
 WRONG = [
