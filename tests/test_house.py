@@ -177,7 +177,7 @@ LINES = {
     "lessons": 1121,
     "linalg": 2939,
     "parallel": 931,
-    "run": 5521,
+    "run": 5559,
     "scenario": 2117,
     "state": 1613,
     "trajectory": 3356,
