@@ -174,11 +174,11 @@ def rerun(
     scope = simulation.setup.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
     if len(changes):
-        simulation.observers.append(Replay(simulation.stepper, changes))
+        simulation.observers.append(ChangesAgain(simulation.stepper, changes))
     return simulation
 
 
-class Replay(Observer):
+class ChangesAgain(Observer):
     """Makes the changes of the bodies again that a program has made, and of which a recording has these ``rows``."""
 
     def __init__(self, stepper: Stepper, rows: np.ndarray) -> None:
