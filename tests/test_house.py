@@ -170,7 +170,7 @@ LINES = {
     "fields": 1368,
     "compute": 3063,
     "forces": 11449,
-    "exchange": 1096,
+    "exchange": 1097,
     "initial": 2658,
     "integrators": 7818,
     "law": 396,
