@@ -16,6 +16,9 @@
     nbody.show("output/plummer.h5")  # in a notebook
     nbody.orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1, "e": 0.1}])).e  # elements of the planets
 
+    spring = nbody.force(lambda x, y, z: (-x, -y, -z))  # a force of your own: nbody/PLUGINS.md
+    simulation = nbody.Simulation(particles, dt=0.01, fields=[spring, nbody.fields.NFW(mass=1.0, a=20.0)])
+
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
     phi = nbody.potential(position, mass, at=points)  # at points that are no bodies
     a = nbody.accelerations(position, mass, accuracy=1e-3)  # by a tree, where that is faster
