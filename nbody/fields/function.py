@@ -50,6 +50,9 @@ class Force(FieldChoice):
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
 
+    def __repr__(self) -> str:
+        return f"<nbody.force {self.name}({', '.join(self._takes[0])})>"
+
     @property
     def name(self) -> str:
         """The name of the function."""

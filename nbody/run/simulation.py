@@ -76,7 +76,8 @@ class Simulation:
             that gets the particles at the end of the step; if it returns False, the run ends.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
-            (:mod:`nbody.scenario.options`).
+            (:mod:`nbody.scenario.options`); and ``fields``, external forces: ``[nbody.fields.NFW(mass=1, a=20),
+            nbody.force(function)]`` (:mod:`nbody.fields`).
 
     Attributes:
         setup: what the run is: plan, engine, bodies at the beginning, ranks.
