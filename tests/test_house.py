@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1109,
     "bench": 4029,
-    "cli": 2751,
+    "cli": 2755,
     "diagnostics": 1124,
     "fields": 1368,
     "compute": 3064,
@@ -178,7 +178,7 @@ LINES = {
     "lessons": 1121,
     "linalg": 2939,
     "parallel": 931,
-    "run": 5804,
+    "run": 5852,
     "scenario": 2239,
     "state": 1613,
     "trajectory": 3373,
