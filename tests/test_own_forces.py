@@ -249,6 +249,15 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     assert '"energy_error": null' in capsys.readouterr().out
 
 
+def test_a_change_of_the_energy_is_not_called_an_error():
+    lines = []
+    run = nbody.Simulation(random_bodies(5), dt=0.01, softening=0.1, fields=[HALO, satellite], notify=lines.append)
+    run.run(steps=3)
+    assert "energies are not conserved: the potential of 'satellite' changes with time" in lines
+    assert f"relative change {run.summary.energy_error:+.2e}" in summary_text(run.summary)
+    assert "(the potential of 'satellite' changes with time)" in summary_text(run.summary)
+
+
 def test_a_force_that_is_not_the_gradient_of_its_potential_is_reported():
     lines = []
     twice = nbody.force(lambda x, y, z, t: (-2 * x * t, -2 * y * t, 0.0, 0.5 * (x * x + y * y) * t))

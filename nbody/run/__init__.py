@@ -20,5 +20,8 @@ long steps), :mod:`.signals`, :mod:`.ranks` (the one decision of a loop that ran
 :mod:`.resume` (goes on, or repeats), :mod:`.live` and :mod:`.live_pace` (a run that a window controls), :mod:`.sweep`
 and :mod:`.cluster`. No two files import each other.
 
+Back in time a table of moves makes steps of a negative length. For other schemes the stepper turns the velocities round and
+lets -t run forward while they make steps; outside of it all see t and v.
+
 A :class:`~nbody.state.Frame` is the bodies at one moment all the way from the state to the file.
 """

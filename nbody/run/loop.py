@@ -70,6 +70,7 @@ class RunStatus:
             energy_final=energies.latest + (roster.booked_energy if roster else 0.0), energy_error=energies.error,
             frames=measured.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
             without_potential=setup.without_potential,
+            energy_changes=setup.plan.fields.energy_changes if setup.plan.fields else "",
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",

@@ -16,7 +16,7 @@ from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays
-from nbody.state import Frame, frames_per_block
+from nbody.state import Frame, Moment, frames_per_block
 
 if TYPE_CHECKING:
     from nbody.run.output import Output
@@ -49,6 +49,7 @@ class Recording(Observer):
         self.measured = Measured(setup, start)
         self.schedule: Schedule = setup.plan.schedule
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
+        self._latest: Moment | None = None  # of the frames that are made alone
         self._written = False  # a call of this simulation has written the file
         self._checkpointed = time.perf_counter()
         self._recorder: Recorder | None = None
@@ -182,7 +183,7 @@ class Recording(Observer):
         now, most = self._stepper.moment, min(at_most, MOST_STEPS)
         if schedule.regular_after(now.step) >= self.frames_per_block and self.frames_per_block * schedule.every <= most:
             return self.frames_per_block, schedule.every
-        return (1, 1) if schedule.next(now)[0] == 1 else (0, 0)
+        return (1, 1) if at_most and schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:
         """Record frames that the stepper has made."""
@@ -196,7 +197,7 @@ class Recording(Observer):
         if self._recorder is not None:
             self._recorder.events(self._log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
-        if not packed and self.schedule.due(self._stepper.moment):
+        if not packed and self.schedule.due(self._stepper.moment) and self._stepper.moment != self._latest:
             self.record()
         return True
 
@@ -205,6 +206,7 @@ class Recording(Observer):
         if self._watch is not None:
             self._watch.frame()
         self.take([self._stepper.frame()])
+        self._latest = self._stepper.moment
 
     # --- Checkpoints ---
 

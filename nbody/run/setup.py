@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
+from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
@@ -122,24 +123,8 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         engine, bodies = planned.build()
     for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
         notify(f"warning: {line}")
-    if fields is not None and fields.terms and not resumed:
-        notify(
-            "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
-            "in equilibrium"
-        )
-    if fields is not None and not resumed:
-        for line in fields.doubts(bodies.position, bodies.time, bodies.mass):
-            notify(f"warning: {line}")
-    if fields is not None and fields.without_potential:
-        named = ", ".join(fields.without_potential)
-        if scenario.on_energy_error is not None:
-            where = scenario.where("on_energy_error")
-            raise InputError(
-                f"{where}the energy is not conserved, as '{named}' has no potential; give it one, or remove this"
-            )
-        notify(
-            f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
-        )
+    for line in [] if fields is None or resumed else _about_energies(scenario, fields, bodies):
+        notify(line)
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies)
     return Setup(planned, engine, bodies, team, notify)
@@ -149,6 +134,24 @@ def _workers(engine: str) -> AbstractContextManager[None]:
     """What starts processes that compile kernels for an engine, if it is a tree, whose kernels are large."""
     tree = engine in ENGINES and "tree" in ENGINES[engine].tags
     return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
+
+
+def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) -> list[str]:
+    """What the user is told of the energies in external fields. Raises InputError: they have a limit, and are unknown."""
+    found = [f"warning: {line}" for line in fields.doubts(bodies.position, bodies.time, bodies.mass)]
+    if fields.terms:
+        found.append(
+            "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
+            "in equilibrium"
+        )
+    if named := ", ".join(fields.without_potential):
+        if scenario.on_energy_error is not None:
+            where, fix = scenario.where("on_energy_error"), "give it one, or remove this"
+            raise InputError(f"{where}the energy is not conserved, as '{named}' has no potential; {fix}")
+        found.append(f"energies leave out '{named}', which has no potential: no energy error is computed")
+    elif fields.energy_changes:
+        found.append(f"energies are not conserved: {fields.energy_changes}")
+    return found
 
 
 def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
