@@ -39,6 +39,7 @@ def resume(
     gpus: int | str | None = None,
     fields: object = None,
     on_collision: Outcome = None,
+    events: object = None,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -53,6 +54,7 @@ def resume(
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
         on_collision: the function of a run with ``collisions: {rule: function}``.
+        events: those of the run, if some are functions or call one: as for :class:`Simulation`, in the same order.
         fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
 
     Raises:
@@ -69,18 +71,23 @@ def resume(
         particles=found.particles,
         start=found.start,
         on_collision=on_collision,
+        events=events,
     )
+    if events is None and found.event_functions:
+        notify("warning: events of this run are functions, or call one, and are not in the file: give resume(events=…)")
     _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
 class Resumed(NamedTuple):
-    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, and what the bits depended on."""
+    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, what the bits depended on, and
+    whether a Python program has given functions as events."""
 
     scenario: Scenario
     particles: Particles
     start: Start
     scope: dict[str, str]
+    event_functions: bool
 
 
 def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object) -> Resumed:
@@ -92,6 +99,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
         particles, stored = _start(run), _scenario(run)
+        functions = bool(run.stored_provenance.get("event_functions"))
         if (
             "origin" in facts and changes["end"] is not None
         ):  # it has turned round: which side of its beginning says nothing
@@ -133,7 +141,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         raise InputError(
             f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
         )
-    return Resumed(scenario, particles, start, scope)
+    return Resumed(scenario, particles, start, scope, functions)
 
 
 def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:
