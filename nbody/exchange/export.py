@@ -1,6 +1,6 @@
 """Exports frames of a recording to files that other programs read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nbody.errors import InputError
@@ -11,6 +11,7 @@ from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.opening import is_recording, one_line
+from nbody.whole_file import Notify
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 
@@ -21,7 +22,7 @@ def export(
     frames: Sequence[int] | None = None,
     name: str | None = None,
     overwrite: bool = False,
-    notify: Callable[[str], object] = lambda line: None,
+    notify: Notify = lambda line: None,
 ) -> list[Path]:
     """Write frames of a recording to ``path``, in the format ``name`` (by default that of the suffix).
 

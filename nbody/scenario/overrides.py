@@ -87,11 +87,11 @@ def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
     return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
-def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
+def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, given: Container[Keys]) -> ScenarioText:
     """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
     whole group.)"""
     group = source.values.get(keys[0])
-    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
+    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == value:
         return source
     kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
     return replace(source, values={**source.values, keys[0]: kept})
