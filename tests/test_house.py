@@ -178,7 +178,7 @@ LINES = {
     "lessons": 1104,
     "linalg": 2939,
     "parallel": 931,
-    "run": 5852,
+    "run": 5861,
     "scenario": 2239,
     "state": 1613,
     "trajectory": 3373,
