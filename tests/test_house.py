@@ -17,6 +17,7 @@ import nbody.scenario
 import nbody.trajectory
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
+from nbody.events import EVENTS
 from nbody.exchange import FORMATS
 from nbody.fields import FIELDS
 from nbody.forces import ENGINES
@@ -51,7 +52,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("exchange", "fields"),
     ("initial", "forces"),
-    ("integrators",),
+    ("integrators", "events"),
     ("run",),
     ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),
     ("cli",),
@@ -165,22 +166,22 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1109,
     "bench": 4029,
-    "cli": 2741,
+    "cli": 2772,
     "diagnostics": 1124,
-    "fields": 1368,
+    "fields": 1380,
     "compute": 3064,
     "forces": 11449,
-    "exchange": 1097,
+    "exchange": 1140,
     "initial": 2658,
     "integrators": 7818,
     "law": 396,
     "lessons": 1104,
     "linalg": 2939,
     "parallel": 931,
-    "run": 5568,
-    "scenario": 2117,
+    "run": 5861,
+    "scenario": 2239,
     "state": 1613,
-    "trajectory": 3356,
+    "trajectory": 3373,
     "verify": 277,
     "viewer": 5975,
     "child": 36,
@@ -192,7 +193,7 @@ LINES = {
     "machine": 121,
     "opengl": 73,
     "particles": 174,
-    "registry": 139,
+    "registry": 140,
     "number_format": 42,
     "guarded_child": 151,
     "whole_file": 79,
@@ -327,6 +328,7 @@ DOCUMENTS = (
     (INTEGRATORS, "README.md"),
     (FORMATS, "nbody/exchange/README.md"),
     (FIELDS, "README.md"),
+    (EVENTS, "README.md"),
     (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),

@@ -109,7 +109,7 @@ def _recording(path: Path, verify: bool) -> Json:
             "frames_planned": run.planned,
             "steps": _ends(run.step),
             "time": _ends(run.time),
-            **_collisions(run),
+            **_events(run),
             **_energy(run),
             "observables": {
                 name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS
@@ -148,19 +148,22 @@ def _energy(run: "Trajectory") -> Json:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _collisions(run: "Trajectory") -> Json:
-    """The collisions of a recording; empty if the run did not look for them."""
+def _events(run: "Trajectory") -> Json:
+    """The collisions and the events of a recording; empty if the run looked for none."""
     from nbody.trajectory.reading.events import event_line
 
-    if not run.resolved.get("collisions"):
-        return {}
-    rows, (factor, unit) = run.event_rows(), shown_time(run.units.symbol("time"))
-    last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
-    return {
-        "collisions": len(rows),
-        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
-        "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
-    }
+    rows, shown = run.event_rows(), shown_time(run.units.symbol("time"))
+    watched, found = rows["event"] >= 0, Json()
+    for name, asked, some in (
+        ("collisions", run.resolved.get("collisions"), ~watched),
+        ("events", run.resolved.get("events") or watched.any(), watched),
+    ):
+        if asked:
+            found[name] = int(some.sum())
+            found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
+    if "collisions" in found:
+        found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
+    return found
 
 
 def _pairs(path: Path, scenario: Json) -> Json:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
@@ -18,19 +18,24 @@ from nbody.parallel import Team
 from nbody.particles import Particles
 from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
-from nbody.run.plan import Plan, plan
+from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
 from nbody.state import Moment
 from nbody.whole_file import Notify
 
+if TYPE_CHECKING:
+    from nbody.events.chosen import Event, Given
+
 
 class Asked(NamedTuple):
-    """What a user asks for: a scenario, the bodies if they are given, and whether nothing says where the run ends."""
+    """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and what a
+    Python program gives as events."""
 
     scenario: Scenario
     particles: Particles | None
     open_ended: bool
+    events: "Given | None" = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Setup:
         bodies: the particles at the beginning, with their radii if collisions are looked for.
         team: the ranks that make the run together.
         notify: gets the lines for the user.
+        events: those that the run looks for, besides collisions.
         outcome: a user's function that says what becomes of two bodies that touch.
     """
 
@@ -51,7 +57,13 @@ class Setup:
     bodies: Particles
     team: Team
     notify: Notify
+    events: "tuple[Event, ...]" = ()
     outcome: Callable[[Particles], Particles | None] | None = None
+
+    @property
+    def event_capacity(self) -> int:
+        """The number of collisions and events that fit into the recording."""
+        return self.plan.event_capacity or (EVENTS if self.events else 0)
 
     @property
     def scenario(self) -> Scenario:
@@ -127,7 +139,21 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         notify(line)
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies)
-    return Setup(planned, engine, bodies, team, notify)
+    return Setup(planned, engine, bodies, team, notify, _events(asked, scenario, bodies))
+
+
+def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
+    """The events of a scenario, and those that a Python program gives beside it. Raises InputError."""
+    if not scenario.events and asked.events is None:
+        return ()
+    from nbody.events.chosen import check_events, chosen_events
+
+    found = chosen_events(scenario)
+    if asked.events is not None:
+        found = [event._replace(call=asked.events.calls.get(k)) for k, event in enumerate(found)]
+        found += asked.events.functions
+    check_events(found, scenario, bodies)
+    return tuple(found)
 
 
 def _workers(engine: str) -> AbstractContextManager[None]:
@@ -176,6 +202,12 @@ def asked_for(
     Raises:
         InputError: it is none of these, or the values do not fit.
     """
+    events = None
+    if values.get("events") is not None:
+        from nbody.events.chosen import given_events
+
+        events = given_events(values["events"])
+        values = {**values, "events": events.plain}
     if isinstance(given, str | Path):
         given = Scenario.load(given)
     if values.get("fields") is not None:
@@ -186,7 +218,7 @@ def asked_for(
         scenario = _scenario_of(particles.count, particles.dimensions, values)
         chosen = values.get("integrator")
         written = {*values, *(chosen if isinstance(chosen, Mapping) else ())}
-        return Asked(scenario, particles, written.isdisjoint(("steps", "end")))
+        return Asked(scenario, particles, written.isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
@@ -197,7 +229,7 @@ def asked_for(
     scenario = given.with_keywords(values)
     if particles is not None and not again:
         scenario = scenario.with_arrays(particles.count)
-    return Asked(scenario, particles, False)
+    return Asked(scenario, particles, False, events)
 
 
 def _in_fields(
