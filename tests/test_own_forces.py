@@ -190,6 +190,28 @@ def test_ias15_moves_a_body_on_which_no_force_acts():
     np.testing.assert_allclose(simulation.particles.position, [[1, 10, 0]], rtol=1e-15)
 
 
+STRENGTH = np.array([1.0])
+
+
+def pushed(x, y, z, k=1.0, j=2.0):
+    """Refers to an array that a test changes."""
+    return k * STRENGTH[0], j, 0.0
+
+
+def test_values_that_a_function_refers_to_are_those_at_the_time_of_the_run():
+    """Numba makes them constants when it compiles; parameters are in the order of the function, however they are given."""
+    given, found = nbody.force(pushed, j=5.0, k=3.0), []
+    for strength in (1.0, 7.0):
+        STRENGTH[0] = strength
+        made = nbody.Simulation(random_bodies(2), dt=0.1, softening=0.1, fields=[given, nbody.force(pushed)])
+        found.append(made.setup.plan.fields.at(np.zeros((1, 3)))[0][0])
+    assert [list(each) for each in found] == [[3 + 1, 5 + 2, 0], [21 + 7, 5 + 2, 0]]
+    resolved = made.setup.plan.resolved()
+    resolved["fields"][0]["values"] = {"j": 5.0, "k": 3.0}
+    [first, _] = chosen_fields(nbody.Scenario.from_dict(resolved))
+    assert first.parameters(1.0) == (3.0, 5.0)
+
+
 WRONG = [
     (lambda: nbody.force(3), "force: needs a function, as in"),
     (lambda: nbody.force(lambda x, v: (-x, -v, 0.0)), "'v' has no value; a body gives x, y, z, vx"),
