@@ -87,15 +87,15 @@ ACTIONS = {"event": "record", "stop-when": "stop", "stop_when": "stop"}
 
 def _with_events(source: ScenarioText, option: str, value: object, action: str) -> ScenarioText:
     """The source with further events. Raises InputError: a text is none."""
-    options = dict(source.options)
+    replaced_by = dict(source.replaced_by)
     try:
         found = listed(source.values.get("events") or [])
         for text in value if isinstance(value, list | tuple) else [value]:
-            options["events", str(len(found))] = option
+            replaced_by["events", str(len(found))] = option
             found.append(event_of_text(str(text)) | {"action": action})
     except ValueError as error:
         raise InputError(f"{option}: {error}") from None
-    return replace(source, values={**source.values, "events": found}, options=options)
+    return replace(source, values={**source.values, "events": found}, replaced_by=replaced_by)
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
