@@ -168,7 +168,7 @@ LINES = {
     "bench": 4029,
     "cli": 2772,
     "diagnostics": 1124,
-    "fields": 1380,
+    "fields": 1395,
     "compute": 3064,
     "forces": 11449,
     "exchange": 1140,
