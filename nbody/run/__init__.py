@@ -12,7 +12,8 @@ In the order of a run:
  :mod:`.recording`  the observer of frames, which also stores checkpoints and events; :mod:`.measured` has the number and
                     the energies of the frames, :mod:`.recorder` is the thread that writes, :mod:`.output` the file
  :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look
- :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`
+ :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`,
+                    and ``nbody.simulate`` in :mod:`.simulate`
 ================== =================================================================================================
 
 Beside them: :mod:`.guards` (doubts before a run, numbers that are not finite), :mod:`.progress` and :mod:`.watch` (speed,

@@ -1,9 +1,7 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +12,6 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
-from nbody.forces.choose import Notify
 from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
@@ -34,6 +31,7 @@ from nbody.run.step_call import StepCall
 from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
-    from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
 
 
@@ -605,52 +602,6 @@ def _unpickled(
     """The simulation that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
     return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop, events))
-
-
-def simulate(
-    scenario: Scenario | Particles | str | Path,
-    until: float | str | Path | None = None,
-    steps: int | None = None,
-    output: str | Path | None = None,
-    **values: Any,
-) -> "Trajectory":
-    """Run particles, or a scenario, and return the open recording. ::
-
-        run = nbody.simulate(nbody.plummer(1024), until=10.0, dt=0.01, softening=0.05, every=10)
-
-    Args:
-        scenario: what to simulate, as for :class:`Simulation`.
-        until: the time at which the run ends, or the output (as for Simulation); or
-        steps: the number of steps. A scenario may have its own end.
-        output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
-            make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
-            a folder that all hosts see.
-        values: the other arguments of :class:`Simulation`.
-
-    Raises:
-        InputError: as :class:`Simulation`.
-        RunFailed: a number in the state is not finite, or the file can't be written.
-    """
-    from nbody.trajectory import Trajectory
-
-    if isinstance(until, str | os.PathLike):
-        if output is not None:
-            raise InputError(f"simulate: until: must be a time, got {until!r}")
-        until, output = None, until
-    if until is not None and steps is not None:
-        raise InputError("simulate: give 'until' (a time) or 'steps', not both")
-    folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
-    path = team().broadcast(Path(folder.name) / "run.h5" if folder else output)
-    simulation = Simulation(scenario, path, **values)
-    if until is None:
-        simulation.run(steps)
-    else:
-        simulation.integrate(until)
-    assert path is not None
-    with team().agreed():
-        trajectory = Trajectory(path)
-    trajectory.temporary = folder
-    return trajectory
 
 
 def _file(
