@@ -7,7 +7,7 @@ import pytest
 
 from nbody import Particles, Simulation, Trajectory, plummer
 from nbody.errors import InputError
-from nbody.run.resume import resume
+from nbody.run.resume import rerun, resume
 from nbody.trajectory import TrajectoryWriter, first_difference
 
 EXACT = {"engine": "cpu", "precision": "float64", "softening": 0.05}
@@ -228,3 +228,119 @@ def test_an_escape_radius_may_be_given_in_half_mass_radii():
         assert run.summary.particles_left == 22 and run.particles.count == 22
     with pytest.raises(InputError, match=r"escape.*: must be a length, or a number of half-mass radii"):
         simulation(escape={"radius": "many r_h"})
+
+
+# --- Outcomes of collisions ---
+
+
+def spheres(count=20, mass=1e-6):
+    """Hard spheres in a box of size 1 that meet often, with hardly any gravity."""
+    rng = np.random.default_rng(3)
+    x = np.stack(np.meshgrid(*[np.arange(3)] * 3), axis=-1).reshape(-1, 3)[:count] + rng.uniform(-0.1, 0.1, (count, 3))
+    v = -4 * (x - 1) + rng.normal(size=(count, 3))
+    return Particles(np.full(count, mass), x, v, radius=np.full(count, 0.3))
+
+
+def test_a_head_on_bounce_reverses_the_velocities():
+    for restitution in (1.0, 0.5, 0.0):
+        bodies = Particles([1e-9, 3e-9], [[-1, 0, 0], [1.0, 0, 0]], [[1, 0.5, 0], [-1, 0.5, 0]], radius=[0.3, 0.2])
+        rule = {"rule": "bounce", "restitution": restitution}
+        run = Simulation(bodies, dt=0.4, engine="cpu", precision="float64", softening="none", collisions=rule)
+        run.run(5)
+        event = run.stepper.roster.booked_energy
+        assert event == pytest.approx(-0.5 * 0.75e-9 * (1 - restitution**2) * 4, rel=1e-6, abs=1e-24)
+        # The centre of mass moves at -0.5; they meet at t = 0.75 at a relative speed of 2.
+        now = run.particles
+        assert now.velocity[:, 1] == pytest.approx([0.5, 0.5])
+        assert now.velocity[:, 0] == pytest.approx([-0.5 - 1.5 * restitution, -0.5 + 0.5 * restitution], abs=1e-6)
+        first = -1 + 0.75 - (0.5 + 1.5 * restitution) * 1.25
+        assert now.position[0, 0] == pytest.approx(first, abs=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "hermite4_block", "ias15"])
+@pytest.mark.parametrize("restitution", [1.0, 0.7])
+def test_hard_spheres_keep_their_momentum_and_lose_what_is_booked(scheme, restitution, tmp_path):
+    bodies = spheres()
+    rule = {"rule": "bounce", "restitution": restitution}
+    values = {"record": {"dt": 0.25}, "end": 1.0, "softening": "none", "collisions": rule}
+    run = simulation(tmp_path / "run.h5", scheme, particles=bodies, **values)
+    run.run()
+    assert run.summary.collisions > 20 and run.summary.particles_left == 20
+    with Trajectory(tmp_path / "run.h5") as file:
+        momentum, energy = file.observable("momentum"), file.energy_balance()
+        size = np.abs(bodies.mass @ np.abs(bodies.velocity)).max()
+        assert np.abs(momentum - momentum[0]).max() < 1e-13 * size * run.summary.collisions
+        assert np.abs(energy - energy[0]).max() < 1e-5 * energy[0]
+        lost = file.observable("collision_energy")[-1]
+        assert (abs(lost) < 1e-12 * energy[0]) if restitution == 1 else lost < -0.1 * energy[0]
+        x, (i, j) = file.position[-1], np.triu_indices(20, 1)
+        assert np.linalg.norm(x[i] - x[j], axis=1).min() > 0.6 * (1 - 1e-3)
+
+
+def test_a_function_says_what_becomes_of_bodies_that_touch(tmp_path):
+    bodies = Particles(
+        [3.0, 1.0, 1e-3, 1e-3, 1e-3, 1e-3],
+        [[0, 0, 0], [1, 0, 0], [20, 0, 0], [20.5, 0, 0], [0, 20, 0], [0.5, 20.1, 0]],
+        [[0, 0, 0], [-4, 0, 0], [0, 0, 0], [-4, 0, 0], [0, 0, 0], [-4, 0, 0]], radius=[0.1] * 6, id=[5, 6, 7, 8, 9, 10],
+    )  # fmt: skip
+    seen = []
+
+    def outcome(pair):
+        if (ids := sorted(pair.id.tolist())) in seen:
+            return None  # they still pass through each other
+        seen.append(ids)
+        assert np.linalg.norm(pair.position[1] - pair.position[0]) == pytest.approx(0.2)
+        if ids == [5, 6]:  # a quarter of the smaller mass is lost, and three fragments remain
+            centre = pair.mass @ pair.position / pair.mass.sum()
+            motion = pair.mass @ pair.velocity / pair.mass.sum()
+            x = centre + np.array([[0, 0, 0], [0, 1, 0], [0, -1, 0.0]])
+            return Particles([3.0, 0.5, 0.25], x, motion + (x - centre), radius=[0.1, 0.05, 0.05])
+        return pair.rows(np.array([0])) if 7 in ids else None
+
+    values = {"integrator": {"scheme": "ias15"}, "precision": "float64", "end": 0.5, "record": {"dt": 0.125}}
+    path = tmp_path / "run.h5"
+    run = Simulation(bodies, path, on_collision=outcome, **values)
+    run.run()
+    assert sorted(seen) == [[5, 6], [7, 8], [9, 10]] and run.particles.id.tolist() == [5, 6, 7, 9, 10, 11]
+    assert run.particles.mass[[0, 1, -1]].tolist() == [3.0, 0.5, 0.25]
+    with Trajectory(path) as file:
+        kinds = [kind.decode() for kind in file.event_rows()["kind"].tolist()]
+        assert sorted(set(kinds)) == ["altered", "consumed", "contact", "fragment"] and not file.verify()
+        assert file.particles(-1).id.tolist() == [5, 6, 7, 9, 10, 11] and file.particles(0).count == 6
+        energy = file.energy_balance()
+        assert np.ptp(energy) < 1e-3 * np.ptp(file.observable("total_energy"))
+    with pytest.raises(InputError, match="'function' is a function in Python"):
+        resume(path)
+    resume(path, notify=lambda line: None, end=0.75, on_collision=outcome).run()
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "ias15"])
+def test_a_rerun_makes_the_changes_of_a_program_again(scheme, tmp_path):
+    first, again = tmp_path / "first.h5", tmp_path / "again.h5"
+    run = recorded(first, scheme, steps=(0, 20))
+    change = {"mass": 0.01} if scheme == "leapfrog" else {"velocity": [0, 0, 0]}
+    run.change([4, 9], **change)
+    run.run(20)
+    rerun(first, again, notify=lambda line: None).run()
+    assert first_difference(first, again) is None
+    with Trajectory(again) as file:
+        assert file.particles(-1).id.tolist() == run.particles.id.tolist()
+
+
+def test_a_callback_may_add_and_remove_bodies(tmp_path):
+    def exchange(particles):
+        run.remove(particles.id[0])
+        run.add(mass=0.01, position=[1, 1, particles.step], velocity=[0, 0, 0])
+
+    run = simulation(tmp_path / "run.h5", every=5)
+    run.run(20, callback=exchange, every=10)
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert [file.particles(k).id[0] for k in range(len(file))] == [
+            0,
+            0,
+            0,
+            1,
+            1,
+        ]  # the frame comes before the callback
+        assert file.count == 26 and [file.particles(k).count for k in range(len(file))] == [24] * 5
+    assert run.particles.id[[0, -1]].tolist() == [2, 25]

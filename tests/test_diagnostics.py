@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import nbody
 from nbody.diagnostics import (
     centre_of_mass,
     core_radius,
@@ -163,3 +164,30 @@ def test_the_profile_of_a_rotating_disc(tilt):
 def test_ratios_without_a_denominator():
     assert virial_ratio(1.0, -2.0) == 0.5 and virial_ratio(1.0, 0.0) == math.inf
     assert relative_energy_error(-1.1, -1.0) == pytest.approx(-0.1) and relative_energy_error(0.5, 0.0) == 0.5
+
+
+@pytest.mark.parametrize("along,rows,columns", [("x", 1, 2), ("y", 0, 2), ("z", 0, 1)])
+def test_a_column_density_is_the_mass_of_each_column(along, rows, columns):
+    p = nbody.plummer(500, seed=2)
+    density, x, y = nbody.column_density(p, 8, (-1, 1, -2, 2), along)
+    assert density.shape == (8, 8) and x.tolist() == np.linspace(-1, 1, 9).tolist() and y[-1] == 2
+    for i, j in ((0, 0), (3, 4), (7, 2)):
+        u, v = p.position[:, rows], p.position[:, columns]
+        within = (x[i] <= u) & (u < x[i + 1]) & (y[j] <= v) & (v < y[j + 1])
+        assert density[i, j] == pytest.approx(p.mass[within].sum() / (0.25 * 0.5))
+    whole, x, y = nbody.column_density(p)
+    assert whole.sum() * (x[1] - x[0]) * (y[1] - y[0]) == pytest.approx(p.mass.sum(), rel=0.05)  # but a few far bodies
+
+
+@pytest.mark.parametrize(
+    "values,message",
+    [
+        ({"along": "r"}, "along: must be x, y or z"),
+        ({"cells": 0}, "cells: must be a whole number, 1 or more, got 0"),
+        ({"extent": (1, -1, 0, 1)}, "extent: must be left < right and bottom < top"),
+        ({"extent": 3}, "extent: must be left < right"),
+    ],
+)
+def test_invalid_columns_are_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        nbody.column_density(nbody.plummer(10), **values)

@@ -1,11 +1,14 @@
 """External fields on the GPU: as PTX, in the simulator at small N, and on a card."""
 
+import math
+
 import numpy as np
 import pytest
 from compiled_forces import for_h200
 from conftest import random_bodies
 from test_fields import PARAMETERS, TEXT, fields
 
+import nbody
 from nbody.fields import FIELDS
 from nbody.fields.field import Term, VelocityField
 from nbody.forces import ENGINES
@@ -82,6 +85,27 @@ def test_a_simulated_run_in_a_turning_bar_is_the_cpus():
         run.run()
         runs.append(run.state.arrays()["body"][:, :3] if engine == "gpu-global" else run.state.position)
     assert np.abs(runs[0] - runs[1]).max() < 1e-12
+
+
+def own_forces_move(engine: str, precision: str) -> np.ndarray:
+    """The positions after a few steps in a force of the mass and the time, in a halo."""
+    pull = nbody.force(lambda x, y, z, m, t, k: (-k * x * (1 + m) * math.cos(t), -k * y, -k * z), k=2.0)
+    fields = [pull, nbody.fields.NFW(mass=1, a=2)]
+    run = Simulation(random_bodies(9), dt=0.01, softening=0.1, engine=engine, precision=precision, fields=fields)
+    run.run(steps=6)
+    return run.particles.position
+
+
+@pytest.mark.simulated
+def test_own_forces_in_the_simulator_are_the_cpus():
+    assert np.abs(own_forces_move("gpu-global", "float64") - own_forces_move("cpu", "float64")).max() < 1e-13
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
+def test_own_forces_on_the_device_are_the_cpus(precision):
+    bound = 1e-13 if precision == "float64" else 1e-5
+    assert np.abs(own_forces_move("gpu-tiled", precision) - own_forces_move("cpu", "float64")).max() < bound
 
 
 @pytest.mark.gpu

@@ -243,7 +243,7 @@ class Hosts(Alone):
 
 
 def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeypatch):
-    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(machine, "_sharing", 1)
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     everywhere, bound = frozenset({0, 1, 2, 3}), frozenset({4, 5})
@@ -256,7 +256,7 @@ def test_a_process_of_srun_that_runs_alone_uses_its_part_of_the_job(monkeypatch,
     for name, value in {"STEP_NUM_TASKS": "5", "STEP_NUM_NODES": "2", "CPUS_ON_NODE": "6"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
-    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(machine, "_sharing", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound)
     binding.limit_to_job()
     assert machine.cores() == cores
@@ -324,6 +324,26 @@ def test_an_exchange_with_a_dead_rank_ends_the_run():
     ranks._mpi = SimpleNamespace(Exception=ArithmeticError)
     with pytest.raises(RunFailed, match="an exchange with another rank has failed: it was killed"):
         ranks._tested(lambda: 1 / 0)
+
+
+def test_a_rank_that_hangs_within_an_exchange_of_an_evaluation_is_waited_for_no_longer_than_for_rows():
+    """It has sent the length of its value, and the value itself does not come."""
+    from nbody.parallel.mpi import MpiTeam
+
+    def lengths(own, found):
+        found[...] = own
+        return SimpleNamespace(Test=lambda: True)
+
+    ranks = object.__new__(MpiTeam)
+    ranks.rank, ranks.size, ranks.timeout, ranks._calls = 0, 2, 0.02, 0
+    ranks._mpi, ranks._announce, ranks._absent = (
+        SimpleNamespace(BYTE=None, Exception=OSError),
+        lambda: None,
+        lambda: "rank 1",
+    )
+    ranks._comm = SimpleNamespace(Iallgather=lengths, Iallgatherv=lambda *_: SimpleNamespace(Test=lambda: False))
+    with pytest.raises(RunFailed, match=r"rank 0 has waited 0.02 s for rank 1"):
+        ranks.allgather("a value", short_timeout=True)
 
 
 @pytest.mark.parametrize(

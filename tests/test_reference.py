@@ -83,7 +83,8 @@ def test_one_body_alone_has_no_acceleration():
         ({"position": [1.0, 2.0]}, r"position must be \(N, 2\) or \(N, 3\), mass \(N,\); got \(2,\), \(2,\)"),
         ({"position": [[1j, 0], [0, 1]]}, "numbers, are needed .not complex128"),
         ({"mass": ["1", "2"]}, "numbers, are needed .not <U1"),
-        ({"mass": None}, r"got \(2, 2\), \(\)"),
+        ({"mass": None}, "mass: is missing"),
+        ({"mass": 1.0}, r"got \(2, 2\), \(\)"),
     ],
 )
 def test_invalid_arrays_are_refused_in_the_librarys_words(given, says):

@@ -85,6 +85,13 @@ def test_moves_give_the_results_of_the_host_however_many_make_a_launch(monkeypat
     state.restore(before)
     assert np.array_equal(state.arrays()["velocity"], before["velocity"])
 
+    moment = state.clock.moment
+    state.moves.turn()
+    same(state.values("velocity")[0], -before["velocity"][:, :3])
+    assert (state.clock.time, state.clock.origin, state.clock.step) == (-moment.time, -moment.origin, moment.step)
+    state.moves.turn()
+    assert np.array_equal(state.arrays()["velocity"], before["velocity"]) and state.clock.moment == moment
+
 
 @pytest.mark.simulated
 def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothing_uncompiled(monkeypatch):

@@ -82,7 +82,7 @@ def test_runs_that_fail_leave_the_others_alone_and_complete_runs_are_kept(scenar
         ("initial.seed=5..1", "^--vary initial.seed: the range 5..1 is empty; write 1..5", {}),
         ("initial.seed", "must be KEY=VALUES", {}),
         ("initial.sead=1,2", "initial.sead: unknown key .*did you mean 'seed'", {}),
-        ("integrator.dt=0.01,-1", "integrator.dt: must be greater than 0", {}),
+        ("integrator.dt=0.01,0", "integrator.dt: must not be 0", {}),
         ("initial.seed=1,2", "^--jobs: must be at least 1, got 0", {"jobs": 0}),
         ("initial.seed=1,2", "^--output: run.h5: a sweep writes a folder", {"folder": Path("run.h5")}),
     ],

@@ -126,7 +126,7 @@ def time_axis(axes: Axes, view: View) -> None:
 
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(labelled("time", view.unit("time")))
-    first, last = min(run.time[0] for run in view.runs), max(run.time[-1] for run in view.runs)
+    first, last = min(run.time.min() for run in view.runs), max(run.time.max() for run in view.runs)
     if first < last:
         axes.set_xlim(first, last)
 

@@ -1,14 +1,12 @@
 """Positions seen along z: all bodies at a frame, as points or as a map; and the paths of chosen bodies."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.arcs import kepler_arcs
 from nbody.analysis.data import PATH_FRAMES, spread
 from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
-from nbody.diagnostics.structure import square_around
+from nbody.diagnostics.structure import column_density, square_around
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles
 
@@ -57,11 +55,7 @@ def _map(axes: Axes, view: View, p: Particles) -> None:
     """Mass per area in square cells, on a logarithmic scale with a bar."""
     from matplotlib.colors import LogNorm
 
-    (x, y, *_), half = square_around(p)
-    cells = round(min(max((p.count / 4) ** 0.5, FEWEST_CELLS), MOST_CELLS))
-    edges: Any = [np.linspace(c - half, c + half, cells + 1) for c in (x, y)]
-    mass, *_ = np.histogram2d(p.position[:, 0], p.position[:, 1], bins=edges, weights=p.mass)
-    density = mass / (edges[0][1] - edges[0][0]) ** 2
+    density, *edges = column_density(p, round(min(max((p.count / 4) ** 0.5, FEWEST_CELLS), MOST_CELLS)))
     drawn = axes.pcolormesh(*edges, np.where(density > 0, density, np.nan).T, cmap="viridis", norm=LogNorm(),
                             rasterized=True)  # fmt: skip
     label = labelled("surface density", view.unit("surface_density"))

@@ -1,6 +1,6 @@
 """The file of a figure: PNG, PDF or SVG, whole or not at all; an older file keeps a numbered name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -12,13 +12,14 @@ from nbody.analysis.figure import DPI
 from nbody.errors import InputError
 from nbody.figures import RC
 from nbody.output_file import FileKind, checked_path, new_file
+from nbody.whole_file import Notify
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
 DATE = {".pdf": "CreationDate", ".svg": "Date"}
 """Metadata left out, so that the same data give the same file."""
 
-FIGURE = FileKind("figure", "--out ", "give another --out", b"", "output/run-energy.png")
+FIGURE = FileKind("figure", "", "give another name", b"", "output/run-energy.png")
 
 MOST_NAMES = 3
 
@@ -35,17 +36,15 @@ def default_path(runs: Sequence[Path], plots: Sequence[str]) -> Path:
 def check_figure(path: Path, overwrite: bool = False, runs: Sequence[Path] = ()) -> Path:
     """``path``, if a figure of ``runs`` can be written there. Raises InputError if not (see :func:`checked_path`)."""
     if path.suffix.lower() not in SIGNATURES:
-        raise InputError(f"--out {path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
+        raise InputError(f"{path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
     signature = SIGNATURES[path.suffix.lower()] if overwrite else b""  # any older file is kept, renamed
     target = checked_path(path, replace(FIGURE, signature=signature), runs)
     if not target.parent.is_dir():
-        raise InputError(f"--out {path}: there is no folder {target.parent}; make it first")
+        raise InputError(f"{path}: there is no folder {target.parent}; make it first")
     return path
 
 
-def save_figure(
-    figure: Figure, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-) -> None:
+def save_figure(figure: Figure, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
     """Write ``figure`` in the format of the name's suffix. Raises InputError or RunFailed if it can't be written."""
     suffix, drawn = path.suffix.lower(), BytesIO()  # to a full disk, matplotlib's PDF fails with other errors
     with rc_context(RC):

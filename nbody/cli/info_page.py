@@ -40,7 +40,7 @@ def _recording(found: Json) -> dict[str, str]:
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         error = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts["energy error"] = not_conserved(found["without_potential"]) if found["without_potential"] else error
-        facts |= _collisions(found)
+        facts |= _collisions(found) | _last(found, "events")
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
@@ -75,13 +75,21 @@ def _collisions(found: Json) -> dict[str, str]:
     """The number of collisions, and the last ones."""
     if "collisions" not in found:
         return {}
-    left, count = found["particles_left"], found["collisions"]
-    facts = {
-        "collisions": f"{count}"
-        + (f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "")
-    }
-    names = ["last", *(" " * k for k in range(2, 9))][: len(found["last_collisions"])]  # the other lines have no name
-    return facts | dict(zip(names, found["last_collisions"], strict=True))
+    left = found["particles_left"]
+    return _last(
+        found,
+        "collisions",
+        f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "",
+    )
+
+
+def _last(found: Json, kind: str, more: str = "") -> dict[str, str]:
+    """The number of collisions or of events, and the last ones; empty if the run did not look for them."""
+    if kind not in found:
+        return {}
+    lines = found[f"last_{kind}"]
+    names = [f"last {kind[:-1]}", *(" " * (len(kind) + k) for k in range(1, len(lines)))]  # blank, and distinct
+    return {kind: f"{found[kind]}{more}"} | dict(zip(names, lines, strict=False))
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:
@@ -100,7 +108,7 @@ def _origin(provenance: Json) -> dict[str, str]:
     cores, driver, device = known.pop("cores", ""), known.pop("driver", ""), known.pop("device", "")
     if device != known.get("cpu"):
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
-    known["cpu"] = joined("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
+    known["cpu"] = joined("cpu", "simd") + (f", {counted(cores, 'core')}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
     errors, hosts = known.pop("force_error", None), known.pop("hosts", {})
     known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
@@ -147,7 +155,7 @@ def _integrator(found: Json) -> str:
     if "order" not in found:
         return ""
     count, lengths = found["evaluations_per_step"], found["step_lengths"]
-    evaluations = f"{count} force evaluation{'s' * (count != 1)} per step"
+    evaluations = f"{counted(count, 'force evaluation')} per step"
     frames = f", frames are {found['frames_are']}" if lengths == "individual" else ""
     return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
 

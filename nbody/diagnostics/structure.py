@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,43 @@ def square_around(particles: Particles) -> tuple[Array, float]:
     bodies far out."""
     centre = centre_of_mass(particles)
     return centre, 1.1 * float(np.quantile(distances(particles, centre), WITHIN, method="higher")) or 1.0
+
+
+def column_density(
+    particles: Particles, cells: int = 128, extent: Sequence[float] | None = None, along: str = "z"
+) -> tuple[Array, Array, Array]:
+    """The mass per area in square cells, seen along an axis: each body counts in the cell where it is.
+
+    Args:
+        cells: per side.
+        extent: left, right, bottom and top; by default a square around the centre of mass with all but a few far bodies.
+        along: the axis of the line of sight, ``x``, ``y`` or ``z`` (in two dimensions ``z``).
+
+    Returns:
+        (cells, cells) density, in mass per length squared, and the edges of its rows and of its columns, (cells + 1,) each:
+        those of x and y along ``z``, of y and z along ``x``, of x and z along ``y``.
+
+    Raises:
+        InputError: another axis, no cells, or an extent without an area.
+    """
+    axes = [k for k, name in enumerate("xyz"[: particles.dimensions]) if name != along]
+    if along not in ("x", "y", "z") or len(axes) != 2:
+        raise InputError(f"column_density: along: must be x, y or z (z in two dimensions), got {shown(along)}")
+    if extent is None:
+        centre, half = square_around(particles)
+        extent = [centre[k] + side * half for k in axes for side in (-1, 1)]
+    if isinstance(cells, bool) or not isinstance(cells, int | np.integer) or cells < 1:
+        raise InputError(f"column_density: cells: must be a whole number, 1 or more, got {shown(cells)}")
+    if np.shape(extent) != (4,) or not (extent[0] < extent[1] and extent[2] < extent[3]):
+        raise InputError(
+            f"column_density: extent: must be left < right and bottom < top, four numbers; got {shown(extent)}"
+        )
+    left, right, bottom, top = extent
+    x, y = np.linspace(left, right, cells + 1), np.linspace(bottom, top, cells + 1)
+    edges: Any = [x, y]
+    u, v = particles.position[:, axes].T
+    mass, *_ = np.histogram2d(u, v, bins=edges, weights=particles.mass)
+    return mass / ((x[1] - x[0]) * (y[1] - y[0])), x, y
 
 
 def local_density(particles: Particles, neighbours: int = NEIGHBOURS) -> Array:

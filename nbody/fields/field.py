@@ -1,7 +1,7 @@
 """The interfaces of fields: external ones, functions of the body and the time; and forces between bodies by velocity."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from nbody.scenario.values import Finite, Group, with_unit
@@ -26,6 +26,7 @@ class Term(NamedTuple):
         returns: 4, 3, or 2 for ``(ax, ay)``.
         potential: returns phi, if ``function`` does not; None if the force has no potential.
         potential_takes: what it is called with.
+        identity: what tells it from a term of the same function that refers to other values (which Numba makes constants).
     """
 
     function: Callable[..., Any]
@@ -33,6 +34,7 @@ class Term(NamedTuple):
     returns: int = 4
     potential: Callable[..., Any] | None = None
     potential_takes: str = ""
+    identity: str = ""
 
     @property
     def moving(self) -> bool:
@@ -77,6 +79,10 @@ class Field(Group):
     def parts(self) -> "list[Field]":
         """The fields of which it is the sum: itself, or its components."""
         return [self]
+
+    def doubt(self, bodies: Sequence[Sequence[float]], time: float) -> str:
+        """What is wrong with its potential at the (x, y, z, m) of some bodies, in a line; nothing for nbody's own."""
+        return ""
 
     @property
     def title(self) -> str:

@@ -1,17 +1,18 @@
-"""One force evaluation for arrays: :func:`nbody.accelerations` and :func:`nbody.potential`."""
+"""One force evaluation for arrays: :func:`nbody.accelerations`, :func:`nbody.potential` and :func:`nbody.tidal_tensor`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces.choose import Notify, choose
+from nbody.forces.choose import choose
 from nbody.forces.engine import Engine
 from nbody.forces.make import make_engine
 from nbody.forces.options import Accuracy, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
+from nbody.forces.reference import direct_tide
 from nbody.forces.registry import AUTOMATIC, ENGINES
 from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
@@ -19,6 +20,7 @@ from nbody.particles import Particles
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import Group, validated
 from nbody.state import Outputs
+from nbody.whole_file import Notify
 
 WHERE = "accelerations: "
 """What messages begin with."""
@@ -29,7 +31,7 @@ KEYWORDS = ("at", "G", "softening", "length", "engine", "precision", "potential"
 
 def accelerations(
     position,
-    mass,
+    mass=None,
     *,
     at=None,
     G=1.0,
@@ -44,12 +46,13 @@ def accelerations(
     """Accelerations of bodies, or at other points, a_i = G Σ_j m_j (x_j - x_i) f(r_ij), with f of :mod:`nbody.law`.
 
     Args:
-        position: (N, D) array, D 2 or 3, any real dtype.
-        mass: (N,) array, not negative.
+        position: (N, D) array, D 2 or 3, any real dtype; or the bodies as :class:`~nbody.particles.Particles`.
+        mass: (N,) array, not negative; that of the particles if these are given.
         at: (M, D) points at which to compute the accelerations instead of those of the bodies. A point is a body without
             mass: a body in the same place exerts no force on it.
         G: the gravitational constant, in the units of the arrays.
-        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``.
+        softening: ``plummer``, ``spline``, ``cutoff`` or ``none``, with its ``length``; for ``plummer`` and ``spline`` also
+            one for each body, (N,), or a mapping from the names of the particles' species. That of a pair is the larger one.
         engine: a name of :data:`ENGINES`, with its variant if it has variants; ``tree``; or ``auto``, which with an
             ``accuracy`` (the median relative error of the accelerations) takes a tree where that is faster.
         precision: a name of :data:`PRECISIONS` that the engine offers.
@@ -101,7 +104,7 @@ def engine_for(name: str, problem: Problem, options: dict[str, Any], notify: Not
     return make_engine(kind, chosen, options_of(kind.Options, options), problem, WHERE)
 
 
-def potential(position, mass, *, at=None, **given):
+def potential(position, mass=None, *, at=None, **given):
     """The potential per unit mass of bodies, or at other points, φ_i = -G Σ_{j≠i} m_j u(r_ij), with u of :mod:`nbody.law`.
 
     Args:
@@ -116,8 +119,39 @@ def potential(position, mass, *, at=None, **given):
     return accelerations(position, mass, at=at, potential=True, **given)[1]
 
 
+def tidal_tensor(position, mass=None, *, at=None, G=1.0, softening="none", length=0.0):
+    """The gradient of the acceleration at bodies or at other points, T_kl = ∂a_k/∂x_l = -∂²φ/∂x_k∂x_l, by a sum over all
+    pairs in float64 (some 30 ns per pair): -G Σ_j m_j (f δ_kl + (1/r) df/dr d_k d_l) with d = x_j - x_i and f of
+    :mod:`nbody.law`; of Newton's law G Σ_j m_j (3 d_k d_l/r⁵ - δ_kl/r³), whose trace is zero. Its eigenvalues stretch a body
+    where they are positive.
+
+    Args:
+        position, mass, at, G, softening, length: as in :func:`accelerations`.
+
+    Returns:
+        (N, D, D) float64, (M, D, D) with ``at``; symmetric.
+
+    Raises:
+        InputError: as :func:`accelerations`.
+    """
+    where = "tidal_tensor: "
+    particles, points, gravity = bodies_and_law(position, mass, at, G, softening, length, where)
+    softening2 = gravity.squares(particles.species, particles.species_names, where) if gravity.per_species else None
+    targets = np.arange(particles.count - points if points else 0, particles.count)
+    return direct_tide(particles.position, particles.mass, gravity, targets, softening2)
+
+
 def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple[Particles, int]:
-    """The bodies, and after them the points as bodies without mass; and the number of points. Raises InputError."""
+    """The bodies, and after them the points as bodies without mass, of the first species; and the number of points. Raises
+    InputError."""
+    species: dict[str, Any] = {}
+    if isinstance(position, Particles):
+        if mass is not None:
+            raise InputError(f"{where}mass: the particles have masses; leave it out")
+        species = {"species": position.species, "species_names": position.species_names}
+        position, mass = position.position, position.mass
+    if mass is None:
+        raise InputError(f"{where}mass: is missing; give one for each body, (N,)")
     x, m = _real(position), _real(mass)
     if x.ndim != 2 or m.ndim != 1:
         raise InputError(f"{where}position must be (N, 2) or (N, 3), mass (N,); got {x.shape}, {m.shape}")
@@ -126,7 +160,10 @@ def particles_of(position: Any, mass: Any, at: Any, where: str = WHERE) -> tuple
         y = points_of(at, x.shape[1], where)
         points = len(y)
         x, m = np.concatenate([x, y]), np.concatenate([m, np.zeros(points)])
-    return Particles(m, x, np.zeros(x.shape)).check(where), points  # (zeros that no one writes take no memory)
+        if species:
+            species["species"] = np.append(species["species"], np.zeros(points, np.int64))
+    # (Velocities of zeros that no one writes take no memory.)
+    return Particles(m, x, np.zeros(x.shape), **species).check(where), points
 
 
 def points_of(at: Any, dimensions: int, where: str) -> np.ndarray:
@@ -140,13 +177,18 @@ def points_of(at: Any, dimensions: int, where: str) -> np.ndarray:
 
 
 def bodies_and_law(
-    position: Any, mass: Any, at: Any, G: float, softening: Any, length: float, where: str = WHERE
+    position: Any, mass: Any, at: Any, G: float, softening: Any, length: Any, where: str = WHERE
 ) -> tuple[Particles, int, Gravity]:
     """:func:`particles_of`, and the law between them. Raises InputError."""
-    if isinstance(softening, str) and softening == "none" and np.any(length):
+    if isinstance(softening, str) and softening == "none" and (isinstance(length, Mapping) or np.any(length)):
         raise InputError(f"{where}length: softening is 'none', which has no length; say softening='plummer'")
     try:
         particles, points = particles_of(position, mass, at, where)
+        if not isinstance(length, Mapping) and np.ndim(length):
+            length = _real(length)
+            if length.shape != (particles.count - points,):
+                raise InputError(f"{where}length must be one number, or one for each body; got {length.shape}")
+            length = (*length.tolist(), *[float(length.min())] * points)
         return particles, points, Gravity(G, particles.dimensions, softening, length).check(where)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{where}arrays of numbers, and numbers, are needed ({error})") from error

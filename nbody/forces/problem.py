@@ -23,12 +23,14 @@ class SchemeProblem(NamedTuple):
         collisions: True if the run looks for collisions.
         changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
+        backward: True if the run goes back in time.
     """
 
     fields: tuple[Any, ...] = ()
     collisions: bool = False
     changes: bool = False
     unlimited: bool = False
+    backward: bool = False
 
 
 class Problem(NamedTuple):

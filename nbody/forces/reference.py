@@ -88,18 +88,55 @@ def direct_jerk(
         f, u = pair_factors(r2, gravity, length2)
         f[i] = 0.0
         u[f == 0] = 0.0  # nor bodies within a cutoff, or in the same place
-        if gravity.softening in ("plummer", "cutoff", "none"):
-            stretch = 3 * (d * v).sum(axis=1) * u * u
-            jerk[k] = gravity.G * ((mass * f)[:, None] * (v - stretch[:, None] * d)).sum(axis=0)
-            continue
-        if gravity.softening == "spline":
-            change = _spline_slope(f, r2, 2.8 * np.sqrt(length2))
-        else:
-            change = _factors_of_package(r2, gravity.softening, length2)[2]
-            change[i] = 0.0
+        change = _slope(f, u, r2, gravity, length2)
+        change[i] = 0.0
         change *= (d * v).sum(axis=1)
         jerk[k] = gravity.G * (mass[:, None] * (f[:, None] * v + change[:, None] * d)).sum(axis=0)
     return jerk
+
+
+def direct_tide(
+    position: np.ndarray,
+    mass: np.ndarray,
+    gravity: Gravity,
+    targets: np.ndarray,
+    softening2: np.ndarray | None = None,
+) -> np.ndarray:
+    """Tidal tensors (T, D, D) at the targets by summing over all N bodies, in float64: the gradient of the acceleration,
+
+    T_kl = ∂a_k/∂x_l = -G Σ_j m_j (f δ_kl + (1/r) df/dr d_k d_l) with d = x_j - x_i; of Newton's law
+    G Σ_j m_j (3 d_k d_l/r⁵ - δ_kl/r³), without a trace.
+
+    Args:
+        position, mass, targets, softening2: as in :func:`direct_sum`.
+    """
+    x, dimensions = np.ascontiguousarray(np.asarray(position, np.float64).T), position.shape[1]
+    tide = np.empty((len(targets), dimensions, dimensions))
+    rows = max(1, BLOCK_PAIRS // len(mass))
+    for first in range(0, len(targets), rows):
+        block = slice(first, first + rows)
+        i = targets[block]
+        d = [x[k] - x[k, i, None] for k in range(dimensions)]
+        r2, length2 = sum(dk * dk for dk in d), _of_pairs(softening2, i, gravity)
+        f, u = pair_factors(r2, gravity, length2)
+        f[np.arange(len(i)), i] = 0.0
+        f[~np.isfinite(f)] = 0.0  # a body in the same place exerts no force without softening
+        u[f == 0] = 0.0
+        slope = _slope(f, u, r2, gravity, length2)
+        slope[np.arange(len(i)), i] = 0.0
+        for k, dk in enumerate(d):
+            for n, dn in enumerate(d[: k + 1]):
+                tide[block, k, n] = tide[block, n, k] = -gravity.G * (slope * dk * dn + f * (k == n)) @ mass
+    return tide
+
+
+def _slope(f: np.ndarray, u: np.ndarray, r2: np.ndarray, gravity: Gravity, length2: Any) -> np.ndarray:
+    """(1/r) df/dr of every pair, from its f and u, which is 0 where no force acts: -3 f u² of a cubic law."""
+    if gravity.softening in ("plummer", "cutoff", "none"):
+        return -3 * f * u * u
+    if gravity.softening == "spline":
+        return _spline_slope(f, r2, 2.8 * np.sqrt(length2))
+    return _factors_of_package(r2, gravity.softening, length2)[2]
 
 
 def _of_pairs(softening2: np.ndarray | None, i: Any, gravity: Gravity) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem, Refusal
+from nbody.forces.problem import Problem, Refusal, SchemeProblem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
 from nbody.law import LAWS, Gravity
@@ -80,7 +80,7 @@ class Integrator(ABC):
             return Refusal(reason, "precision", f"choose precision {able}")
         if problem.systems:
             return "this scheme moves one system, not an ensemble"
-        if reason := cls._misses(problem.of_scheme.fields, law):
+        if reason := cls._misses(problem.of_scheme.fields, law) or cls._one_way(problem.of_scheme):
             return reason
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
@@ -95,6 +95,25 @@ class Integrator(ABC):
             return Refusal(reason, "gravity.length", "give one length")
         if problem.ranks > 1:
             return "this scheme computes its own forces in one process, and does not divide them over ranks"
+        return ""
+
+    @classmethod
+    def _one_way(cls, asked: SchemeProblem) -> str:
+        """Why a run cannot go back in time; empty if it can, or goes forward. A table of moves makes steps of a negative
+        length. For other schemes the velocities are turned round, which gives the same orbits if the forces depend on
+        positions alone, or on even powers of velocities."""
+        if not asked.backward:
+            return ""
+        if asked.collisions:
+            return Refusal(
+                "collisions are looked for in runs that go forward in time", "collisions", "remove 'collisions'"
+            )
+        one_way = [each for each in asked.fields if each.kind == VELOCITIES or getattr(each, "time_dependent", False)]
+        if one_way and not cls.facts.moves:
+            reason = (
+                f"this scheme goes back in time without {one_way[0].title}, which depends on the time or on velocities"
+            )
+            return Refusal(reason, "fields", "remove 'fields'" if len(asked.fields) == 1 else "remove one of them")
         return ""
 
     @classmethod

@@ -230,8 +230,8 @@ class Roster:
             self.booked_energy, self.count = float(found["booked"][0]), int(found["booked"][1])
         self._note()
 
-    def numbers(self, merges: bool, changes: bool) -> dict[str, float]:
+    def numbers(self, collide: bool, changes: bool) -> dict[str, float]:
         """:data:`~nbody.trajectory.reading.events.RECORDED` of a run with collisions, and ``BOOKED`` of one with others."""
-        found = {"bodies": float(len(self.slots))} if merges or changes else {}
-        found |= {"collision_energy": self.collision_energy} if merges else {}
+        found = {"bodies": float(len(self.slots))} if collide or changes else {}
+        found |= {"collision_energy": self.collision_energy} if collide else {}
         return found | ({"booked_energy": self.booked_energy} if changes else {})

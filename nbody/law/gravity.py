@@ -34,18 +34,18 @@ class Gravity:
         length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it. For ``plummer`` and ``spline`` it
             may be a mapping from the names of species to their lengths. The ε of a pair is then the larger one of its two
             bodies, as in GADGET (Springel, Yoshida & White 2001, New Astronomy 6, 79): force and potential stay symmetric,
-            so momentum and energy are conserved.
+            so momentum and energy are conserved. In :func:`nbody.accelerations` also one length per body.
     """
 
     G: float = 1.0
     dimensions: int = 3
     softening: str = "none"
-    length: float | Mapping[str, float] = 0.0
+    length: float | Mapping[str, float] | tuple[float, ...] = 0.0
 
     @property
     def per_species(self) -> bool:
-        """True if each species has a length; some engines compute that (``Abilities.species``)."""
-        return isinstance(self.length, Mapping)
+        """True if each species, or body, has a length; some engines compute that (``Abilities.species``)."""
+        return isinstance(self.length, Mapping | tuple)
 
     @property
     def shortest(self) -> float:
@@ -59,6 +59,8 @@ class Gravity:
 
     @property
     def _each(self) -> Mapping[str, float]:
+        if isinstance(self.length, tuple):
+            return {"": min(self.length, key=lambda length: (math.isfinite(length), length))}
         return self.length if isinstance(self.length, Mapping) else {"": self.length}
 
     def squares(self, species: np.ndarray, names: Sequence[str], where: str = "") -> np.ndarray:
@@ -72,7 +74,7 @@ class Gravity:
                 ``where``.
         """
         if not isinstance(self.length, Mapping):
-            return np.full(len(species), self.length2)
+            return np.square(self.length) if isinstance(self.length, tuple) else np.full(len(species), self.length2)
         written = _listed(self.length)
         if tuple(names) == ("",):
             raise InputError(
@@ -110,7 +112,7 @@ class Gravity:
                 "length", f"must be one number for softening '{self.softening}'; write 'softening:' {able}"
             )
         for name, length in self._each.items():
-            key = f"length.{name}" if self.per_species else "length"
+            key = f"length.{name}" if name else "length"
             if not (math.isfinite(length) and length >= 0):
                 raise KeyProblem(key, f"must be a finite number, zero or more, got {length}")
             if needs_length and not length:

@@ -13,27 +13,12 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
 from nbody.particles import Particles
-from nbody.trajectory.structure.layout import BY_CALL, EVENT_DTYPE
+from nbody.trajectory.structure.layout import BY_CALL, event_rows
 
 Array = np.ndarray
 
 ADD, REMOVE, CHANGE = BY_CALL
 WRITABLE = ("mass", "position", "velocity", "radius")
-
-
-def rows_of(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
-    """A row for each body; ``of``: the values of ``id_2``, by default -1."""
-    found = np.zeros(bodies.count, EVENT_DTYPE)
-    found["kind"], found["id_1"], found["id_2"] = kind, bodies.id, -1 if of is None else of
-    found["event"] = -1
-    found["mass_2"] = bodies.mass
-    if len(bodies.radius):
-        found["radius_2"] = bodies.radius
-    for name, values in zip(("", "v"), bodies.in_space(), strict=True):
-        for axis, column in zip("xyz", values.T, strict=True):
-            found[name + axis] = column
-    found["speed"] = np.linalg.norm(bodies.velocity, axis=1)
-    return found
 
 
 def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
@@ -61,7 +46,7 @@ def added(given: Particles, used: Array) -> Array:
                 f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones"
             )
         given = replace(given, id=used.max() + 1 + np.arange(given.count))
-    return rows_of(ADD, given, given.species)
+    return event_rows(ADD, given, given.species)
 
 
 def _of_values(values: dict[str, Any], now: Particles) -> Particles:
@@ -108,7 +93,7 @@ def removed(ids: Any, now: Particles) -> Array:
     if not left.any() or not now.mass[left].any():
         what = "body would be left" if not left.any() else "body that is left would have a mass"
         raise InputError(f"remove: no {what}; a run needs at least one with a mass")
-    return rows_of(REMOVE, now.rows(gone))
+    return event_rows(REMOVE, now.rows(gone))
 
 
 def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
@@ -139,7 +124,7 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
 
 
 def _altered(after: Particles, chosen: Array) -> Array:
-    return rows_of(CHANGE, after.rows(chosen))
+    return event_rows(CHANGE, after.rows(chosen))
 
 
 def rows_of_ids(where: str, ids: Any, now: Particles) -> Array:

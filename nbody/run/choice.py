@@ -6,7 +6,7 @@ from typing import Any
 
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
-from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
+from nbody.forces.choose import ORDINARY, Choice, check_name, choose
 from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem, Refusal, SchemeProblem
@@ -19,12 +19,13 @@ from nbody.scenario import Scenario
 from nbody.scenario.groups import EngineChoice
 from nbody.scenario.model import component
 from nbody.scenario.values import Group, unknown_key, validated
+from nbody.whole_file import Notify
 
 ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags)
 """The engines that every machine has."""
 
 
-def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
+def asked_of_run(scenario: Scenario, count: int, ranks: int, backward: bool = False) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
     fields, collisions, unlimited = (
@@ -32,7 +33,7 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int) -> dict[str, Any]:
         scenario.collisions is not None,
         scenario.integrator.dt is None,
     )
-    of_scheme = SchemeProblem(tuple(fields), collisions, scenario.escape is not None, unlimited)
+    of_scheme = SchemeProblem(tuple(fields), collisions, scenario.escape is not None, unlimited, backward)
     systems = scenario.ensemble.count if scenario.ensemble else 0
     return {"particles": count, "ranks": ranks, "systems": systems, "of_scheme": of_scheme}
 
@@ -48,9 +49,11 @@ def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
 
 
 def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
-    """The scenario's scheme with a time step."""
+    """The scenario's scheme with a time step. One that is not a table of moves knows no negative steps: back in time
+    :class:`~nbody.run.stepper.Stepper` turns the velocities round."""
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
     made: Any = scheme_for(scenario, scenario.integrator.scheme)
+    dt = dt if dt is None or made.facts.moves else abs(dt)
     if scenario.ensemble and made is not kind:
         made = partial(made, systems=scenario.ensemble.count)
     try:

@@ -4,12 +4,11 @@ import numpy as np
 
 from nbody.diagnostics.structure import centre_of_mass, half_mass_radius
 from nbody.errors import InputError, RunFailed
-from nbody.run.changes import rows_of
 from nbody.run.observers import Observer
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario.groups import HALF_MASS_RADIUS
-from nbody.trajectory.structure.layout import ESCAPED
+from nbody.trajectory.structure.layout import ESCAPED, event_rows
 
 
 class Escape(Observer):
@@ -48,7 +47,7 @@ class Escape(Observer):
             raise RunFailed(
                 f"step {now.step}: all bodies are beyond escape.radius, {self.radius:g}; none would be left"
             )
-        rows = rows_of(ESCAPED, bodies.rows(gone))
+        rows = event_rows(ESCAPED, bodies.rows(gone))
         rows["distance"] = distance[gone]
         self._stepper.apply(rows, shown=True)
         return True

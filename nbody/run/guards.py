@@ -24,7 +24,7 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
     beyond the range of the precision; two bodies in the same place (in this precision) and no softening, whose energy
     is infinite; or a time step in which they move so far that nothing is known of them."""
     gravity, precision = scenario.gravity, scenario.precision
-    dt = math.inf if integrator.facts.adaptive else integrator.dt
+    dt = math.inf if integrator.facts.adaptive else abs(integrator.dt)
     logs = check_range(engine, gravity, precision, particles, "", dt, integrator.facts.power_of_dt)
     stored = np.float32 if precision == "float32" else np.float64
     position = particles.position.astype(stored)

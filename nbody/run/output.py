@@ -1,6 +1,6 @@
 """The file of a simulation: the first run makes it, and later runs of the same simulation append to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Moment, Outputs
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint, state_bytes
 from nbody.trajectory.writing.output_path import RECORDING, RESUMED, check_suffix
+from nbody.whole_file import Notify
 
 GROWTH = 2**30
 """The most bytes of room that a file gets beyond the frames of the next run. (A file without room is copied to a larger one,
@@ -41,7 +42,7 @@ class Output:
         self,
         path: str | Path,
         overwrite: bool,
-        notify: Callable[[str], None],
+        notify: Notify,
         checkpoint: Checkpoint | None = None,
         inputs: Sequence[Path] = (),
     ) -> None:
@@ -52,7 +53,7 @@ class Output:
         self.path, self._overwrite, self._notify, self.checkpoint = path, overwrite, notify, checkpoint
         self.origin = "arrays of a Python program"
         self._room = 0
-        self._record: Mapping[str, Any] = {}
+        self._written: tuple[Any, ...] = ()  # what the file says of frames and of the direction of time
 
     def go_on(self, now: Moment, kept: int) -> None:
         """Prepare to append to the file that this simulation has recorded, after ``kept`` of its frames. Raises
@@ -75,24 +76,23 @@ class Output:
         """
         new, header = schedule.count_after(stepper.moment), self._header(setup, stepper)
         if self.checkpoint is None:
-            self._room = 1 + new
-            header = replace(
-                header, frames=self._room, resolved=self._used(header, schedule, 0),
-                state_bytes=state_bytes(stepper.arrays(), meta),
-            )  # fmt: skip
+            self._room, used = 1 + new, with_schedule(header.resolved, schedule)
+            self._written = _frames_and_direction(used)
+            size = state_bytes(stepper.arrays(), meta)
+            header = replace(header, frames=self._room, resolved=used, state_bytes=size)
             return TrajectoryWriter(self.path, setup.bodies, header, overwrite=self._overwrite, notify=self._notify)
         needed = frames + new
-        fits = 0 < needed <= self._room and self._used(header, schedule, 0)["record"] == self._record
-        if fits:
+        used = with_schedule(header.resolved, schedule)
+        if 0 < needed <= self._room and self._written == _frames_and_direction(used):
             return self._reopen(self._room, frames, None)
         row = 2 * 3 * np.dtype(header.dtype).itemsize * setup.bodies.count
         spare = min(self._room, GROWTH // row)
         try:
-            return self._reopen(needed + spare, frames, self._used(header, schedule, spare))
+            return self._reopen(needed + spare, frames, with_schedule(header.resolved, schedule, spare))
         except InputError:
             if not spare:
                 raise
-            return self._reopen(needed, frames, self._used(header, schedule, 0))
+            return self._reopen(needed, frames, used)
 
     def _header(self, setup: Setup, stepper: Stepper) -> RunHeader:
         """The header, with what the run and its machine are."""
@@ -107,7 +107,9 @@ class Output:
         if self.checkpoint is None and setup.measures_forces and Outputs.ACCELERATION in state.clock.current:
             drawn = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
-        return setup.plan.header(**machine.provenance(**known))
+        if functions := sum(event.call is not None or event.is_function for event in setup.events):
+            known["event_functions"] = functions
+        return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:
         assert self.checkpoint is not None
@@ -115,13 +117,14 @@ class Output:
             self.path, self.checkpoint, frames=room, keep=keep, resolved=resolved, notify=self._notify
         )
         self._room = room
+        if resolved is not None:
+            self._written = _frames_and_direction(resolved)
         return writer
 
-    def _used(self, header: RunHeader, schedule: Schedule, spare: int) -> dict[str, Any]:
-        """The scenario with the schedule that the run uses, prolonged by ``spare`` frames."""
-        used = with_schedule(header.resolved, schedule, spare)
-        self._record = used["record"]
-        return used
+
+def _frames_and_direction(resolved: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a file says of the moments that become frames, and of the time step."""
+    return resolved["record"], resolved["integrator"].get("dt")
 
 
 def with_schedule(resolved: Mapping[str, Any], schedule: Schedule, spare: int = 0) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
-from nbody.forces.choose import Notify
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.make import make_engine
 from nbody.forces.options import gpu_count
@@ -24,13 +23,15 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.precision import automatic_precisions
-from nbody.run.schedule import Schedule, TimeSchedule, schedule_for
+from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
 from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
+from nbody.scenario.groups import CHANGING
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
 from nbody.state import Column, Moment, checkpoint_arrays, itemsize
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.trajectory import RunHeader
@@ -40,7 +41,7 @@ RATES = "rates"
 
 
 EVENTS = 10_000
-"""The collisions that fit into the recording of a run whose bodies do not merge (140 bytes each)."""
+"""The collisions, or the events, that fit into the recording of a run whose bodies do not merge (160 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Plan:
         count: the number of particles.
         schedule: which moments become frames.
         fields: the external fields; None if there are none.
+        backward: True if the run goes back in time.
     """
 
     scenario: Scenario
@@ -66,6 +68,7 @@ class Plan:
     schedule: Schedule
     particles: Particles | None
     fields: AddedFields | None = None
+    backward: bool = False
 
     @property
     def problem(self) -> Problem:
@@ -113,8 +116,15 @@ class Plan:
         if self.scenario.fields:
             pairs = zip(self.scenario.fields, chosen_fields(self.scenario), strict=True)
             found["fields"] = [{"field": chosen.field, **field.model_dump()} for chosen, field in pairs]
+        if self.scenario.events:
+            from nbody.events.chosen import chosen_events
+
+            found["events"] = [
+                {"kind": chosen.kind, "action": chosen.action, **event.kind.model_dump(exclude_none=True)}
+                for chosen, event in zip(self.scenario.events, chosen_events(self.scenario), strict=True)
+            ]
         if isinstance(self.schedule, TimeSchedule):
-            others = {key: value for key, value in found["record"].items() if key == "observables"}
+            others = {key: value for key, value in found["record"].items() if key in ("observables", "events")}
             found["record"] = {"dt": self.schedule.interval, **others}
         if self.scenario.ensemble:
             found["ensemble"]["systems"] = self.scenario.ensemble.count
@@ -138,22 +148,24 @@ class Plan:
             resolved=resolved,
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
-            + (24 * self.count if self.event_capacity else 0),
+            + ((24 if mergers else 0) + (48 if self.scenario.events else 0)) * self.count,
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
-            | (RECORDED if mergers is not None and mergers.rule == "merge" else {})
+            | (RECORDED if mergers is not None and mergers.rule in CHANGING else {})
             | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
         )
 
     @property
     def event_capacity(self) -> int:
-        """The number of collisions that fit into the recording."""
-        chosen = self.scenario.collisions
+        """The number of collisions and events that fit into the recording."""
+        chosen, events = self.scenario.collisions, 0
+        if self.scenario.events:
+            events = self.scenario.record.events or EVENTS
         if chosen is None:
-            return self.count if self.scenario.escape is not None else 0
-        return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
+            return events + (self.count if self.scenario.escape is not None else 0)
+        return events + (self.count if chosen.rule == "merge" else (chosen.most or EVENTS))
 
     @property
     def file_bytes(self) -> int:
@@ -231,6 +243,7 @@ def plan(
     """
     if particles is None:
         check_initial(scenario)
+    scenario, backward = directed(scenario, particles.time if particles else 0.0, notify)
     integrator = choice.scheme_of(scenario, scenario.integrator.dt)
     scenario = choice.in_the_schemes_precision(scenario, integrator, notify)
     count = particles.count if particles else number_of_bodies(scenario)
@@ -244,14 +257,14 @@ def plan(
         scenario = scenario.in_precision(precisions[-1 if scenario.ensemble else 0])  # ensembles compute in float64
     began = (particles.time, particles.step) if particles else (0.0, 0)
     schedule = schedule_for(scenario, integrator, *began)
-    asked, options = choice.asked_of_run(scenario, count, team().size), Group()
+    asked, options = choice.asked_of_run(scenario, count, team().size, backward), Group()
     if scenario.ensemble:
         (name, why, _), kind = choice.engine_of_systems(scenario, integrator, asked)
         given: Any = validated(kind.Options, scenario.engine.options, scenario.source, ("engine",))
         options = given.of(scenario.ensemble.count)
         choice.require_support(scenario, kind, scenario.precision, asked)
         _check_ensemble(scenario, integrator, count, schedule)
-        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles)
+        return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, None, backward)
     choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
     require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
@@ -261,7 +274,8 @@ def plan(
     if precisions:
         notify(f"precision: {precision} ({reason})")
     kind, options = component(scenario, "engine", chosen, ENGINES, name)
-    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, added_fields(scenario))
+    fields = added_fields(scenario)
+    return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
 
 
 def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedule: Schedule) -> None:
@@ -277,6 +291,8 @@ def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedul
     check_bodies(scenario, bodies // ensemble.count)
     if ensemble.vary is not None and isinstance(scenario.initial, FromArrays):
         raise InputError(f"{where('ensemble.vary')}the bodies were given as arrays, so nothing varies; remove it")
+    if scenario.events:
+        raise InputError(f"{where('events', 'ensemble')}the systems of an ensemble have no events; remove 'events'")
     if scenario.record.observables:
         raise InputError(
             f"{where('record.observables', 'ensemble')}an ensemble records energy, time, steps, status and closest "

@@ -8,10 +8,10 @@ from nbody.errors import InputError
 from nbody.forces.problem import PRECISIONS
 from nbody.forces.range import check_range, farthest
 from nbody.forces.registry import ENGINES
+from nbody.given import KeyProblem
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.scenario.values import KeyProblem
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
@@ -87,7 +87,7 @@ def automatic_precisions(scenario: Scenario, scheme: Integrator, particles: Part
 def _out_of_range(scenario: Scenario, scheme: Integrator, particles: Particles, precision: str) -> str:
     """Why numbers of a run are beyond a precision, with engines that keep the scenario's units; empty if they are not."""
     keeps_units, gravity = ENGINES.load("reference"), scenario.gravity
-    dt = np.inf if scheme.facts.adaptive else scheme.dt
+    dt = np.inf if scheme.facts.adaptive else abs(scheme.dt)
     try:
         scenario.in_precision(precision).check_precision()
         check_range(keeps_units, gravity, precision, particles, "", dt, scheme.facts.power_of_dt)

@@ -2,27 +2,33 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, printable, unknown
 from nbody.fields.given import with_functions
-from nbody.forces.choose import Notify
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
 from nbody.run.measured import Start
+from nbody.run.observers import Observer
 from nbody.run.plan import plan
-from nbody.run.schedule import StepSchedule
+from nbody.run.schedule import FOREVER, StepSchedule, directed, same_time, time_given, whole_steps
 from nbody.run.simulation import Simulation
+from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
 from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
+from nbody.trajectory.structure.layout import BY_CALL
 from nbody.trajectory.structure.opening import one_line
+from nbody.whole_file import Notify
+
+Outcome = Callable[[Particles], Particles | None] | None
+GIVEN = ("fields", "on_collision", "events")
 
 
 def resume(
@@ -32,7 +38,7 @@ def resume(
     notify: Notify = print,
     end: float | str | None = None,
     gpus: int | str | None = None,
-    fields: object = None,
+    **given: Any,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -46,27 +52,36 @@ def resume(
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
-        fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
+        given: functions of a Python program, which the file does not hold: ``on_collision``, that of a run with
+            ``collisions: {rule: function}``; ``events``, those of the run if some are functions or call one, in the same
+            order; ``fields``, the forces of the run (:func:`nbody.force`), whose source is in the file and never executed.
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
+    for name in given.keys() - GIVEN:
+        raise unknown("keyword", name, GIVEN, "resume: ")
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
-        found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
-    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start)
+        found = team().broadcast(_resumed(path, changes, notify, given.pop("fields", None)) if team().first else None)
+    given.pop("fields", None)  # on other ranks
+    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start, **given)
+    if given.get("events") is None and found.event_functions:
+        notify("warning: events of this run are functions, or call one, and are not in the file: give resume(events=…)")
     _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
 class Resumed(NamedTuple):
-    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, and what the bits depended on."""
+    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, what the bits depended on, and
+    whether a Python program has given functions as events."""
 
     scenario: Scenario
     particles: Particles
     start: Start
     scope: dict[str, str]
+    event_functions: bool
 
 
 def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object) -> Resumed:
@@ -77,46 +92,58 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        scenario = with_functions(_scenario(run).override(**changes), fields, notify)
+        particles, stored = _start(run), _scenario(run)
+        functions = bool(run.stored_provenance.get("event_functions"))
+        if (
+            "origin" in facts and changes["end"] is not None
+        ):  # it has turned round: which side of its beginning says nothing
+            more = time_given("--end: ", changes["end"], stored) - facts["time"]
+            more = whole_steps("--end: ", more, float(stored.integrator.dt or 1), facts["time"])
+            changes = changes | {"end": None, "steps": step + max(0, more)}
+        scenario = with_functions(stored.override(**changes), fields, notify)
         if changes["gpus"] is None:
             scenario = with_those_there(scenario, notify)
-        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts)
-        particles = _start(run)
+        back = directed(stored, particles.time, lambda line: None)[1]
+        _check_end(scenario.integrator.end if changes["end"] is not None else None, facts, -1 if back else 1)
         planned = plan(scenario, particles, measure=False)
         dt = planned.integrator.dt  # files of nbody 0.1 do not contain the time
         time = float(facts["time"]) if "time" in facts else particles.time + step * dt
-        moment = Moment(step, time, within=bool(facts.get("within")))
+        moment = Moment(step, time, float(facts.get("origin", math.nan)), bool(facts.get("within")))
+        sign = -1 if planned.backward else 1
         longer = not planned.schedule.ended(moment)
         with one_line(path):
             # (Not simply checkpoint.frames: if a resumed run was killed before its first checkpoint, the last of these
             # frames may have been replaced by another one.)
-            frames = min(checkpoint.frames, int(np.searchsorted(run.time[:], time, side="right")))
+            times = run.time[:]
+            frames = min(checkpoint.frames, len(times))
+            while frames > 1 and sign * (times[frames - 1] - time) > 0:
+                frames -= 1
             # A frame at the checkpoint's time that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
             if run.time[frames - 1] == time and not regular and longer and frames > 1:
                 frames -= 1
-            if (again := int(np.sum(run.time[:] > time))) and longer:
+            if (again := int(np.sum(sign * (times[frames:] - time) > 0))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             events = int(facts.get("events", 0))
             start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
     planned_end = planned.schedule
-    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else time > planned_end.end
+    beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else sign * (time - planned_end.end) > 0
     if beyond:
         last, to_time = scenario.integrator.steps, scenario.integrator.end
         option, given, made = ("--end", to_time, time) if last is None else ("--steps", last, step)
         raise InputError(
             f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
         )
-    return Resumed(scenario, particles, start, scope)
+    return Resumed(scenario, particles, start, scope, functions)
 
 
-def _check_end(end: float | None, facts: Mapping[str, Any]) -> None:
+def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:
     """Refuse an end before the checkpoint, before the schedule asks whether it is a whole number of steps."""
-    if end is not None and end < float(facts.get("time", -math.inf)):
-        step, time = int(facts["step"]), float(facts["time"])
+    if end is not None and sign * (end - float(facts.get("time", end))) < 0:
+        step, time, more = int(facts["step"]), float(facts["time"]), "more" if sign > 0 else "less"
         raise InputError(
-            f"--end: the run has made {step} steps already, to t = {time:g}; give more than {time:g}, got {end:g}"
+            f"--end: the run has made {step} steps already, to t = {time:g}; give {more} than {time:g}, got {end:g}"
         )
 
 
@@ -127,15 +154,19 @@ def rerun(
     notify: Notify = print,
     gpus: int | str | None = None,
     fields: object = None,
+    on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
-    ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``, ``fields``: as of :func:`resume`.
+    ``output``; changes of the bodies that a program made are made again. (A run that was stopped has fewer frames than were
+    planned.) ``gpus``, ``fields``: as of :func:`resume`.
     Raises InputError: not a recording, or ``output`` is the same file."""
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
-    scenario, particles, stored = found
+    scenario, particles, stored, changes = found
     scenario = with_functions(scenario, fields, notify)
-    simulation = Simulation(scenario, output, overwrite, notify, particles=particles, repeats=True)
+    simulation = Simulation(
+        scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision
+    )
     scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
         simulation.setup.notify(
@@ -144,12 +175,43 @@ def rerun(
         )
     scope = simulation.setup.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
+    if len(changes):
+        simulation.observers.append(ChangesAgain(simulation.stepper, changes))
     return simulation
+
+
+class ChangesAgain(Observer):
+    """Makes the changes of the bodies again that a program has made, and of which a recording has these ``rows``."""
+
+    def __init__(self, stepper: Stepper, rows: np.ndarray) -> None:
+        super().__init__(stepper)
+        begins = np.ones(len(rows), bool)  # of calls: their first row has the energy
+        begins[1:] = (rows["kind"][1:] != rows["kind"][:-1]) | (rows["step"][1:] != rows["step"][:-1])
+        first = np.unique(rows["id_1"], return_index=True)[1]
+        begins |= (rows["energy_change"] != 0) | ~np.isin(np.arange(len(rows)), first)
+        self._calls = np.split(rows, np.flatnonzero(begins)[1:])
+
+    def next(self, until: float) -> tuple[int, float]:
+        now = self._stepper.moment
+        if not self._calls:
+            return FOREVER, until
+        row = self._calls[0][0]
+        if not self._stepper.integrator.facts.adaptive:
+            return int(row["step"]) - 1 - now.step, until
+        return FOREVER, until if same_time(float(row["time"]), until) else min(float(row["time"]), until)
+
+    def look(self) -> bool:
+        now = self._stepper.moment
+        while (
+            self._calls and self._calls[0]["step"][0] == now.step + 1 and same_time(self._calls[0]["time"][0], now.time)
+        ):
+            self._stepper.apply(self._calls.pop(0).copy())
+        return True
 
 
 def _repeated(
     path: Path, output: Path, notify: Notify, gpus: int | str | None
-) -> tuple[Scenario, Particles, dict[str, Any]]:
+) -> tuple[Scenario, Particles, dict[str, Any], np.ndarray]:
     """The scenario, the bodies and the provenance of the recording at ``path``. Raises InputError as :func:`rerun`."""
     if output.resolve() == path.resolve():
         raise InputError(f"{output}: is the recording itself; give another --output")
@@ -158,12 +220,19 @@ def _repeated(
         scenario = with_those_there(scenario, notify) if gpus is None else scenario.override(gpus=gpus)
         chosen = scenario.integrator
         with one_line(path):
-            made, reached = int(run.step[-1]), float(run.time[-1])
+            made, reached, lengths = int(run.step[-1]), float(run.time[-1]), np.diff(run.time[:])
+        if (lengths > 0).any() and (lengths < 0).any():
+            raise InputError(
+                f"{path}: goes back and forth in time, as a Python program told it; run that program again"
+            )
         if chosen.steps is not None:
             scenario = scenario.override(steps=min(made, chosen.steps))
         else:
-            scenario = scenario.override(end=min(reached, float(chosen.end or 0)))
-        return scenario, _start(run), run.stored_provenance
+            end = float(chosen.end or 0)
+            nearest = max if directed(scenario, float(run.time[0]), notify)[1] else min
+            scenario = scenario.override(end=nearest(reached, end))
+        rows = run.event_rows()
+        return scenario, _start(run), run.stored_provenance, rows[np.isin(rows["kind"], BY_CALL)]
 
 
 def _scenario(run: Trajectory) -> Scenario:

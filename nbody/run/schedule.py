@@ -1,7 +1,9 @@
 """The schedule of a run: which moments become frames, and when the run ends, in steps or in time."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from nbody.errors import InputError
 from nbody.given import converted, number, shown, whole
@@ -9,6 +11,7 @@ from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import Moment
+from nbody.whole_file import Notify
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""
@@ -16,6 +19,9 @@ FRAMES = 100
 MOST = 2**53
 """The most steps, or frames, of a run: a float64 counts up to it."""
 
+
+MOST_DENOMINATOR = 10**6
+"""Of a time as a fraction, if a step that divides it is proposed."""
 
 FOREVER = 1 << 62
 """A number of steps that no run makes."""
@@ -45,7 +51,8 @@ class StepSchedule:
         return moment.step % self.every == 0 and not moment.within
 
     def next(self, moment: Moment) -> tuple[int, float]:
-        """The number of steps to begin until the next frame, and the latest time of these steps."""
+        """The number of steps to begin until the next frame, and the latest time of these steps: t, or -t in a run that
+        goes back in time, so that the first of several looks is the one of the smallest number."""
         return min((moment.complete // self.every + 1) * self.every, self.last) - moment.step, math.inf
 
     def regular_after(self, step: int) -> int:
@@ -62,6 +69,10 @@ class StepSchedule:
         """The schedule of the first and the last frame of a run from ``time`` on."""
         return replace(self, every=FOREVER)
 
+    def ending(self, now: Moment) -> "StepSchedule":
+        """The schedule of a run that begins and ends now, for further calls in the other direction of time."""
+        return replace(self, last=now.step)
+
     def fraction(self, moment: Moment) -> float:
         """The fraction of the run that is done."""
         return min(1.0, moment.complete / self.last) if self.last else 1.0
@@ -69,7 +80,8 @@ class StepSchedule:
 
 @dataclass(frozen=True)
 class TimeSchedule:
-    """Frames at the time ``origin``, every ``interval`` after it, and at ``end``, where the run ends.
+    """Frames at the time ``origin``, every ``interval`` after it, and at ``end``, where the run ends; ``origin`` may be the
+    later one.
 
     The methods are those of :class:`StepSchedule`.
     """
@@ -78,44 +90,52 @@ class TimeSchedule:
     end: float
     origin: float
 
+    @property
+    def sign(self) -> int:
+        """-1 if the run goes back in time, else 1."""
+        return -1 if self.end < self.origin else 1
+
     def ended(self, moment: Moment) -> bool:
-        return moment.time >= self.end
+        return self.sign * (moment.time - self.end) >= 0
 
     def due(self, moment: Moment) -> bool:
         return self.regular(moment) or moment.time == self.end
 
     def regular(self, moment: Moment) -> bool:
-        return moment.time == self.origin + self._before(moment.time) * self.interval
+        return moment.time == self._time(self._before(moment.time))
 
     def next(self, moment: Moment) -> tuple[int, float]:
-        after = self._frame(self._before(moment.time) + 1)
-        return (
-            FOREVER,
-            after if after > moment.time else self.end,
-        )  # the interval may be less than the rounding of times
+        after = self._frame(self._before(moment.time) + 1)  # the interval may be less than the rounding of times
+        return FOREVER, self.sign * (after if self.sign * (after - moment.time) > 0 else self.end)
 
     def count_after(self, moment: Moment) -> int:
-        time = max(moment.time, self.origin)
-        if time >= self.end:
+        time = self.sign * max(self.sign * moment.time, self.sign * self.origin)
+        if self.ended(moment):
             return 0
         whole = self._before(self.end) - self._before(time)
-        return whole + (self._frame(self._before(self.end)) < self.end)
+        return whole + (self._frame(self._before(self.end)) != self.end)
 
     def ends_alone(self, time: float) -> "TimeSchedule":
-        return replace(self, interval=(self.end - time) or 1.0, origin=time)
+        return replace(self, interval=abs(self.end - time) or 1.0, origin=time)
+
+    def ending(self, now: Moment) -> "TimeSchedule":
+        return replace(self, end=now.time, origin=now.time)
 
     def fraction(self, moment: Moment) -> float:
-        return min(1.0, (moment.time - self.origin) / (self.end - self.origin)) if self.end > self.origin else 1.0
+        return min(1.0, (moment.time - self.origin) / (self.end - self.origin)) if self.end != self.origin else 1.0
 
     def _before(self, time: float) -> int:
         """The number of the last frame not after ``time``; the frame at the origin is 0. Frame times are rounded, so the
         quotient may be too large or too small by one."""
-        number = math.floor((time - self.origin) / self.interval)
-        number -= self.origin + number * self.interval > time
-        return number + (self.origin + (number + 1) * self.interval <= time)
+        number = math.floor(self.sign * (time - self.origin) / self.interval)
+        number -= self.sign * (self._time(number) - time) > 0
+        return number + (self.sign * (self._time(number + 1) - time) <= 0)
+
+    def _time(self, number: int) -> float:
+        return self.origin + number * self.sign * self.interval
 
     def _frame(self, number: int) -> float:
-        return min(self.origin + number * self.interval, self.end)
+        return self.sign * min(self.sign * self._time(number), self.sign * self.end)
 
 
 Schedule = StepSchedule | TimeSchedule
@@ -126,12 +146,12 @@ class CallTimes(TimeSchedule):
     not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
 
     def regular(self, moment: Moment) -> bool:
-        return same_time(moment.time, self.origin + self._before(moment.time) * self.interval)
+        return same_time(moment.time, self._time(self._before(moment.time)))
 
     def _before(self, time: float) -> int:
-        number = round((time - self.origin) / self.interval)
-        call = self.origin + number * self.interval
-        return number if call <= time or same_time(call, time) else number - 1
+        number = round(self.sign * (time - self.origin) / self.interval)
+        call = self._time(number)
+        return number if self.sign * (call - time) <= 0 or same_time(call, time) else number - 1
 
 
 def same_time(a: float, b: float) -> bool:
@@ -173,20 +193,8 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         InputError: times and steps that do not match.
     """
     chosen, record = scenario.integrator, scenario.record
-    if chosen.end is not None and chosen.end < origin:
-        raise InputError(
-            f"{scenario.where('integrator.end')}{chosen.end:g} is before the time of the bodies, {origin:g}; "
-            "give a later one"
-        )
     if not integrator.facts.adaptive:
-        last = chosen.steps
-        if last is None:
-            time = max(0.0, float(chosen.end or 0) - origin)
-            last = step + whole_steps(scenario.where("integrator.end", "integrator.dt"), time, integrator.dt, origin)
-        every = record.every or whole_steps(
-            scenario.where("record.dt", "integrator.dt"), float(record.dt or 0), integrator.dt
-        )
-        return StepSchedule(max(1, every), last)
+        return _in_steps(scenario, chosen.dt or integrator.dt, origin, step)
     if chosen.end is None:
         assert chosen.steps is not None
         if record.every is None:
@@ -202,9 +210,65 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
             "how many steps this scheme makes until 'end' is not known; write "
             "'dt: TIME' instead of 'every' (--set record.dt=TIME)"
         )
-    interval = record.dt or (chosen.end - origin) / FRAMES or 1.0
-    require_countable(scenario.where("record.dt", "integrator.end"), chosen.end - origin, interval)
+    length = abs(chosen.end - origin)
+    interval = record.dt or length / FRAMES or 1.0
+    require_countable(scenario.where("record.dt", "integrator.end"), length, interval)
     return TimeSchedule(interval, chosen.end, origin)
+
+
+def directed(scenario: Scenario, begin: float, notify: Notify) -> tuple[Scenario, bool]:
+    """The scenario of a run that begins at a time, with a ``dt`` whose sign is the direction of the run; and whether it goes
+    back in time. Raises InputError: ``dt`` is negative, and ``end`` is later."""
+    dt, end, where = scenario.integrator.dt, scenario.integrator.end, scenario.where
+    backward = end < begin if end is not None and end != begin else dt is not None and dt < 0
+    if dt is None and backward:
+        notify(f"the run goes back in time: it ends at {end:g}, before the time of the bodies, {begin:g}")
+    if dt is None or (dt < 0) == backward:
+        return scenario, backward
+    if not backward:
+        raise InputError(
+            f"{where('integrator.dt', 'integrator.end')}{dt:g} goes back in time from {begin:g}, and the end, {end:g}, is "
+            f"later; write {-dt:g}, or an earlier end"
+        )
+    notify(f"dt: {-dt:g}, because the run ends at {end:g}, before the time of the bodies, {begin:g}")
+    return scenario.override(dt=-dt), True
+
+
+def _in_steps(scenario: Scenario, dt: float, origin: float, step: int) -> StepSchedule:
+    """The schedule of steps of one length. Raises one InputError for all times that are no whole number of steps."""
+    chosen, record = scenario.integrator, scenario.record
+    times = {}
+    if chosen.steps is None:
+        times["integrator.end"] = float(chosen.end or 0) - origin, dt, origin
+    if not record.every:
+        times["record.dt"] = float(record.dt or 0), abs(dt), 0.0
+    counts, refused = dict[str, int](), dict[str, InputError]()
+    for key, (time, length, begin) in times.items():
+        try:
+            counts[key] = whole_steps(scenario.where(key, "integrator.dt"), time, length, begin)
+        except InputError as error:
+            refused[key] = error
+    if len(refused) == 2 and (fitting := dividing(abs(dt), [abs(time) for time, _, _ in times.values()])):
+        where = scenario.where("integrator.dt", "integrator.end", "record.dt")
+        raise InputError(
+            f"{where}neither the end, {chosen.end:.12g}, nor the interval of frames, {record.dt:.12g}, is a whole "
+            f"number of steps of {abs(dt):g}; write {math.copysign(fitting, dt):.12g}"
+        )
+    if refused:
+        raise next(iter(refused.values()))
+    last = chosen.steps if chosen.steps is not None else step + counts["integrator.end"]
+    return StepSchedule(max(1, record.every or counts["record.dt"]), last)
+
+
+def dividing(dt: float, times: Sequence[float]) -> float:
+    """The longest step, at most ``dt``, of which all times are whole numbers; 0 if they have no common divisor of few
+    digits."""
+    fractions = [Fraction(time).limit_denominator(MOST_DENOMINATOR) for time in times]
+    if not all(math.isclose(each, time, rel_tol=1e-9) for each, time in zip(fractions, times, strict=True)):
+        return 0.0
+    denominator = math.lcm(*(each.denominator for each in fractions))
+    common = math.gcd(*(int(each * denominator) for each in fractions)) / denominator
+    return common / math.ceil(common / dt * (1 - 1e-12))
 
 
 def schedule_of_call(
@@ -218,11 +282,8 @@ def schedule_of_call(
         return StepSchedule(every, now.step + steps_given("run: steps: ", steps))
     if until is None:
         return planned
-    until = time_given("integrate: until: ", until, scenario)
-    if until < now.time:
-        raise InputError(f"integrate: until must be a time from {now.time:g} on, the present one; got {until!r}")
     if not scheme.facts.adaptive:
-        more = whole_steps("integrate: until: ", until - now.time, scheme.dt, now.time)
+        more = whole_steps("integrate: until: ", until - now.time, scenario.integrator.dt or scheme.dt, now.time)
         return StepSchedule(every, now.step + more)
     if isinstance(planned, TimeSchedule):
         return replace(planned, end=until)
@@ -231,7 +292,7 @@ def schedule_of_call(
             "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
             "record={'dt': TIME} instead"
         )
-    return TimeSchedule(scenario.record.dt or (until - now.time) / FRAMES or 1.0, until, now.time)
+    return TimeSchedule(scenario.record.dt or abs(until - now.time) / FRAMES or 1.0, until, now.time)
 
 
 def require_countable(where: str, time: float, interval: float) -> None:
@@ -241,15 +302,16 @@ def require_countable(where: str, time: float, interval: float) -> None:
 
 
 def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
-    """The number of steps of ``dt`` from ``origin`` to ``origin`` + ``time``. Raises InputError, which begins with
-    ``where``, if it is no whole number."""
+    """The number of steps of ``dt`` from ``origin`` to ``origin`` + ``time``; both may be negative. Raises InputError, which
+    begins with ``where``, if it is no whole number."""
     require_countable(where, time, dt)
     steps = round(time / dt)
-    if abs(time - steps * dt) > 1e-6 * dt or (time and not steps):
+    if abs(time - steps * dt) > 1e-6 * abs(dt) or (time and not steps):
         nearest, after = origin + max(1, steps) * dt, f" after {origin:.12g}" if origin else ""
+        fitting = dividing(abs(dt), [abs(time)])
+        other = f"integrator.dt: {math.copysign(fitting, dt):.12g}" if fitting else "change integrator.dt"
         raise InputError(
-            f"{where}{origin + time:.12g} is not a whole number of steps of {dt:g}{after}; write {nearest:.12g}, or change "
-            "integrator.dt"
+            f"{where}{origin + time:.12g} is not a whole number of steps of {dt:g}{after}; write {nearest:.12g}, or {other}"
         )
     return steps
 

@@ -1,15 +1,17 @@
 """The stepper: bodies, an engine and a scheme that moves them. It knows nothing of files, terminals or energies."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
+from nbody.events.bodies import Bodies
 from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
@@ -34,6 +36,22 @@ MOST_PAIRS = 2**24
 """The most pairs that are summed on the host for the energy of a change (0.3 s); with more the engine computes it."""
 
 
+class StepWatch(Protocol):
+    """Looks at every step that a stepper makes."""
+
+    def advance(self, steps: int, until: float) -> None:
+        """Let the stepper :meth:`~Stepper.make` steps, one by one."""
+
+    def end_step(self) -> None:
+        """A step that is shown partway is not made to its end."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps, without a copy."""
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what :meth:`arrays` returned."""
+
+
 class Stepper:
     """Moves the bodies of one run.
 
@@ -47,6 +65,7 @@ class Stepper:
         roster: which bodies are there; None if they are those of the beginning, and the run does not look for collisions.
         collisions: finds contacts; None if the run does not look for them.
         events: the collisions and changes that nobody has taken yet.
+        watch: looks at every step; None if nothing does.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
@@ -58,6 +77,8 @@ class Stepper:
         self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
+        self.watch: StepWatch | None = None
+        self._known: tuple[Motion | None, Particles] = None, setup.bodies
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -90,7 +111,22 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self._setup.scenario.escape is not None  # before the frame of a step
-        return not changes and isinstance(self.integrator, FixedStep)
+        return not (changes or self.watch or self._turns) and isinstance(self.integrator, FixedStep)
+
+    @property
+    def _turns(self) -> bool:
+        """True if velocities are turned round during steps: see :func:`_turned`."""
+        return self._setup.plan.backward and not self.integrator.facts.moves
+
+    @property
+    def sign(self) -> int:
+        """-1 if the run goes back in time, else 1."""
+        return -1 if self._setup.plan.backward else 1
+
+    @property
+    def _dt(self) -> float:
+        """The length of a step of a scheme with fixed ones, negative if the run goes back in time."""
+        return -self.integrator.dt if self._turns else self.integrator.dt
 
     def continue_as(self, setup: Setup) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -101,6 +137,12 @@ class Stepper:
 
     # --- Steps ---
 
+    @property
+    def turned_at(self) -> dict[str, float]:
+        """The ``origin`` of time, for a checkpoint of a run that has changed its direction."""
+        origin = self.clock.origin
+        return {} if origin == self._first_moment.origin else {"origin": origin}
+
     def begin(self) -> None:
         """Prepare the first step, unless that is done."""
         if self.begun:
@@ -108,8 +150,18 @@ class Stepper:
         with np.errstate(all="ignore"):  # what is not finite is found in the first frame
             if self._setup.measures_forces:
                 self.motion.evaluate()  # the file says how accurate they are; a run without a file has the same bits
-            self.integrator.start(self.motion)
+            with _turned(self.motion, self._turns):
+                self.integrator.start(self.motion)
         self.begun = True
+
+    def turn(self, setup: Setup) -> None:
+        """Go the other way in time from here: ``setup`` is the run with its direction reversed."""
+        now, bodies = self.moment, self.particles()
+        self._setup, self.integrator = setup, setup.integrator
+        origin = now.time - (0.0 if self.integrator.facts.adaptive else now.step * self._dt)
+        progress, self.motion = self.state.progress, self._prepared(bodies, Moment(now.step, now.time, origin))
+        self.state.progress.take_over(progress)
+        self.begun = False
 
     def step(self, n: int) -> None:
         """Make ``n`` steps."""
@@ -118,15 +170,23 @@ class Stepper:
             self.advance(min(STEPS_PER_CALL, n - made))
 
     def advance(self, steps: int, until: float = math.inf) -> int:
-        """Make at most ``steps`` steps, to the time ``until`` at the latest; after one in which bodies touch, no more.
-        Returns their number."""
-        begun, self.within_a_step = self.motion.state.clock.step, True
+        """Make at most ``steps`` steps, to the time ``until`` at the latest (-t in a run that goes back in time);
+        after one in which bodies touch, or the watch asks for it, no more. Returns their number."""
+        begun = self.motion.state.clock.step
+        (self.make if self.watch is None else self.watch.advance)(steps, until)
+        return self.motion.state.clock.step - begun
+
+    def make(self, steps: int, until: float = math.inf) -> bool:
+        """The same without the watch; 0 steps are the rest of one that is shown partway. Returns True if bodies touch in the
+        last step."""
+        self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            span = self.integrator.advance(self.motion, steps, until, self.collisions)
+            with _turned(self.motion, self._turns):
+                span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
-        return self.motion.state.clock.step - begun
+        return span is not None
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -142,7 +202,10 @@ class Stepper:
         """The bodies at this moment."""
         with np.errstate(all="ignore"):
             frame = _frame_of(self.motion)
-        frame.observables = {**self.integrator.report(self.motion).observed, **self._booked}
+        observed = dict(self.integrator.report(self.motion).observed)
+        if self._turns and "system_time" in observed:
+            observed["system_time"] = -observed["system_time"]
+        frame.observables = {**observed, **self._booked}
         return frame
 
     @property
@@ -150,8 +213,8 @@ class Stepper:
         """The number of bodies, and what their changes have added to the energy."""
         if self.roster is None:
             return {}
-        merges = self.collisions is not None and self.collisions.merges
-        return self.roster.numbers(merges, self.roster.changed or self._setup.scenario.escape is not None)
+        collide = self.collisions is not None and self.collisions.changes
+        return self.roster.numbers(collide, self.roster.changed or self._setup.scenario.escape is not None)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
@@ -164,7 +227,7 @@ class Stepper:
         """The bodies at this moment, as copies on the host in float64. Before the first step they have the digits that were
         given, whatever the precision of the run."""
         bodies, (state, clock) = self._setup.bodies, (self.state, self.clock)
-        position, velocity = (array.astype(np.float64, copy=False) for array in state.values("position", "velocity"))
+        position, velocity = self.vectors()
         if self.roster is not None and (self.moved or self.roster.changed):
             return self.roster.particles(position, velocity, clock.time, clock.step)
         if not self.moved:
@@ -195,35 +258,50 @@ class Stepper:
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
+        other = self.copy()
+        with np.errstate(all="ignore"):
+            earliest = other.reach(time)
+        if not same_time(other.clock.time, time):
+            before, first = ("before", "earliest") if self.sign > 0 else ("after", "latest")
+            raise InputError(
+                f"at: {time:g} is {before} t = {earliest:g}, the {first} time that can be shown now; see Trajectory.at"
+            )
+        x, v = other.vectors()
+        return replace(self.particles(), position=x, velocity=v, time=float(time), step=other.clock.step)
+
+    def copy(self) -> "Stepper":
+        """A stepper that goes on from here without this one, and looks for no collisions."""
         scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
         other = Stepper(self._setup.with_integrator(scheme), self)
+        other.collisions = None
         if self.begun:
-            other._restore(self.arrays(), self.moment)
-        with np.errstate(all="ignore"):
-            if not self.begun:
-                scheme.start(other.motion)
-            earliest = other._reach(time)
-        if not same_time(other.clock.time, time):
-            raise InputError(
-                f"at: {time:g} is before t = {earliest:g}, the earliest time that can be shown now; see Trajectory.at"
-            )
-        x, v = other.state.values("position", "velocity")
-        return replace(
-            self.particles(), position=x.astype(np.float64), velocity=v.astype(np.float64), time=float(time),
-            step=other.clock.step,
-        )  # fmt: skip
+            other.go_back(self.arrays(), self.moment)
+        else:
+            other.begin()
+        return other
 
-    def _reach(self, time: float) -> float:
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities, (N, D) each, as copies on the host in float64."""
+        x, v = self.state.values("position", "velocity")
+        return x.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
+
+    def bodies(self) -> Bodies:
+        """The bodies as events look at them."""
+        if self._known[0] is not self.motion:
+            self._known = self.motion, self.particles()
+        return Bodies(self.clock.time, *self.vectors(), self._known[1], self._setup.scenario.gravity)
+
+    def reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, motion, begun = self.integrator, self.motion, self.clock.time
+        scheme, begun, sign = self.integrator, self.clock.time, self.sign
         if scheme.facts.adaptive:
-            scheme.advance(motion, FOREVER, time)
+            self.advance(FOREVER, sign * time)
             return self.clock.time  # if that is later, the beginning of the last step
-        first = begun - (scheme.dt if self.moved else 0.0)
-        require_countable("at: ", time - begun, scheme.dt)
-        if (whole := steps_within(time - begun, scheme.dt, time)) > 0:
-            scheme.advance(motion, whole)
-        if time >= first and not same_time(self.clock.time, time):
+        first = begun - (self._dt if self.moved else 0.0)
+        require_countable("at: ", sign * (time - begun), scheme.dt)
+        if (whole := steps_within(sign * (time - begun), abs(self._dt), time)) > 0:
+            self.advance(whole)
+        if sign * (time - first) >= 0 and not same_time(self.clock.time, time):
             self._part_of_a_step(time)
         return first
 
@@ -232,9 +310,10 @@ class Stepper:
         now = self.moment
         scheme = scheme_of(self._setup.scenario, time - now.time)
         self.clock.set(Moment(0, now.time, now.time))
-        scheme.prepare(self.motion, self.collisions is not None)
-        scheme.start(self.motion)
-        scheme.advance(self.motion, 1)
+        with _turned(self.motion, time < now.time and not scheme.facts.moves):
+            scheme.prepare(self.motion, self.collisions is not None)
+            scheme.start(self.motion)
+            scheme.advance(self.motion, 1)
         self.clock.set(Moment(now.step, self.clock.time, now.time))
 
     # --- Checkpoints ---
@@ -244,6 +323,7 @@ class Stepper:
         collisions."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
         own |= self.roster.arrays() if self.roster else {}
+        own |= self.watch.arrays() if self.watch else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
@@ -253,9 +333,12 @@ class Stepper:
             self._known_bodies().restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
-        self._restore(arrays, moment._replace(origin=self.clock.origin))
+        self.go_back(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
+        if self.watch is not None:
+            self.watch.restore(arrays)
 
-    def _restore(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+    def go_back(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+        """The same for the bodies alone, if none have merged since."""
         self.state.restore(dict(arrays))
         self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
         self.clock.set(moment)
@@ -271,7 +354,7 @@ class Stepper:
     @property
     def _first_moment(self) -> Moment:
         bodies, scheme = self._setup.bodies, self.integrator
-        before = 0.0 if scheme.facts.adaptive else bodies.step * scheme.dt  # so that its time is that of its step
+        before = 0.0 if scheme.facts.adaptive else bodies.step * self._dt  # so that its time is that of its step
         return Moment(bodies.step, bodies.time, bodies.time - before)
 
     def _loaded(self, bodies: Particles, moment: Moment, slots: Slots | None) -> Motion:
@@ -290,7 +373,8 @@ class Stepper:
     def _prepared(self, bodies: Particles, moment: Moment) -> Motion:
         """The same, ready for the scheme."""
         motion = self._loaded(bodies, moment, self.roster.present if self.roster else None)
-        self.integrator.prepare(motion, self.collisions is not None)
+        with _turned(motion, self._turns):
+            self.integrator.prepare(motion, self.collisions is not None)
         return motion
 
     def _look_for_collisions(self) -> None:
@@ -301,7 +385,14 @@ class Stepper:
         if (keys := self._setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
 
-            self.collisions = Collisions(self._known_bodies(), keys.rule, self._setup.scenario.gravity)
+            law, outcome = self._setup.scenario.gravity, self._setup.outcome
+            if keys.rule == "function" and outcome is None:
+                raise InputError(
+                    f"{self._setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
+                    "on_collision=FUNCTION to nbody.Simulation, or to resume or rerun"
+                )
+            restitution = 1.0 if keys.restitution is None else keys.restitution
+            self.collisions = Collisions(self._known_bodies(), keys.rule, law, restitution, outcome)
 
     def _known_bodies(self) -> "Roster":
         """Which bodies are there, from now on."""
@@ -317,13 +408,13 @@ class Stepper:
         """Act on a step in which bodies touch. If some have merged, the others go on in another state."""
         assert self.collisions is not None
         state, collisions = self.state, self.collisions
-        if collisions.merges:
+        if collisions.changes:
             x, v = state.values("position", "velocity")
             span = span._replace(x1=x, v1=v)
         events, left = collisions.resolve(span, state.clock.step, first=span.begin == self._setup.bodies.time)
         self.events.append(events)
         if left is not None:
-            self._go_on_with(left, "a merger")
+            self._go_on_with(left, "a collision")
 
     def _go_on_with(self, bodies: Particles, cause: str) -> None:
         """Replace the state by one of other bodies."""
@@ -331,7 +422,8 @@ class Stepper:
         try:
             motion = self._prepared(bodies, clock.moment._replace(within=False))
             if self.begun:
-                self.integrator.start(motion)
+                with _turned(motion, self._turns):
+                    self.integrator.start(motion)
         except InputError as error:
             raise RunFailed(f"step {clock.step}: after {cause} the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)
@@ -346,6 +438,8 @@ class Stepper:
             of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
         ):  # fmt: skip
             raise InputError(f"the bodies of this run can't be changed: {why}")
+        if self.watch is not None:
+            self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
         with np.errstate(all="ignore"):
             clock.synchronize()
@@ -358,6 +452,19 @@ class Stepper:
         roster.book(energy, collision=False)
         changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
+
+
+@contextmanager
+def _turned(motion: Motion, turns: bool) -> Iterator[None]:
+    """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps forward
+    makes them back in time."""
+    if turns:
+        motion.state.moves.turn()
+    try:
+        yield
+    finally:
+        if turns:
+            motion.state.moves.turn()
 
 
 def _frame_of(motion: Motion) -> Frame:

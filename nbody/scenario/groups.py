@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
+    Field,
     PlainValidator,
     PrivateAttr,
     TypeAdapter,
@@ -24,6 +25,7 @@ from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import (
     Count,
+    Finite,
     Group,
     KeyProblem,
     Length,
@@ -33,6 +35,7 @@ from nbody.scenario.values import (
     Positive,
     Text,
     Time,
+    TimeStep,
     Whole,
     one_of,
     short_name,
@@ -141,7 +144,7 @@ class GravityKeys(Group):
     G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = Gravity.length
+    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -179,16 +182,17 @@ def gravity_from(values: object, info: ValidationInfo) -> Gravity:
 
 class IntegratorKeys(Component):
     """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
-    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time."""
+    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time. With a
+    negative ``dt``, or an ``end`` before the beginning, the run goes back in time."""
 
     named_by = "scheme"
 
     exclusive = (("steps", "end"),)
 
     scheme: Name = "leapfrog"
-    dt: Time | None = None
+    dt: TimeStep | None = None
     steps: Whole | None = None
-    end: Annotated[NotNegative, with_unit("time")] | None = None
+    end: Annotated[Finite, with_unit("time")] | None = None
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
@@ -210,12 +214,14 @@ def _observables(names: object) -> list[str]:
 
 class Record(Group):
     """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
-    ``observables`` that are recorded with each of them, beside the energies and momenta."""
+    ``observables`` that are recorded with each of them, beside the energies and momenta. ``events``: the number of events
+    for which the file has room."""
 
     exclusive = (("every", "dt"),)
 
     every: Count | None = None
     dt: Time | None = None
+    events: Count | None = None
     observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 
     @model_validator(mode="before")
@@ -239,10 +245,15 @@ class EnergyLimit(Group):
 
 RULES = {
     "merge": "two bodies that touch become one; mass and momentum are conserved",
+    "bounce": "hard spheres: the velocity along the line of centres is reversed, times 'restitution' (1: elastic)",
+    "function": "a function in Python says what becomes of the two: Simulation(…, on_collision=FUNCTION)",
     "stop": "the run ends",
     "record": "only the event is recorded; the bodies pass through each other",
 }
 """What may happen when two bodies touch."""
+
+CHANGING = ("merge", "bounce", "function")
+"""The rules by which bodies become others."""
 
 
 class Density(Group):
@@ -297,12 +308,14 @@ class CollisionKeys(Group):
 
     ``rule``: :data:`RULES`. ``radius``: one for all bodies, one of each species, or ``{density: …}``; bodies that have radii
     of their own (``bodies: [{m: 1, radius: 0.005}]``, a column ``radius`` of a file) need none. ``most``: the number of
-    events for which the file has room under ``record``. (Mergers always have room.)
+    contacts and bounces for which the file has room. (Mergers always have room.) ``restitution``: of ``bounce``, from 0 (the
+    bodies stay together along the line of centres) to 1 (elastic; the default).
     """
 
     rule: Annotated[Name, one_of("rule", RULES)]
     radius: Annotated[float | dict[str, float] | Density | None, PlainValidator(_radius)] = None
     most: Count | None = None
+    restitution: Annotated[NotNegative, Field(le=1.0)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -311,6 +324,8 @@ class CollisionKeys(Group):
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:
-        if self.most is not None and self.rule != "record":
+        if self.most is not None and self.rule in ("merge", "stop"):
             raise KeyProblem("most", f"belongs to rule 'record'; rule '{self.rule}' needs no limit, so remove it")
+        if self.restitution is not None and self.rule != "bounce":
+            raise KeyProblem("restitution", f"belongs to rule 'bounce', and the rule is '{self.rule}'; remove it")
         return self

@@ -10,11 +10,12 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError
-from nbody.given import path_text, shown
+from nbody.given import KeyProblem, path_text, shown
 from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
+from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
     CollisionKeys,
@@ -33,7 +34,7 @@ from nbody.scenario.options import AUTO, ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import Group, KeyProblem, Text, unknown_key, validated
+from nbody.scenario.values import Group, Text, unknown_key, validated
 from nbody.scenario.yaml_reader import dump, read_file, read_text
 
 
@@ -53,6 +54,7 @@ class Scenario(Group):
     ensemble: Ensemble | None = None
     integrator: IntegratorKeys
     collisions: CollisionKeys | None = None
+    events: Annotated[tuple[EventChoice, ...] | None, BeforeValidator(events_from)] = None
     escape: EscapeKeys | None = None
     engine: EngineChoice = EngineChoice()
     precision: Precision = "float32"
@@ -122,8 +124,8 @@ class Scenario(Group):
                 raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
         if dt is None:
             return
-        if not smallest <= dt <= largest:
-            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if dt < 1 else 'large'} for {fix}")
+        if not smallest <= abs(dt) <= largest:
+            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if abs(dt) < 1 else 'large'} for {fix}")
         end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
         if end and (not math.isfinite(end) or end - dt == end):
             raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
@@ -137,7 +139,7 @@ class Scenario(Group):
             options: names of :data:`OPTIONS` and their values.
 
         Raises:
-            InputError: one line that begins with the option, as in ``--dt: must be greater than 0, got -1``.
+            InputError: one line that begins with the option, as in ``--dt: must not be 0``.
         """
         return self.from_source(overridden(self._source, assignments, by, options))
 

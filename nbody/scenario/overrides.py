@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from nbody.errors import InputError, unknown
 from nbody.given import shown
 from nbody.law import LAWS
+from nbody.scenario.events import event_of_text, listed
 from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
 from nbody.scenario.quantities import is_quantity
@@ -45,7 +46,7 @@ def overridden(
             continue
         if keys[0] == "initial" and origin:
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-        given.append((keys, f"--{option}", value))
+        given.append((keys, f"--{option.replace('_', '-')}", value))
     read = [read_assignment(each, by) for each in assignments]
     given = sorted(given, key=_depth) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
@@ -66,6 +67,8 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
         source = _without_foreign_options(source, keys, value, given)
         if name.removeprefix("--") == "softening":
             source = _softened(source, name, value)
+        elif action := ACTIONS.get(name.removeprefix("--")):
+            source = _with_events(source, name, value, action)
         else:
             source = source.with_option(keys, name, value, excluded)
         if value is not None:
@@ -78,6 +81,23 @@ def _depth(value: Assignment) -> int:
     return len(value[0])
 
 
+ACTIONS = {"event": "record", "stop-when": "stop", "stop_when": "stop"}
+"""The options that add events, and what happens at these."""
+
+
+def _with_events(source: ScenarioText, option: str, value: object, action: str) -> ScenarioText:
+    """The source with further events. Raises InputError: a text is none."""
+    replaced_by = dict(source.replaced_by)
+    try:
+        found = listed(source.values.get("events") or [])
+        for text in value if isinstance(value, list | tuple) else [value]:
+            replaced_by["events", str(len(found))] = option
+            found.append(event_of_text(str(text)) | {"action": action})
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
+    return replace(source, values={**source.values, "events": found}, replaced_by=replaced_by)
+
+
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
     """The source with a softening in short (``plummer:0.01``); a softening without a length drops the one written."""
     found = softening_keys(value, option)
@@ -87,11 +107,11 @@ def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
     return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
-def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
+def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, given: Container[Keys]) -> ScenarioText:
     """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
     whole group.)"""
     group = source.values.get(keys[0])
-    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
+    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == value:
         return source
     kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
     return replace(source, values={**source.values, keys[0]: kept})

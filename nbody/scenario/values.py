@@ -114,6 +114,12 @@ def _group(values: Mapping[str, object], key: str) -> Mapping[str, object]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _not_zero(value: float) -> float:
+    if not value:
+        raise ValueError("must not be 0")
+    return value
+
+
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
@@ -123,6 +129,7 @@ Mass = Annotated[Positive, with_unit("mass")]
 MassOrZero = Annotated[NotNegative, with_unit("mass")]
 SolarMasses = Annotated[Positive, with_unit("mass", "Msun")]
 Time = Annotated[Positive, with_unit("time")]
+TimeStep = Annotated[Finite, AfterValidator(_not_zero), with_unit("time")]
 SpeedOrZero = Annotated[NotNegative, with_unit("velocity")]
 Whole = Annotated[int, BeforeValidator(whole_number), Field(ge=0, le=2**53)]
 Count = Annotated[int, BeforeValidator(whole_number), Field(ge=1, le=2**53)]

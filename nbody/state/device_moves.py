@@ -139,6 +139,15 @@ def copy_potential(acceleration, column):
         column[i] = acceleration[i, 3]
 
 
+@kernel("gpu")
+def negate(rows):
+    """Change the sign of (N, 4) numbers."""
+    i = cuda.grid(1)
+    if i < rows.shape[0]:
+        for k in range(4):
+            rows[i, k] = -rows[i, k]
+
+
 class Packing(NamedTuple):
     """The value of the move ``pack``: the area of a frame, and what launches the kernels that fill its columns after it."""
 
@@ -172,6 +181,9 @@ class DeviceMoves(StateMoves):
                 self._clock.drift(value)
         if together:
             self._launch(together, packing)
+
+    def _negate_velocities(self) -> None:
+        negate[blocks(self._count), THREADS, self._stream](self._arrays[1])
 
     def _launch(self, moves: list[tuple[int, Any]], packing: Packing | None) -> None:
         kinds, factors = zip(*moves, *[(NOTHING, self._dtype.type(0))] * (MOST - len(moves)), strict=True)

@@ -36,6 +36,9 @@ class HostMoves(StateMoves):
             if kind in DRIFTS:
                 self._clock.drift(dt)
 
+    def _negate_velocities(self) -> None:
+        np.negative(self._arrays[1], out=self._arrays[1])
+
 
 class HostFrames(StateFrames):
     """Snapshots of arrays in host memory; the arguments are those of :func:`~nbody.state.sums.system_sums`."""

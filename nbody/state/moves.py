@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.state.clock import StateClock
+from nbody.state.clock import Moment, StateClock
 
 NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT = range(6)
 
@@ -88,6 +88,16 @@ class StateMoves(ABC):
     @abstractmethod
     def make(self, moves: Iterable[StateMove]) -> None:
         """Make moves, one after the other; a device makes several by one launch."""
+
+    def turn(self) -> None:
+        """Turn all velocities round, and let time run the other way: t becomes -t. A second turn is the way back, bit for
+        bit. What is current stays so: accelerations are those of positions (and of even powers of velocities)."""
+        self._negate_velocities()
+        step, time, origin, within = self._clock.moment
+        self._clock.set(Moment(step, -time, -origin, within))
+
+    @abstractmethod
+    def _negate_velocities(self) -> None: ...
 
     def kick(self, dt: float) -> None:
         """Make one kick."""

@@ -1,6 +1,5 @@
 """Draws a frame without a screen and saves the picture."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +10,12 @@ from nbody.output_file import FileKind, checked_path, new_file
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.source import Source
+from nbody.whole_file import Notify
 
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
-PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
+PICTURE = FileKind("PNG picture", "", "give another name", b"\x89PNG", "output/run.png")
+SCREENSHOT = replace(PICTURE, begin="--screenshot ")  # the option's
 CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
@@ -33,7 +34,9 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
     is missing, or as :func:`nbody.output_file.checked_path`.
     """
-    target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
+    target = checked_path(
+        path, SCREENSHOT if overwrite else replace(SCREENSHOT, signature=b"")
+    )  # any file is kept, renamed
     for each in (path, target):
         if each.suffix.lower() != ".png":
             led = "" if each == path else f"leads to {each}; "
@@ -64,9 +67,7 @@ def draw_frame(
         return studio.read()
 
 
-def save_picture(
-    picture: np.ndarray, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-) -> None:
+def save_picture(picture: np.ndarray, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
     """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``. Raises
     InputError if it can't be written, RunFailed if the disk is full or fails.
     """

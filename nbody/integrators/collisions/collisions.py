@@ -4,17 +4,20 @@ A merger empties the slot (:mod:`nbody.integrators.roster`) of the lighter body,
 other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
 """
 
-import heapq
+from dataclasses import replace
 
 import numpy as np
 
+from nbody.errors import RunFailed
 from nbody.integrators.collisions.contact import any_contact_of_few, contacts, later_contacts, moment, paths
-from nbody.integrators.collisions.orbit import orbit_moment
+from nbody.integrators.collisions.orbit import NEVER, orbit_moment
+from nbody.integrators.collisions.outcomes import Meeting, Outcome, Touches, after
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.roster import Roster
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.trajectory.structure.layout import CONTACT, EVENT_DTYPE, MERGER
+from nbody.scenario.groups import CHANGING
+from nbody.trajectory.structure.layout import ADDED, BOUNCE, CHANGED, CONTACT, EVENT_DTYPE, MERGER, REMOVED, event_rows
 
 Array = np.ndarray
 
@@ -34,23 +37,28 @@ class Collisions:
 
     Args:
         roster: the bodies, which have radii.
-        rule: ``merge``, ``stop`` or ``record``.
+        rule: of :data:`~nbody.scenario.groups.RULES`.
         gravity: the law between them.
+        restitution: of bodies that bounce.
+        outcome: the user's function of rule ``function``.
 
     Attributes:
         touched: the pair (ids) and the time at which rule ``stop`` ended the run.
     """
 
-    def __init__(self, roster: Roster, rule: str, gravity: Gravity) -> None:
+    def __init__(
+        self, roster: Roster, rule: str, gravity: Gravity, restitution: float = 1.0, outcome: Outcome | None = None
+    ) -> None:
         self.roster, self.rule, self._gravity = roster, rule, gravity
+        self._restitution, self._outcome = restitution, outcome
         self.touched: tuple[int, int, float] | None = None
 
     # --- A step ---
 
     @property
-    def merges(self) -> bool:
-        """True if bodies that touch become one."""
-        return self.rule == "merge"
+    def changes(self) -> bool:
+        """True if bodies that touch merge or become others."""
+        return self.rule in CHANGING
 
     @property
     def radii(self) -> Array:
@@ -82,8 +90,9 @@ class Collisions:
             Rows of :data:`layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
         """
         control, found = self._found(span)
-        if self.merges:
-            return self._merge(control, found, span, step)
+        if self.changes:
+            resolved = {"merge": self._merge, "bounce": self._bounce}.get(self.rule, self._by_function)
+            return resolved(control, found, span, step)
         found = found[(found["time"] > 0) | first]
         if self.rule == "stop":
             found = found[:1]
@@ -114,15 +123,9 @@ class Collisions:
             return _rows([]), None
         roster, slots = self.roster, self.roster.slots
         x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
-        mass, radius, alive = roster.mass[slots], self.radii, np.ones(len(slots), bool)
-        generation = np.zeros(len(alive), np.int64)  # a contact of a body that has merged since is out of date
-        waiting = [(touch, 0, 0) for touch in found.tolist()]
-        heapq.heapify(waiting)
-        events, later = [], np.empty(len(alive))
-        while waiting:
-            (s, i, j, inner), of_i, of_j = heapq.heappop(waiting)
-            if not (alive[i] and alive[j] and generation[i] == of_i and generation[j] == of_j):
-                continue
+        mass, radius, touches = roster.mass[slots], self.radii, Touches(found, len(slots))
+        events, later, alive = [], np.empty(len(slots)), touches.alive
+        for s, i, j, inner in touches:
             k, gone = (j, i) if mass[j] > mass[i] else (i, j)
             event = self._contact(control, (s, k, gone, inner), span, step)
             fraction = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
@@ -139,19 +142,85 @@ class Collisions:
             events.append(event)
             roster.book(change)
             roster.merge(slots[k], slots[gone], mass[k], radius[k])
-            generation[k] += 1
+            touches.changed(k)
             later_contacts(control, radius, k, s, self._attraction(span), later)
-            for other in np.flatnonzero((later <= 1.0) & alive):
-                a, b = sorted((k, int(other)))
-                touch = float(later[other]), a, b, WHOLE
-                heapq.heappush(waiting, (touch, int(generation[a]), int(generation[b])))
+            touches.add(k, later, WHOLE)
         self.roster.count += len(events)
         roster.settle()
         left = roster.particles(x[alive], v[alive], span.end, step)
         return _rows(events), left
 
-    def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
-        """The event of two bodies that touch, a :data:`TOUCH`."""
+    def _bounce(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
+        """Let bodies bounce in order of time, those that approach each other."""
+        roster, slots, h = self.roster, self.roster.slots, span.end - span.begin
+        x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
+        mass, touches, D = roster.mass[slots], Touches(found, len(slots)), x.shape[1]
+        events, later, radii = [], np.empty(len(slots)), self.radii
+        for touch in touches:
+            s, i, j, _ = touch
+            meeting = self._meeting(control, touch, span)
+            if not meeting.approaching:
+                continue
+            event = self._contact(control, touch, span, step)
+            changes, energy = meeting.bounced(self._restitution)
+            for k, change in zip((i, j), changes, strict=True):
+                x[k] += (1 - s) * h * change[:D]
+                v[k] += change[:D]
+                control[k] += (np.arange(4)[:, None] / 3 - s) * h * change
+            event["kind"], event["energy_change"] = (
+                BOUNCE,
+                energy * meeting.fraction * (mass[i] if mass[i] > 0 else 0.0),
+            )
+            roster.book(float(event["energy_change"][0]))
+            events.append(event)
+            touches.changed(i, j)
+            for k, other in ((i, j), (j, i)):
+                later_contacts(control, radii, k, s, self._attraction(span), later)
+                later[other] = NEVER
+                touches.add(k, later, WHOLE)
+        roster.count += len(events)
+        return _rows(events), roster.particles(x, v, span.end, step) if events else None
+
+    def _by_function(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
+        """Let a user's function say what becomes of bodies that touch and approach each other. Each body has one contact in
+        a step."""
+        assert self._outcome is not None
+        roster, slots, rows, D = self.roster, self.roster.slots, [], span.x0.shape[1]
+        free, next_id = np.ones(len(slots), bool), int(roster.bodies.id.max()) + 1
+        for touch in found.tolist():
+            s, i, j, _ = touch
+            meeting = self._meeting(control, touch, span)
+            if not (free[i] and free[j] and meeting.approaching):
+                continue
+            free[[i, j]] = False
+            event = self._contact(control, touch, span, step)
+            position, velocity = (each[:, :D] for each in meeting.bodies())
+            pair = roster.particles(span.x1, span.v1, float(event["time"][0]), step).rows(np.array([i, j]))
+            pair.position, pair.velocity = position, velocity
+            rows.append(event)
+            if (left := after(self._outcome, pair)) is not None:
+                end = [(1 - meeting.fraction) * each[i] + meeting.fraction * each[j] for each in (span.x1, span.v1)]
+                rest = (1 - s) * (span.end - span.begin)
+                centre, motion = meeting.centre[:D], meeting.motion[:D]
+                left.position = left.position + left.velocity * rest + (end[0] - centre - motion * rest)
+                left.velocity = left.velocity + (end[1] - motion)
+                rows.append(outcome_rows(pair, left, next_id, float(event["time"][0]), step))
+                next_id += max(0, left.count - 2)
+        roster.count += sum(len(each) == 1 and each["kind"][0] == CONTACT for each in rows)
+        changes = _rows([each for each in rows if each["kind"][0] != CONTACT])
+        if not len(changes):
+            return _rows(rows), None
+        x, v = (np.array(each, np.float64) for each in (span.x1, span.v1))
+        x, v, energy = roster.apply(changes, x, v, span.end)
+        if not roster.mass[roster.slots].any():
+            raise RunFailed(f"step {step}: the collision leaves no body with a mass")
+        roster.book(energy)
+        rows[0]["energy_change"] = energy
+        contacts_only = [each for each in rows if each["kind"][0] == CONTACT]
+        return _rows([*contacts_only, changes]), roster.particles(x, v, span.end, step)
+
+    def _meeting(self, control: Array, touch: tuple[float, int, int, int], span: Span) -> Meeting:
+        """Two bodies that touch, a :data:`TOUCH`, at that moment."""
         s, i, j, inner = touch
         (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
         relative, velocity = x2 - x1, v2 - v1
@@ -159,19 +228,24 @@ class Collisions:
             relative, velocity = _inner_relative(span, touch)
         elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
             relative, velocity = orbit
-        roster = self.roster
+        m1, m2 = self.roster.mass[self.roster.slots[[i, j]]]
+        fraction = float(m2 / (m1 + m2)) if m1 + m2 > 0 else 0.5
+        return Meeting(x1 + fraction * (x2 - x1), v1 + fraction * (v2 - v1), relative, velocity, fraction)
+
+    def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
+        """The event of two bodies that touch, a :data:`TOUCH`."""
+        s, i, j, _ = touch
+        meeting, roster = self._meeting(control, touch, span), self.roster
         first, second = roster.slots[i], roster.slots[j]
         event = np.zeros(1, EVENT_DTYPE)
-        m1, m2 = roster.mass[first], roster.mass[second]
-        fraction = m2 / (m1 + m2) if m1 + m2 > 0 else 0.5
         event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
         event["kind"], event["event"] = CONTACT, -1
-        event["distance"], event["speed"] = np.linalg.norm(relative), np.linalg.norm(velocity)
+        event["distance"], event["speed"] = np.linalg.norm(meeting.relative), np.linalg.norm(meeting.velocity)
         for number, slot in (("1", first), ("2", second)):
             event[f"id_{number}"], event[f"mass_{number}"] = roster.bodies.id[slot], roster.mass[slot]
             event[f"radius_{number}"] = roster.radius[slot]
-        event["x"], event["y"], event["z"] = x1 + fraction * (x2 - x1)
-        event["vx"], event["vy"], event["vz"] = v1 + fraction * (v2 - v1)
+        event["x"], event["y"], event["z"] = meeting.centre
+        event["vx"], event["vy"], event["vz"] = meeting.motion
         return event
 
     def _on_orbit(
@@ -214,6 +288,20 @@ def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Arr
     begin, end = span.encounter.times[k]
     first, second = _inner_paths(span, k)[np.searchsorted(span.encounter.bodies, [i, j])]
     return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
+
+
+def outcome_rows(pair: Particles, left: Particles, next_id: int, time: float, step: int) -> Array:
+    """The rows of two bodies that have become ``left``; new bodies have the ids from ``next_id`` on."""
+    kept, count = min(2, left.count), left.count
+    ids = np.concatenate([pair.id[:kept], next_id + np.arange(count - kept)])
+    of = np.concatenate([np.full(kept, -1), np.full(count - kept, pair.species[0])])
+    bodies = replace(left, id=ids, species=np.zeros(count, np.int64), species_names=("",))
+    rows = [event_rows(CHANGED[1], bodies.rows(np.arange(kept)), of[:kept])] if kept else []
+    rows += [event_rows(REMOVED[1], pair.rows(np.arange(kept, 2)))] if kept < 2 else []
+    rows += [event_rows(ADDED[1], bodies.rows(np.arange(kept, count)), of[kept:])] if count > kept else []
+    found = np.concatenate(rows)
+    found["time"], found["step"] = time, step
+    return found
 
 
 def _rows(events: list[Array]) -> Array:

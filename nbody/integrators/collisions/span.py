@@ -42,8 +42,8 @@ class Watcher(Protocol):
         """(N,)."""
 
     @property
-    def merges(self) -> bool:
-        """True if bodies that touch become one."""
+    def changes(self) -> bool:
+        """True if bodies that touch merge or become others."""
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch."""

@@ -84,12 +84,15 @@ class Trajectory(RecordedFrames):
         return size[alive] * (h * h * s * (1 - s)) ** 2 / 24
 
     def _frame_before(self, time: object) -> tuple[int, float]:
-        """The last frame not after a time, and the time. Raises InputError if there is none, or none after it."""
-        t = converted(f"{self.path}: at: ", number, time)
-        if not (math.isfinite(t) and len(self) and self.time[0] <= t <= self.time[-1]):
-            span = f"from t = {self.time[0]:g} to {self.time[-1]:g}" if len(self) else "at no time"
+        """The frame at a time, or the first one between which and the next the time lies, also if times fall; and the time.
+        Raises InputError if there is none."""
+        t, times = converted(f"{self.path}: at: ", number, time), self.time[:]
+        reached = np.flatnonzero((times[:-1] - t) * (times[1:] - t) <= 0) if math.isfinite(t) else np.empty(0, int)
+        if not len(reached) and not (len(times) and times[-1] == t):
+            span = f"from t = {times[0]:g} to {times[-1]:g}" if len(times) else "at no time"
             raise InputError(f"{self.path}: at: the recording has frames {span}, got {t:g}")
-        return int(np.searchsorted(self.time, t, side="right")) - 1, t
+        k = int(reached[0]) if len(reached) else len(times) - 1
+        return k + (k + 1 < len(times) and times[k + 1] == t), t
 
     def _ends(self, k: int) -> tuple[float, Array, Array, Array, Array]:
         """The time between frames ``k`` and ``k`` + 1, and positions and velocities at both, in float64. A body that is not

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.particles import Particles
+
 Array = np.ndarray
 
 FORMAT_VERSION = 2
@@ -88,6 +90,22 @@ BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
 ESCAPED = REMOVED[2]
 BOOKED = (*BY_CALL, ESCAPED)
 """What is booked as ``booked_energy``, which includes the ``collision_energy``."""
+
+
+def event_rows(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
+    """Rows of :data:`EVENT_DTYPE` of bodies that are added, removed or changed; ``of``: ``id_2``, by default -1."""
+    found = np.zeros(bodies.count, EVENT_DTYPE)
+    found["kind"], found["id_1"], found["id_2"] = kind, bodies.id, -1 if of is None else of
+    found["event"] = -1
+    found["mass_2"] = bodies.mass
+    if len(bodies.radius):
+        found["radius_2"] = bodies.radius
+    for name, values in zip(("", "v"), bodies.in_space(), strict=True):
+        for axis, column in zip("xyz", values.T, strict=True):
+            found[name + axis] = column
+    found["speed"] = np.linalg.norm(bodies.velocity, axis=1)
+    return found
+
 
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance

@@ -73,7 +73,7 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """``values`` (T,), or (T, F) for F curves, at ``time`` (T,), which increases."""
+    """``values`` (T,), or (T, F) for F curves, at ``time`` (T,)."""
 
     time: Array
     values: Array
@@ -119,7 +119,7 @@ class Source(ABC):
         shown: those that are drawn.
         length_unit, speed_unit: the picture's units, in the scenario's.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
-        wanders: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
+        leaves_view: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
     """
 
     speeds: tuple[float, float]
@@ -134,7 +134,7 @@ class Source(ABC):
         return unit_near(self.speeds[1])
 
     @property
-    def wanders(self) -> bool:
+    def leaves_view(self) -> bool:
         return False
 
     @property
@@ -160,9 +160,13 @@ class Source(ABC):
         """Frame ``number``; None if there is none, it is damaged, or it can't be had any more (a live simulation)."""
 
     def flashes(self, at: float) -> tuple[Array, Array]:
-        """The places of the latest collisions before the moment ``at``, (M, 3) in the picture's units, and how much of the
-        time for which they are marked has passed, (M,) from 0 to 1."""
+        """The places of the latest events before the moment ``at``, (M, 3) in the picture's units, and how much of the time
+        for which they are marked has passed, (M,) from 0 to 1."""
         return np.zeros((0, 3)), np.zeros(0)
+
+    def marks(self) -> Array:
+        """The moments of all events, (M,), for the time line."""
+        return np.zeros(0)
 
     def waiting(self, at: float) -> bool:
         """True if the frames of the moment ``at`` are being read, so that :meth:`moment` would wait for the disk."""

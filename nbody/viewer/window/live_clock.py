@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
+from nbody.errors import counted
 from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
@@ -19,12 +20,12 @@ RATE_SECONDS = 1.0  # the pictures per second are counted over this time
 
 
 class LiveClock(Transport):
-    """Shows the present of ``source``. With ``let_go`` the run goes on when the window is closed (``nbody run --view``)."""
+    """Shows the present of ``source``. With ``detach`` the run goes on when the window is closed (``nbody run --view``)."""
 
     kind = LIVE
 
-    def __init__(self, source: Live, let_go: bool = False) -> None:
-        self.source, self.run, self._let_go = source, source.run, let_go
+    def __init__(self, source: Live, detach: bool = False) -> None:
+        self.source, self.run, self._detach = source, source.run, detach
         self._frames = 0  # not yet known
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
@@ -120,8 +121,8 @@ class LiveClock(Transport):
         self.run.record()
 
     def close(self) -> None:
-        if self._let_go:
-            self.run.let_go()
+        if self._detach:
+            self.run.detach()
         else:
             self.run.close()
 
@@ -130,5 +131,5 @@ def _speed(steps_per_picture: float) -> str:
     if steps_per_picture >= UNLIMITED:
         return "full speed"
     if steps_per_picture >= 1:
-        return f"{steps_per_picture:.0f} step{'s' * (steps_per_picture > 1)} per picture"
+        return f"{counted(round(steps_per_picture), 'step')} per picture"
     return f"1 step per {1 / steps_per_picture:.0f} pictures"

@@ -131,7 +131,7 @@ class BlockHermite(Integrator):
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         span = super()._advance_to_contact(motion, steps, until, watcher)
-        if span and watcher.merges:
+        if span and watcher.changes:
             motion.state.clock.synchronize()
         return span
 
