@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 Each = TypeVar("Each")
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """How a value is shown: its heading, format and alignment, and what stands in the place of a missing value of a wrong
     result. ``value`` takes it from a row; in the annotation of a row's field it is left out: :func:`column` adds it."""
 
@@ -27,7 +27,7 @@ class Column(NamedTuple):
             return self.if_wrong if getattr(row, "wrong", False) else "–"
         return self.show(value).strip()
 
-    def of_line(self, heading: str = "", key: Hashable = None) -> "Column":
+    def of_line(self, heading: str = "", key: Hashable = None) -> "TableColumn":
         """A column of lines, which are dictionaries of rows: of the row with this ``key``, or of the last one."""
 
         def value(line: Mapping[Hashable, Any]) -> Any:
@@ -40,13 +40,13 @@ class Column(NamedTuple):
 _hints = cache(lambda kind: get_type_hints(kind, include_extras=True))
 
 
-def column(kind: type, name: str) -> Column:
+def column(kind: type, name: str) -> TableColumn:
     """The column of a field of a kind of row, as its annotation describes it."""
-    found = next(each for each in _hints(kind)[name].__metadata__ if isinstance(each, Column))
+    found = next(each for each in _hints(kind)[name].__metadata__ if isinstance(each, TableColumn))
     return found._replace(value=attrgetter(name))
 
 
-def columns(kind: type, names: str) -> list[Column]:
+def columns(kind: type, names: str) -> list[TableColumn]:
     """The columns of these fields, separated by spaces."""
     return [column(kind, name) for name in names.split()]
 
@@ -63,7 +63,7 @@ class Sheet:
 
     title: str
     about: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Any]
     group: str = "particles"
     red: str = "wrong"
@@ -85,7 +85,7 @@ class Sheet:
         return table
 
 
-def markdown(columns: Sequence[Column], rows: Iterable[Any], about: str = "") -> str:
+def markdown(columns: Sequence[TableColumn], rows: Iterable[Any], about: str = "") -> str:
     """A Markdown table below a paragraph."""
     lines = [
         [column.heading.replace("\n", " ") for column in columns],

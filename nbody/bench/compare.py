@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 from nbody.bench import SUITES, Notify
-from nbody.bench.columns import Column, Sheet, columns, per_cent, three
+from nbody.bench.columns import Sheet, TableColumn, columns, per_cent, three
 from nbody.bench.report import Report
 from nbody.bench.row import Row
 from nbody.errors import InputError
@@ -28,15 +28,15 @@ class Compared(NamedTuple):
     """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference that
     chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
 
-    suite: Annotated[str, Column("suite", left=True)]
-    name: Annotated[str, Column("name", left=True)]
-    precision: Annotated[str, Column("precision", left=True)]
-    particles: Annotated[int | None, Column("N")]
-    old_seconds: Annotated[float, Column("old", duration)]
-    new_seconds: Annotated[float, Column("new", duration)]
-    ratio: Annotated[float, Column("new/old", three)]
-    noise: Annotated[float, Column("noise", per_cent)]
-    verdict: Annotated[str, Column("", left=True)]
+    suite: Annotated[str, TableColumn("suite", left=True)]
+    name: Annotated[str, TableColumn("name", left=True)]
+    precision: Annotated[str, TableColumn("precision", left=True)]
+    particles: Annotated[int | None, TableColumn("N")]
+    old_seconds: Annotated[float, TableColumn("old", duration)]
+    new_seconds: Annotated[float, TableColumn("new", duration)]
+    ratio: Annotated[float, TableColumn("new/old", three)]
+    noise: Annotated[float, TableColumn("noise", per_cent)]
+    verdict: Annotated[str, TableColumn("", left=True)]
 
     @property
     def slower(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, TypeAdapter
 
-from nbody.bench.columns import Column, relative_error
+from nbody.bench.columns import TableColumn, relative_error
 from nbody.bench.timing import Timing
 from nbody.number_format import duration
 
@@ -15,7 +15,7 @@ Count = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 """Types of the numbers in a report; they are not negative."""
 
-TIME = Column("time", duration, if_wrong="WRONG")
+TIME = TableColumn("time", duration, if_wrong="WRONG")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,14 @@ class Row:
 
     name: str
     device: str
-    precision: Annotated[str, Column("precision", left=True)]
-    backend: Annotated[str, Column("on", str.upper, left=True)] = ""
+    precision: Annotated[str, TableColumn("precision", left=True)]
+    backend: Annotated[str, TableColumn("on", str.upper, left=True)] = ""
     clock: str = ""
     threads: Count | None = None
-    particles: Annotated[Count | None, Column("N")] = None
+    particles: Annotated[Count | None, TableColumn("N")] = None
     seconds: Annotated[Amount | None, TIME] = None
     spread: Amount | None = None
-    error: Annotated[Amount | None, Column("error:\nlargest", relative_error)] = None
+    error: Annotated[Amount | None, TableColumn("error:\nlargest", relative_error)] = None
     wrong: bool = False
     note: str = ""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from nbody.bench.columns import Column, ratio, relative_error, three
+from nbody.bench.columns import TableColumn, ratio, relative_error, three
 from nbody.bench.row import Amount, Count, Row
 from nbody.bench.timing import Timing
 from nbody.forces import ENGINES
@@ -17,7 +17,7 @@ FLOPS = 20
 ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
 """The engine to which speed-ups refer, with all threads and with one."""
 
-ENGINE = Column("engine", lambda name: name + ENGINES.mark(name), left=True)
+ENGINE = TableColumn("engine", lambda name: name + ENGINES.mark(name), left=True)
 
 
 class ErrorStatistics(NamedTuple):
@@ -36,12 +36,12 @@ class EvaluationRow(Row):
     particle."""
 
     name: Annotated[str, ENGINE]
-    seconds: Annotated[Amount | None, Column("a force\nevaluation", duration, if_wrong="WRONG")] = None
-    interactions_per_s: Annotated[Amount | None, Column("inter-\nactions/s", rate)] = None
-    gflops: Annotated[Amount | None, Column("\nGFLOP/s", three)] = None
-    error_median: Annotated[Amount | None, Column("error:\nmedian", relative_error)] = None
-    error_99: Annotated[Amount | None, Column("\n99 %", relative_error)] = None
-    error: Annotated[Amount | None, Column("\nlargest", relative_error)] = None
+    seconds: Annotated[Amount | None, TableColumn("a force\nevaluation", duration, if_wrong="WRONG")] = None
+    interactions_per_s: Annotated[Amount | None, TableColumn("inter-\nactions/s", rate)] = None
+    gflops: Annotated[Amount | None, TableColumn("\nGFLOP/s", three)] = None
+    error_median: Annotated[Amount | None, TableColumn("error:\nmedian", relative_error)] = None
+    error_99: Annotated[Amount | None, TableColumn("\n99 %", relative_error)] = None
+    error: Annotated[Amount | None, TableColumn("\nlargest", relative_error)] = None
     error_bound: Amount | None = None
 
     @property
@@ -76,10 +76,10 @@ class ForceRow(EvaluationRow):
 
     suite: ClassVar[str] = "forces"
 
-    speedup: Annotated[Amount | None, Column("× one\ncore", three)] = None
-    speedup_all_cores: Annotated[Amount | None, Column("× all\ncores", three)] = None
-    speedup_reference: Annotated[Amount | None, Column("×\nNumPy", three)] = None
-    lecture_seconds: Annotated[Amount | None, Column("lecture's\nrun", duration, if_wrong="WRONG")] = None
+    speedup: Annotated[Amount | None, TableColumn("× one\ncore", three)] = None
+    speedup_all_cores: Annotated[Amount | None, TableColumn("× all\ncores", three)] = None
+    speedup_reference: Annotated[Amount | None, TableColumn("×\nNumPy", three)] = None
+    lecture_seconds: Annotated[Amount | None, TableColumn("lecture's\nrun", duration, if_wrong="WRONG")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +89,13 @@ class LectureRow(EvaluationRow):
     suite: ClassVar[str] = "lecture"
     whole_run: ClassVar[bool] = True
 
-    seconds: Annotated[Amount | None, Column("ten steps\nwith copies", duration, if_wrong="WRONG")] = None
-    speedup: Annotated[Amount | None, Column("rate:\n× one core", three)] = None
-    speedup_all_cores: Annotated[Amount | None, Column("\n× all cores", three)] = None
+    seconds: Annotated[Amount | None, TableColumn("ten steps\nwith copies", duration, if_wrong="WRONG")] = None
+    speedup: Annotated[Amount | None, TableColumn("rate:\n× one core", three)] = None
+    speedup_all_cores: Annotated[Amount | None, TableColumn("\n× all cores", three)] = None
     speedup_reference: Amount | None = None
-    k40c_seconds: Annotated[Amount | None, Column("Tesla K40c", duration)] = None
-    k40c_speedup: Annotated[Amount | None, Column("rate:\n× a Core2", three)] = None
-    error: Annotated[Amount | None, Column("error:\nlargest", relative_error)] = None
+    k40c_seconds: Annotated[Amount | None, TableColumn("Tesla K40c", duration)] = None
+    k40c_speedup: Annotated[Amount | None, TableColumn("rate:\n× a Core2", three)] = None
+    error: Annotated[Amount | None, TableColumn("error:\nlargest", relative_error)] = None
     steps: Count | None = None
 
 
@@ -106,7 +106,7 @@ class TreeRow(EvaluationRow):
     suite: ClassVar[str] = "trees"
 
     accuracy: Amount | None = None
-    particles_per_s: Annotated[Amount | None, Column("particles/s", rate)] = None
+    particles_per_s: Annotated[Amount | None, TableColumn("particles/s", rate)] = None
     interactions: Count | None = None
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from nbody.bench.columns import Column, Sheet, code, column, columns, grouped, markdown, relative_error
+from nbody.bench.columns import Sheet, TableColumn, code, column, columns, grouped, markdown, relative_error
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
 from nbody.bench.row import Amount, Count, Row
@@ -22,9 +22,9 @@ class MotionRow(Row):
 
     whole_run: ClassVar[bool] = True
 
-    name: Annotated[str, Column("scheme", left=True)]
-    problem: Annotated[str, Column("problem", left=True)] = ""
-    setting: Annotated[str, Column("setting", left=True)] = ""
+    name: Annotated[str, TableColumn("scheme", left=True)]
+    problem: Annotated[str, TableColumn("problem", left=True)] = ""
+    setting: Annotated[str, TableColumn("setting", left=True)] = ""
 
     @property
     def what(self) -> str:
@@ -42,9 +42,9 @@ class IntegratorRow(MotionRow):
 
     suite: ClassVar[str] = "integrators"
 
-    steps: Annotated[Count | None, Column("steps")] = None
-    energy_error: Annotated[Amount | None, Column("energy error", relative_error)] = None
-    error: Annotated[Amount | None, Column("distance", relative_error)] = None
+    steps: Annotated[Count | None, TableColumn("steps")] = None
+    energy_error: Annotated[Amount | None, TableColumn("energy error", relative_error)] = None
+    error: Annotated[Amount | None, TableColumn("distance", relative_error)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class CallRow(MotionRow):
 
     suite: ClassVar[str] = "few"
 
-    setting: Annotated[str, Column("what", left=True)] = ""
+    setting: Annotated[str, TableColumn("what", left=True)] = ""
 
 
 ROWS = (IntegratorRow, CallRow)
@@ -109,9 +109,12 @@ def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
     groups = grouped(report.of(IntegratorRow), "system", "backend", "name").values()
     found = [
-        Column("problem", lambda row: f"{row.system}, {row.backend.upper()}", left=True).of_line(),
+        TableColumn("problem", lambda row: f"{row.system}, {row.backend.upper()}", left=True).of_line(),
         column(IntegratorRow, "name")._replace(show=code).of_line(),
-        *(Column(name, _in_short, left=True).of_line(key=k) for k, name in enumerate(("coarse", "middle", "fine"))),
+        *(
+            TableColumn(name, _in_short, left=True).of_line(key=k)
+            for k, name in enumerate(("coarse", "middle", "fine"))
+        ),
     ]
     lines = [dict(enumerate(own)) for own in groups]
     return markdown(found, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
@@ -122,7 +125,7 @@ def calls_table(report: Report) -> str:
     lines = [{row.setting: row for row in own} for own in grouped(report.of(CallRow), "system", "name").values()]
     time = column(CallRow, "seconds")
     found = [
-        Column("system", lambda row: row.system, left=True).of_line(),
+        TableColumn("system", lambda row: row.system, left=True).of_line(),
         column(CallRow, "name")._replace(show=code).of_line(),
         *(time.of_line(heading, call) for call, heading in CALL_HEADINGS.items()),
     ]
@@ -138,12 +141,12 @@ def schemes(_: Report | None = None) -> str:
     """Every scheme with its order, steps, engines, precisions, evaluations and source, in Markdown."""
     facts = {name: INTEGRATORS.load(name).facts for name in INTEGRATORS}
     found = [
-        Column("scheme", code, left=True),
-        Column("order", lambda name: str(facts[name].order)),
-        Column("steps", lambda name: facts[name].lengths, left=True),
-        Column("force evaluations per step", lambda name: str(facts[name].evaluations)),
-        Column("runs on", _places, left=True),
-        Column("source", lambda name: facts[name].source, left=True),
+        TableColumn("scheme", code, left=True),
+        TableColumn("order", lambda name: str(facts[name].order)),
+        TableColumn("steps", lambda name: facts[name].lengths, left=True),
+        TableColumn("force evaluations per step", lambda name: str(facts[name].evaluations)),
+        TableColumn("runs on", _places, left=True),
+        TableColumn("source", lambda name: facts[name].source, left=True),
     ]
     return markdown(found, INTEGRATORS)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from nbody.bench.columns import Column, Sheet, code, column, columns, grouped, markdown, three
+from nbody.bench.columns import Sheet, TableColumn, code, column, columns, grouped, markdown, three
 from nbody.bench.matmul.cublas import CUBLAS
 from nbody.bench.plot import Bar, Panel, Picture
 from nbody.bench.report import Report
@@ -28,21 +28,21 @@ class ProductRow(Row):
 
     suite: ClassVar[str] = "matmul"
 
-    name: Annotated[str, Column("rung", left=True)]
+    name: Annotated[str, TableColumn("rung", left=True)]
     title: str
     size: Count
     m: Count
     n: Count
     k: Count | None = None
-    seconds: Annotated[Amount | None, Column("\ntime", duration, if_wrong="WRONG")] = None
-    gflops: Annotated[Amount | None, Column("\nGFLOP/s", three)] = None
-    percent_of_peak: Annotated[Amount | None, Column("% of\npeak", three)] = None
-    percent_of_cublas: Annotated[Amount | None, Column("% of\ncuBLAS", three)] = None
-    speedup: Annotated[Amount | None, Column("× naive", three)] = None
+    seconds: Annotated[Amount | None, TableColumn("\ntime", duration, if_wrong="WRONG")] = None
+    gflops: Annotated[Amount | None, TableColumn("\nGFLOP/s", three)] = None
+    percent_of_peak: Annotated[Amount | None, TableColumn("% of\npeak", three)] = None
+    percent_of_cublas: Annotated[Amount | None, TableColumn("% of\ncuBLAS", three)] = None
+    speedup: Annotated[Amount | None, TableColumn("× naive", three)] = None
     predicted_cycles: Amount | None = None
-    predicted_speedup: Annotated[Amount | None, Column("by the\nmodel", three)] = None
-    reads_global: Annotated[Amount | None, Column("global reads\nper result", three)] = None
-    gbytes_per_s: Annotated[Amount | None, Column("\nGB/s", three)] = None
+    predicted_speedup: Annotated[Amount | None, TableColumn("by the\nmodel", three)] = None
+    reads_global: Annotated[Amount | None, TableColumn("global reads\nper result", three)] = None
+    gbytes_per_s: Annotated[Amount | None, TableColumn("\nGB/s", three)] = None
 
     @property
     def what(self) -> str:
@@ -66,7 +66,7 @@ ROWS = (ProductRow,)
 
 COLUMNS = [
     column(ProductRow, "name"),
-    Column("", left=True, value=lambda row: row.idea),
+    TableColumn("", left=True, value=lambda row: row.idea),
     *columns(ProductRow, "seconds gflops percent_of_peak percent_of_cublas speedup predicted_speedup reads_global"),
     *columns(ProductRow, "gbytes_per_s error"),
 ]
@@ -139,7 +139,7 @@ def full_table(report: Report) -> str:
         timed = [row for row in own if row.seconds] or own
         at = n if any(row.size == n for row in timed) else max(row.size for row in timed)  # too slow for n
         lines.append({row.precision: row for row in timed if row.size == at})
-    idea = Column("idea", lambda row: row.idea + f", n = {row.size}" * (row.size != n), left=True)
+    idea = TableColumn("idea", lambda row: row.idea + f", n = {row.size}" * (row.size != n), left=True)
     found = [
         column(ProductRow, "name")._replace(show=code).of_line(),
         idea.of_line(),
@@ -149,7 +149,7 @@ def full_table(report: Report) -> str:
     for precision in grouped(rows, "precision"):
         found += [
             column(ProductRow, "seconds").of_line(f"{precision}: time", precision),
-            Column("FLOP/s", value=lambda row: row.speed).of_line(key=precision),
+            TableColumn("FLOP/s", value=lambda row: row.speed).of_line(key=precision),
             *(each.of_line(key=precision) for each in columns(ProductRow, "percent_of_peak percent_of_cublas speedup")),
             column(ProductRow, "error").of_line("error, largest", precision),
         ]
@@ -163,7 +163,7 @@ def _by_size(rows: Sequence[ProductRow], sizes: Sequence[int]) -> str:
     found = [
         column(ProductRow, "name")._replace(show=code).of_line("FLOP/s"),
         column(ProductRow, "precision").of_line(),
-        *(Column("", _with_percentage).of_line(f"n = {n}", n) for n in sizes),
+        *(TableColumn("", _with_percentage).of_line(f"n = {n}", n) for n in sizes),
     ]
     return markdown(found, [{row.size: row for row in own} for own in groups])
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from nbody.bench.columns import Column, Sheet, columns
+from nbody.bench.columns import Sheet, TableColumn, columns
 from nbody.bench.forces.rows import EvaluationRow
 from nbody.bench.forces.tables import ERRORS, SPEED, speeds
 from nbody.bench.plot import Picture
@@ -27,12 +27,12 @@ class RooflineRow(EvaluationRow):
 
     suite: ClassVar[str] = "roofline"
 
-    slots: Annotated[Amount | None, Column("slots", "{:.2f}".format)] = None
+    slots: Annotated[Amount | None, TableColumn("slots", "{:.2f}".format)] = None
     slot_bound: Amount | None = None
     root_bound: Amount | None = None
-    percent_of_peak: Annotated[Amount | None, Column("% of\npeak", PER_CENT)] = None
-    percent_of_slots: Annotated[Amount | None, Column("% of\nslots", PER_CENT)] = None
-    percent_of_roots: Annotated[Amount | None, Column("% of\nroots", PER_CENT)] = None
+    percent_of_peak: Annotated[Amount | None, TableColumn("% of\npeak", PER_CENT)] = None
+    percent_of_slots: Annotated[Amount | None, TableColumn("% of\nslots", PER_CENT)] = None
+    percent_of_roots: Annotated[Amount | None, TableColumn("% of\nroots", PER_CENT)] = None
 
     @property
     def rate_bound(self) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from nbody.bench.columns import Column, Sheet, columns, grouped
+from nbody.bench.columns import Sheet, TableColumn, columns, grouped
 from nbody.bench.forces.rows import ENGINE
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
@@ -19,12 +19,12 @@ class ScalingRow(Row):
     suite: ClassVar[str] = "scaling"
 
     name: Annotated[str, ENGINE]
-    gpus: Annotated[Count, Column("GPUs")]
+    gpus: Annotated[Count, TableColumn("GPUs")]
     steps: Count
-    seconds: Annotated[Amount | None, Column("a whole\nstep", duration, if_wrong="WRONG")] = None
-    interactions_per_s: Annotated[Amount | None, Column("inter-\nactions/s", rate)] = None
-    speedup: Annotated[Amount | None, Column("\nspeed-up", "{:.2f}".format)] = None
-    efficiency: Annotated[Amount | None, Column("effi-\nciency", lambda part: f"{100 * part:.1f} %")] = None
+    seconds: Annotated[Amount | None, TableColumn("a whole\nstep", duration, if_wrong="WRONG")] = None
+    interactions_per_s: Annotated[Amount | None, TableColumn("inter-\nactions/s", rate)] = None
+    speedup: Annotated[Amount | None, TableColumn("\nspeed-up", "{:.2f}".format)] = None
+    efficiency: Annotated[Amount | None, TableColumn("effi-\nciency", lambda part: f"{100 * part:.1f} %")] = None
 
 
 ROWS = (ScalingRow,)
