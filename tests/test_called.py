@@ -53,5 +53,5 @@ def test_wrong_arguments_are_refused(given, message):
 
 
 def test_the_potential_takes_no_argument_potential():
-    with pytest.raises(InputError, match="potential is an argument of nbody.accelerations"):
+    with pytest.raises(InputError, match=r"potential is an argument of nbody\.accelerations"):
         nbody.potential(BODIES.position, BODIES.mass, potential=True)
