@@ -6,6 +6,7 @@
     simulation = nbody.Simulation(particles, dt=0.01, softening=0.02, output="output/plummer.h5")
     simulation.run(steps=100)
     simulation.integrate(until=2.0)  # goes on, and records into the same file
+    simulation.copy().integrate(until=1.5)  # a copy has no file; here it goes back in time
     with nbody.Trajectory("output/plummer.h5") as run:
         print(run.time[-1], run.position[-1].shape, run.observables)
 
@@ -14,6 +15,9 @@
 
     nbody.show("output/plummer.h5")  # in a notebook
     nbody.orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1, "e": 0.1}])).e  # elements of the planets
+
+    spring = nbody.force(lambda x, y, z: (-x, -y, -z))  # a force of your own: nbody/PLUGINS.md
+    simulation = nbody.Simulation(particles, dt=0.01, fields=[spring, nbody.fields.NFW(mass=1.0, a=20.0)])
 
     a = nbody.accelerations(position, mass, G=1.0, softening="plummer", length=0.01)
     phi = nbody.potential(position, mass, at=points)  # at points that are no bodies
@@ -39,8 +43,8 @@ if TYPE_CHECKING:
     from nbody.forces.api import tidal_tensor as tidal_tensor
     from nbody.forces.reusable_tree import Tree as Tree
     from nbody.particles import Particles as Particles
+    from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
-    from nbody.run.simulation import simulate as simulate
     from nbody.scenario import Scenario as Scenario
     from nbody.trajectory import Trajectory as Trajectory
     from nbody.viewer.notebook import show as show
@@ -55,7 +59,8 @@ __all__, _imported = names_of(
         "forces.api": "accelerations potential tidal_tensor",
         "forces.reusable_tree": "Tree",
         "particles": "Particles",
-        "run.simulation": "Simulation simulate",
+        "run.simulate": "simulate",
+        "run.simulation": "Simulation",
         "scenario": "Scenario",
         "trajectory": "Trajectory",
         "viewer.notebook": "show",

@@ -49,6 +49,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) + 1 + most // 2 - most :]}"
 
 
+def last_line(text: object, otherwise: str) -> str:
+    """The last line of an error, printable and short; ``otherwise`` if it is empty."""
+    return shortened(printable((str(text).strip().splitlines() or [otherwise])[-1].strip()), 150)
+
+
 def counted(number: int, one: str, several: str = "") -> str:
     """A number of things: ``1 body``, ``2 bodies``. The plural ends in s unless it is given."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"

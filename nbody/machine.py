@@ -21,30 +21,30 @@ PACKAGES = ("numpy", "numba", "numba-cuda", "h5py", "vispy", "typer", "pydantic"
 """The packages whose versions can change the bits of a run or of its file."""
 
 
+def version_of(package: str) -> str:
+    """The version of an installed package; empty if it is not installed."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return ""
+
+
 @cache
 def version() -> str:
     """The program's version."""
-    try:
-        return metadata.version("nbody")
-    except metadata.PackageNotFoundError:  # run from a checkout that was never installed
-        import tomllib  # 10 ms
+    if installed := version_of("nbody"):
+        return installed
+    import tomllib  # 10 ms; only for a checkout that was never installed
 
-        with contextlib.suppress(OSError, KeyError, ValueError):
-            project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-            return str(project["project"]["version"])
-        return "unknown"
+    with contextlib.suppress(OSError, KeyError, ValueError):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        return str(project["project"]["version"])
+    return "unknown"
 
 
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of :data:`PACKAGES`, and Python's."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {"python": platform.python_version()} | {name: version_of(name) or "not installed" for name in PACKAGES}
 
 
 @cache
@@ -53,13 +53,8 @@ def git_state() -> str:
     if not (ROOT / ".git").exists():
         return ""
     try:
-        run = subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+changes", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
+        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
     return run.stdout.strip()
@@ -82,7 +77,7 @@ def cpu_name() -> str:
 
 
 def simd_level() -> str:
-    """The widest vector instructions of this processor: AVX-512, AVX2, AVX, SSE, or the architecture's name."""
+    """The widest vector instructions of this processor: AVX-512, AVX2, AVX, SSE2, or the architecture's name."""
     flags = _cpu_info().get("flags", "").split()
     for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX"), ("sse2", "SSE2")):
         if flag in flags:
@@ -90,8 +85,13 @@ def simd_level() -> str:
     return platform.machine()
 
 
-sharing = 1
-"""The processes of this run that share the cores that this one may use."""
+_sharing = 1
+
+
+def share_cores(processes: int) -> None:
+    """Declare that so many processes of this run share the cores that this one may use."""
+    global _sharing
+    _sharing = processes
 
 
 def cores() -> int:
@@ -101,7 +101,7 @@ def cores() -> int:
     granted = os.environ.get("SLURM_CPUS_ON_NODE", "")
     if granted.isdecimal():
         count = min(count, int(granted))
-    return max(1, count // sharing)
+    return max(1, count // _sharing)
 
 
 def provenance(**known: Any) -> dict[str, Any]:

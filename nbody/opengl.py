@@ -5,10 +5,9 @@ A broken OpenGL driver can crash the process that creates a context, so a child 
 
 import ctypes
 import os
-import subprocess
 from dataclasses import dataclass
 
-from nbody import child as child_process
+from nbody import child
 
 SCREENLESS = {"libEGL.so.1": "libegl1", "libGL.so.1": "libgl1"}
 """Libraries that are needed to draw without a screen, and their Debian packages."""
@@ -57,19 +56,8 @@ class Renderer:
 def screenless() -> Renderer:
     """Create an OpenGL context through EGL in a child process and report its renderer."""
     platform = os.environ.get("EGL_PLATFORM", "surfaceless")
-    try:
-        child = subprocess.run(
-            **child_process.python("-c", _ASK, EGL_PLATFORM=platform), capture_output=True, text=True, timeout=TIMEOUT
-        )
-    except subprocess.TimeoutExpired:
-        return Renderer(problem=f"no context within {TIMEOUT:.0f} s")
-    except OSError as error:
-        return Renderer(problem=f"the child process did not start ({error.strerror})")
-    answers = [line.removeprefix("answer: ") for line in child.stdout.splitlines() if line.startswith("answer: ")]
-    if child.returncode == 0 and len(answers) == 2:
-        return Renderer(*answers)
-    last = (child.stderr.strip().splitlines() or [""])[-1][:150]
-    return Renderer(problem=last or f"the child process ended with {child.returncode}")
+    answers, problem = child.ask(_ASK, TIMEOUT, EGL_PLATFORM=platform)
+    return Renderer(problem=problem) if problem else Renderer(*answers)
 
 
 def missing_packages(libraries: dict[str, str]) -> list[str]:

@@ -118,6 +118,22 @@ def test_callbacks_come_in_the_order_of_the_run():
         assert np.allclose(seen, [-0.05, -0.1])
 
 
+@pytest.mark.parametrize("scheme", ["ias15", "wisdom_holman"])
+def test_the_systems_of_an_ensemble_go_back_to_where_they_began(scheme, tmp_path):
+    planets = [{"m": 1.0}, {"m": 1e-3, "a": 1.0, "e": 0.1}, {"m": 1e-3, "a": 2.0}]
+    scenario = {
+        "initial": {"generator": "planets", "bodies": planets}, "integrator": {"scheme": scheme, "dt": 0.05, "end": -0.5},
+        "ensemble": {"systems": 2, "vary": {"initial.bodies.1.M": [0.0, 90.0]}}, "record": {"dt": 0.25}, **EXACT,
+    }  # fmt: skip
+    run = Simulation(Scenario.from_dict(scenario), tmp_path / "run.h5")
+    run.run()
+    with Trajectory(tmp_path / "run.h5") as found:
+        np.testing.assert_allclose(found.observable("system_time")[:, 1], [0, -0.25, -0.5])
+    run.record(None)
+    run.integrate(0.0)
+    np.testing.assert_allclose(run.particles.position, run.setup.bodies.position, rtol=0, atol=1e-12)
+
+
 def test_a_copy_of_a_run_that_has_turned_goes_on_the_way_back():
     run = planets("ias15")
     run.integrate(0.3)
@@ -146,3 +162,21 @@ def test_times_that_do_not_fit_are_refused_in_one_line(keys, line):
     bodies.radius = np.full(4, 1e-6)
     with pytest.raises(InputError, match=line):
         Simulation(bodies, softening=0.1, **EXACT | keys)
+
+
+def test_info_plots_and_pictures_show_a_run_back_in_time(tmp_path, capsys):
+    from nbody.cli import main
+    from nbody.viewer.movie.film import moments
+    from nbody.viewer.sources.recording import RecordedSource
+
+    path = tmp_path / "run.h5"
+    run = ["run", "kepler", "--integrator", "leapfrog", "--dt", "-0.01", "--steps", "100", "--every", "10", "--quiet"]
+    assert main([*run, "-o", str(path)]) == 0
+    assert main(["info", str(path)]) == 0 and "0 to -1 (steps 0 to 100)" in capsys.readouterr().out
+    assert main(["plot", str(path), "energy", "orbits", "-o", str(tmp_path / "run.png")]) == 0
+    with Trajectory(path) as recording:
+        source = RecordedSource(recording)
+        half = source.moment(4.5)
+        assert half.fraction == pytest.approx(0.5) and source.caption(4.5).time == pytest.approx(-0.45)
+        np.testing.assert_allclose(moments(recording.time[:], 0, 10, 10.0, seconds=1.1), np.arange(11), atol=1e-9)
+        source.close()

@@ -7,7 +7,7 @@ import pytest
 
 from nbody import Particles, Simulation, Trajectory, plummer
 from nbody.errors import InputError
-from nbody.run.resume import resume
+from nbody.run.resume import rerun, resume
 from nbody.trajectory import TrajectoryWriter, first_difference
 
 EXACT = {"engine": "cpu", "precision": "float64", "softening": 0.05}
@@ -312,3 +312,35 @@ def test_a_function_says_what_becomes_of_bodies_that_touch(tmp_path):
     with pytest.raises(InputError, match="'function' is a function in Python"):
         resume(path)
     resume(path, notify=lambda line: None, end=0.75, on_collision=outcome).run()
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "ias15"])
+def test_a_rerun_makes_the_changes_of_a_program_again(scheme, tmp_path):
+    first, again = tmp_path / "first.h5", tmp_path / "again.h5"
+    run = recorded(first, scheme, steps=(0, 20))
+    change = {"mass": 0.01} if scheme == "leapfrog" else {"velocity": [0, 0, 0]}
+    run.change([4, 9], **change)
+    run.run(20)
+    rerun(first, again, notify=lambda line: None).run()
+    assert first_difference(first, again) is None
+    with Trajectory(again) as file:
+        assert file.particles(-1).id.tolist() == run.particles.id.tolist()
+
+
+def test_a_callback_may_add_and_remove_bodies(tmp_path):
+    def exchange(particles):
+        run.remove(particles.id[0])
+        run.add(mass=0.01, position=[1, 1, particles.step], velocity=[0, 0, 0])
+
+    run = simulation(tmp_path / "run.h5", every=5)
+    run.run(20, callback=exchange, every=10)
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert [file.particles(k).id[0] for k in range(len(file))] == [
+            0,
+            0,
+            0,
+            1,
+            1,
+        ]  # the frame comes before the callback
+        assert file.count == 26 and [file.particles(k).count for k in range(len(file))] == [24] * 5
+    assert run.particles.id[[0, -1]].tolist() == [2, 25]

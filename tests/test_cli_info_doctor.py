@@ -222,6 +222,13 @@ def test_no_gpu_is_missing_with_a_remedy_not_broken(monkeypatch):
     assert install.install_extra("cu13") in finding.remedy and finding.facts["gpu"] is None
 
 
+def test_an_mpi_that_hangs_is_missing_and_not_broken(monkeypatch):
+    monkeypatch.setattr(doctor.ranks, "_ASK_MPI", "import time; time.sleep(9)")
+    monkeypatch.setattr(doctor.ranks, "TIMEOUT", 0.2)
+    found = doctor.ranks.mpi()
+    assert found.state == doctor.MISSING and "no answer within 0.2 s" in found.text and found.facts["mpi"] is None
+
+
 NEW = "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4"
 SRUN = {NEW: ["pmix", "pmi2"], "srun: MPI types are...\nsrun: none\nsrun: openmpi": ["openmpi"]}
 """What ``srun --mpi=list`` prints (Slurm 22.05, and older versions), and the types in it."""

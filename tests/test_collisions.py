@@ -500,7 +500,10 @@ UNITS = "units: {length: pc, mass: Msun, velocity: km/s}\n"
         ("{rule: merge}", "collisions.radius: is missing, and the bodies have no radii; give a length"),
         ("{rule: merge, radius: -1}", "collisions.radius: must be at least 0, got -1"),
         ("{rule: merge, radius: 0}", "collisions.radius: every radius is 0"),
-        ("{rule: bounce, radius: 1}", "collisions.rule: unknown rule 'bounce'; one of: merge, stop, record"),
+        (
+            "{rule: glue, radius: 1}",
+            "collisions.rule: unknown rule 'glue'; one of: merge, bounce, function, stop, record",
+        ),
         ("{rule: [merge], radius: 1}", "collisions.rule: must be text, got a list"),
         ("{radius: 1}", "collisions.rule: is missing"),
         ("{rule: merge, radius: {density: 0}}", "collisions.radius.density: must be greater than 0, got 0"),

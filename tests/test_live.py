@@ -253,7 +253,7 @@ def test_a_recorded_run_goes_on_when_its_window_is_closed_and_gives_the_same_fil
     plain, watched = tmp_path / "plain.h5", tmp_path / "watched.h5"
     Simulation(SCENARIO, plain).run()
     run = LiveRun(SCENARIO, watched, recording=True)
-    clock = LiveClock(source := Live(run), let_go=True)
+    clock = LiveClock(source := Live(run), detach=True)
     source.moment(0)
     clock.restart()
     clock.advance(0.0)
@@ -295,6 +295,24 @@ def test_the_masses_of_a_picture_are_those_after_mergers():
         assert mass.sum() == pytest.approx(total) and 0 < (mass == 0).sum() == 60 - state.count
         assert sorted(mass[mass > 0]) == sorted(state.values("mass")[0])
         assert np.array_equal(drawn(source.moment(0).first.position), mass > 0)  # one of the bodies that are one now
+
+
+@pytest.mark.parametrize("budget", [100, 20])
+def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
+    with live(budget=budget) as (source, clock, run):
+        stepped(source, clock, 1)
+        gone = np.array([3, 20, 59])
+        run.simulation.remove(source.catalogue.id[gone])
+        stepped(source, clock, 1)
+        frame, bodies = source.moment(0).first, run.simulation.particles
+        left = np.delete(np.arange(60), gone)
+        shown = [row for row in range(source.shown.count) if source.shown.body(row) in left]
+        assert np.array_equal(np.flatnonzero(drawn(frame.position)), shown)
+        expected = np.zeros((60, 3), np.float32)
+        expected[left] = bodies.position
+        assert np.array_equal(frame.position[shown], source.shown.of(expected)[shown])
+        assert np.array_equal(np.flatnonzero(frame.mass), left)
+        assert len(source._samples[-1]) == len(left)
 
 
 @pytest.mark.simulated

@@ -9,7 +9,7 @@ import test_ranks
 from conftest import child
 from pretended_team import run_ranks
 
-from nbody import compute, doctor
+from nbody import compute, doctor, machine
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.parallel import Alone, nccl
@@ -144,6 +144,8 @@ def test_doctor_says_how_gpus_exchange(bindings, monkeypatch):
     [found] = doctor.ranks.nccl()
     assert found.state == doctor.MISSING and "through host memory (NBODY_NCCL=0)" in found.text
     assert "[nccl13]" in found.remedy
+    monkeypatch.setattr(machine, "version_of", {"nvidia-cuda-nvcc-cu12": "12.9.86"}.get)
+    assert next(doctor.ranks.nccl()).remedy.endswith("install nccl4py nvidia-nccl-cu12")
     monkeypatch.setattr(compute, "why_unavailable", lambda: "no driver")
     assert not list(doctor.ranks.nccl())
 

@@ -64,7 +64,8 @@ def test_functions_fields_names_and_groups_of_keys_are_given_together():
     assert a[:, 0] == pytest.approx(-0.5 * x[:, 0] * m + 1.0 + others[0][:, 0], rel=1e-13)
     assert phi == pytest.approx(0.25 * m * x[:, 0] ** 2 + others[1], rel=1e-13)
     assert found.time_dependent and found.without_potential == ["lambda"]
-    assert pull(2.0, 3.0, 1.0) == (-6.0, 0.0, 0.0, 6.0)
+    assert pull(2.0, 3.0, 1.0) == (-6.0, 0.0, 0.0, 6.0) and repr(pull) == "<nbody.force pull(x, m, t, k)>"
+    assert "NFW" in dir(nbody.fields) and "halo" in nbody.fields.NFW.__doc__
 
 
 def test_in_two_dimensions_two_components_are_enough():
@@ -183,6 +184,34 @@ def test_ias15_keeps_jacobis_integral_in_a_bar_that_turns_and_shows_any_time():
     assert simulation.steps_made < 200
 
 
+def test_ias15_moves_a_body_on_which_no_force_acts():
+    simulation = nbody.Simulation(nbody.Particles([1.0], [[1.0, 0, 0]], [[0, 1.0, 0]]), integrator="ias15")
+    simulation.integrate(10)
+    np.testing.assert_allclose(simulation.particles.position, [[1, 10, 0]], rtol=1e-15)
+
+
+STRENGTH = np.array([1.0])
+
+
+def pushed(x, y, z, k=1.0, j=2.0):
+    """Refers to an array that a test changes."""
+    return k * STRENGTH[0], j, 0.0
+
+
+def test_values_that_a_function_refers_to_are_those_at_the_time_of_the_run():
+    """Numba makes them constants when it compiles; parameters are in the order of the function, however they are given."""
+    given, found = nbody.force(pushed, j=5.0, k=3.0), []
+    for strength in (1.0, 7.0):
+        STRENGTH[0] = strength
+        made = nbody.Simulation(random_bodies(2), dt=0.1, softening=0.1, fields=[given, nbody.force(pushed)])
+        found.append(made.setup.plan.fields.at(np.zeros((1, 3)))[0][0])
+    assert [list(each) for each in found] == [[3 + 1, 5 + 2, 0], [21 + 7, 5 + 2, 0]]
+    resolved = made.setup.plan.resolved()
+    resolved["fields"][0]["values"] = {"j": 5.0, "k": 3.0}
+    [first, _] = chosen_fields(nbody.Scenario.from_dict(resolved))
+    assert first.parameters(1.0) == (3.0, 5.0)
+
+
 WRONG = [
     (lambda: nbody.force(3), "force: needs a function, as in"),
     (lambda: nbody.force(lambda x, v: (-x, -v, 0.0)), "'v' has no value; a body gives x, y, z, vx"),
@@ -240,6 +269,15 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     assert "not conserved: lambda has no potential" in capsys.readouterr().out
     assert main(["info", "--json", str(tmp_path / "run.h5")]) == 0
     assert '"energy_error": null' in capsys.readouterr().out
+
+
+def test_a_change_of_the_energy_is_not_called_an_error():
+    lines = []
+    run = nbody.Simulation(random_bodies(5), dt=0.01, softening=0.1, fields=[HALO, satellite], notify=lines.append)
+    run.run(steps=3)
+    assert "energies are not conserved: the potential of 'satellite' changes with time" in lines
+    assert f"relative change {run.summary.energy_error:+.2e}" in summary_text(run.summary)
+    assert "(the potential of 'satellite' changes with time)" in summary_text(run.summary)
 
 
 def test_a_force_that_is_not_the_gradient_of_its_potential_is_reported():

@@ -243,7 +243,7 @@ class Hosts(Alone):
 
 
 def test_the_ranks_of_a_host_share_the_cores_to_which_they_are_not_bound(monkeypatch):
-    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(machine, "_sharing", 1)
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     everywhere, bound = frozenset({0, 1, 2, 3}), frozenset({4, 5})
@@ -256,7 +256,7 @@ def test_a_process_of_srun_that_runs_alone_uses_its_part_of_the_job(monkeypatch,
     for name, value in {"STEP_NUM_TASKS": "5", "STEP_NUM_NODES": "2", "CPUS_ON_NODE": "6"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
-    monkeypatch.setattr(machine, "sharing", 1)
+    monkeypatch.setattr(machine, "_sharing", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: bound)
     binding.limit_to_job()
     assert machine.cores() == cores

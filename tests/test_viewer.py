@@ -34,11 +34,11 @@ def test_the_view_of_a_run_follows_bodies_that_leave_it_together_and_no_others(r
     drift = [(position + np.array([20 * k, 0, 0]), velocity) for k in range(6)]
     grows = [(position * 2**k, velocity) for k in range(6)]
     orbit = [(np.array([[np.cos(k), np.sin(k)], [0, 0]]), np.zeros((2, 2))) for k in range(6)]
-    for name, frames, wanders in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
+    for name, frames, leaves in (("drift", drift, True), ("grows", grows, False), ("orbit", orbit, False)):
         source = recorded(*frames)
-        assert source.wanders is wanders, name
+        assert source.leaves_view is leaves, name
         follow = Aim().follow(source)
-        assert (follow is not None) is wanders and Aim("frame").follow(source) is None
+        assert (follow is not None) is leaves and Aim("frame").follow(source) is None
         if follow:
             x = Aim().view(source, 5).centre * source.length_unit
             np.testing.assert_allclose(x, [100, 0, 0], atol=0.5)
@@ -342,7 +342,7 @@ def test_a_window_draws_no_more_bodies_than_it_can_and_loses_no_light(renderer, 
     monkeypatch.setattr("nbody.viewer.gl.renderer.MOST_ON_A_CPU", 1000)
     monkeypatch.setattr("nbody.viewer.gl.renderer.MOST_IN_A_WINDOW", 1000)
     (position, velocity), *_ = cloud(8000)
-    still, window = renderer(position, velocity), renderer(position, velocity, patient=False)
+    still, window = renderer(position, velocity), renderer(position, velocity, exact=False)
     assert still.source.shown.count == 8000 and window.source.shown.count == 1000
     assert window.moment.first.position.shape == (1000, 3)
     for zoom in (1.0, 3.0):

@@ -14,7 +14,7 @@ import pytest
 from conftest import files_end_at
 
 from nbody.cli import main
-from nbody.errors import InputError, RunFailed
+from nbody.errors import InputError, NBodyError, RunFailed
 from nbody.exchange import read as read_bodies
 from nbody.exchange import suffixes
 from nbody.trajectory import Trajectory
@@ -154,6 +154,12 @@ def test_a_file_behind_a_link_at_a_hidden_name_is_not_written_to(recorded, tmp_p
     with Writer(Film(tmp_path / "d.gif", (64, 48), 10, 1)) as writer:
         writer.add(PICTURE)
     assert precious.read_text() == "mine" and len(content(tmp_path)) == 9
+
+
+def test_a_picture_of_a_window_that_can_not_be_saved_names_no_option_of_the_command_line(tmp_path):
+    with pytest.raises(NBodyError) as caught:
+        save_picture(PICTURE, tmp_path / "no" / "a.png")
+    assert str(caught.value).startswith(str(tmp_path))
 
 
 # --- Pictures of a sequence ---------------------------------------------------------------------------------------------

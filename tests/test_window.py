@@ -9,9 +9,12 @@ from recordings import cloud
 
 import nbody
 from nbody.diagnostics import density_centre, lagrangian_radii
+from nbody.diagnostics.observables import ALWAYS
+from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import InputError
 from nbody.forces.reference import direct_sum
-from nbody.trajectory import Trajectory
+from nbody.particles import Particles
+from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 from nbody.viewer.display.body import body_panel, facts
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
@@ -21,6 +24,7 @@ from nbody.viewer.picture.camera_file import camera_text, read_camera
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.live import LiveSeries
 from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.sources.samples import RecordedSeries
 from nbody.viewer.sources.source import Series
 from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import LEFT, Controls
@@ -299,6 +303,21 @@ def test_the_series_are_what_was_recorded_and_the_radii_are_computed(recording):
     assert series.complete and series.radii.values.shape == (5, 3)
     np.testing.assert_allclose(series.radii.values[3], lagrangian_radii(source.run.particles(3)))
     np.testing.assert_allclose(series.radii.time, source.run.time)
+
+
+def test_recorded_radii_are_shown_at_once_and_not_computed_again(tmp_path):
+    (x, v), *_ = cloud(20)
+    path = tmp_path / "run.h5"
+    radii = np.array([[1.0, 2.0, 3.0], [1.5, 2.5, 3.5]])
+    header = RunHeader(2, "float32", resolved=RESOLVED, observables=ALWAYS | {"lagrangian_radii": 3})
+    with TrajectoryWriter(path, Particles(np.ones(20), x, v), header) as writer:
+        for k in range(2):
+            writer.append(Frame(k, 0.1 * k, x, v, {"lagrangian_radii": radii[k]}))
+    before = set(threading.enumerate())
+    with Trajectory(path) as run:
+        series = RecordedSeries(run).read()
+        assert set(threading.enumerate()) == before and series.complete
+        assert np.array_equal(series.radii.values, radii) and series.fractions == FRACTIONS
 
 
 def test_a_live_run_adds_points_and_forgets_them_when_it_begins_again(recording, monkeypatch):

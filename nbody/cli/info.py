@@ -111,7 +111,7 @@ def _recording(path: Path, verify: bool) -> Json:
             "frames_planned": run.planned,
             "steps": [int(run.step[k]) for k in (0, -1)] if len(run) else [],
             "time": [float(run.time[k]) for k in (0, -1)] if len(run) else [],
-            **_collisions(run),
+            **_events(run),
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
             "without_potential": run.without_potential,
@@ -136,19 +136,22 @@ def _recording(path: Path, verify: bool) -> Json:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _collisions(run: "Trajectory") -> Json:
-    """The collisions of a recording; empty if the run did not look for them."""
+def _events(run: "Trajectory") -> Json:
+    """The collisions and the events of a recording; empty if the run looked for none."""
     from nbody.trajectory.reading.events import event_line
 
-    if not run.resolved.get("collisions"):
-        return {}
-    rows, (factor, unit) = run.event_rows(), shown_time(run.units.symbol("time"))
-    last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
-    return {
-        "collisions": len(rows),
-        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
-        "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
-    }
+    rows, shown = run.event_rows(), shown_time(run.units.symbol("time"))
+    watched, found = rows["event"] >= 0, Json()
+    for name, asked, some in (
+        ("collisions", run.resolved.get("collisions"), ~watched),
+        ("events", run.resolved.get("events") or watched.any(), watched),
+    ):
+        if asked:
+            found[name] = int(some.sum())
+            found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
+    if "collisions" in found:
+        found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
+    return found
 
 
 def _pairs(path: Path, scenario: Json) -> Json:

@@ -40,7 +40,7 @@ def _recording(found: Json) -> dict[str, str]:
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         error = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts["energy error"] = not_conserved(found["without_potential"]) if found["without_potential"] else error
-        facts |= _collisions(found)
+        facts |= _collisions(found) | _last(found, "events")
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
@@ -75,13 +75,21 @@ def _collisions(found: Json) -> dict[str, str]:
     """The number of collisions, and the last ones."""
     if "collisions" not in found:
         return {}
-    left, count = found["particles_left"], found["collisions"]
-    facts = {
-        "collisions": f"{count}"
-        + (f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "")
-    }
-    names = ["last", *(" " * k for k in range(2, 9))][: len(found["last_collisions"])]  # the other lines have no name
-    return facts | dict(zip(names, found["last_collisions"], strict=True))
+    left = found["particles_left"]
+    return _last(
+        found,
+        "collisions",
+        f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "",
+    )
+
+
+def _last(found: Json, kind: str, more: str = "") -> dict[str, str]:
+    """The number of collisions or of events, and the last ones; empty if the run did not look for them."""
+    if kind not in found:
+        return {}
+    lines = found[f"last_{kind}"]
+    names = [f"last {kind[:-1]}", *(" " * (len(kind) + k) for k in range(1, len(lines)))]  # blank, and distinct
+    return {kind: f"{found[kind]}{more}"} | dict(zip(names, lines, strict=False))
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:

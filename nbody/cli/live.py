@@ -101,4 +101,4 @@ def _show(run: "LiveRun", view: "Display", goes_on: bool = False, lost: Callable
     from nbody.viewer.window.show import show
 
     source = Live(run)
-    show(source, LiveClock(source, let_go=goes_on), view, lost=lost)
+    show(source, LiveClock(source, detach=goes_on), view, lost=lost)

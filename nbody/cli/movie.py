@@ -26,7 +26,7 @@ from nbody.cli.options import (
     text_option,
 )
 from nbody.cli.streams import result
-from nbody.viewer.movie.film import FORMATS, Film, Writer, checked, moments
+from nbody.viewer.movie.film import MOVIE_FORMATS, Film, Writer, checked, moments
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Moving:
 def movie(
     run: RecordingOrScenario,
     out: Annotated[
-        Path, argument("The movie; its suffix names the format: " + ", ".join(f".{name}" for name in FORMATS) + ".")
+        Path,
+        argument("The movie; its suffix names the format: " + ", ".join(f".{name}" for name in MOVIE_FORMATS) + "."),
     ],
     pictures: Pictures = Pictures(),
     moving: Moving = Moving(),

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbody import install, machine, memory
 from nbody.doctor.finding import BROKEN, GOOD, Finding, good, missing
-from nbody.errors import DeviceError, InputError
+from nbody.errors import DeviceError, InputError, counted, shortened
 from nbody.forces.api import accelerations
 from nbody.forces.choose import choose
 from nbody.forces.problem import Problem
@@ -33,14 +33,9 @@ def python() -> Finding:
 
 def processor() -> Finding:
     """The processor, its cores, and the memory that is free."""
-    name, simd, cores, free_memory = (
-        machine.cpu_name(),
-        machine.simd_level(),
-        machine.cores(),
-        memory.memory_available(),
-    )
-    text = f"{name}, {simd}, {cores} core{'s' * (cores != 1)}, {size(free_memory)} of memory free"
-    return good("processor", text, cpu=name, simd=simd, cores=cores, memory_free=free_memory)
+    name, simd, cores, available = machine.cpu_name(), machine.simd_level(), machine.cores(), memory.memory_available()
+    text = f"{name}, {simd}, {counted(cores, 'core')}, {size(available)} of memory free"
+    return good("processor", text, cpu=name, simd=simd, cores=cores, memory_free=available)
 
 
 def gpu() -> Finding:
@@ -106,7 +101,7 @@ def self_test() -> Finding:
         engine = choose("auto", Problem(law, "float32", len(mass)), measure=False).name
         found = accelerations(position, mass, softening="plummer", length=0.1, engine=engine, precision="float32")
     except Exception as failure:  # any failure of a driver or a compiler is a finding
-        reason = " ".join(str(failure).split())[:300]
+        reason = shortened(" ".join(str(failure).split()), 300)
         text = f"auto can't compute a force ({type(failure).__name__}: {reason})"
         return Finding("self-test", BROKEN, text, "'--engine reference' needs NumPy only")
     right, _ = direct_sum(position, mass, law)
@@ -132,5 +127,5 @@ def plug_ins() -> Iterator[Finding]:
 
 def disk() -> Finding:
     """The disk of the current folder."""
-    folder, room = Path.cwd(), shutil.disk_usage(".").free
-    return good("disk", f"{size(room)} free in {folder}", folder=str(folder), free=room)
+    folder, available = Path.cwd(), shutil.disk_usage(".").free
+    return good("disk", f"{size(available)} free in {folder}", folder=str(folder), free=available)

@@ -1,10 +1,7 @@
 """A finding of ``nbody doctor``."""
 
-import subprocess
 from dataclasses import dataclass, field
 from typing import Any
-
-from nbody.errors import printable, shortened
 
 GOOD, MISSING, BROKEN = "ok", "missing", "broken"
 """States of a finding: works; an optional part is missing; the program can't run without it."""
@@ -29,8 +26,3 @@ def good(topic: str, text: str, **facts: Any) -> Finding:
 def missing(topic: str, text: str, remedy: str = "", **facts: Any) -> Finding:
     """An optional part that is missing."""
     return Finding(topic, MISSING, text, remedy, facts)
-
-
-def last_line(child: subprocess.CompletedProcess, otherwise: str) -> str:
-    """The last line of a process's errors."""
-    return shortened(printable((child.stderr.strip().splitlines() or [otherwise])[-1]), 150)

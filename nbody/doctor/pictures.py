@@ -1,13 +1,11 @@
 """Whether pictures can be drawn, with and without a screen, and movies encoded."""
 
 import os
-import subprocess
 from importlib.util import find_spec
 from typing import Any
 
-from nbody import child as child_process
-from nbody import install, opengl
-from nbody.doctor.finding import Finding, good, last_line, missing
+from nbody import child, install, opengl
+from nbody.doctor.finding import Finding, good, missing
 from nbody.errors import printable, shortened
 
 
@@ -56,15 +54,8 @@ def interop() -> Finding:
         return missing(
             topic, "no GPU computes, so a live run is drawn from host memory", interop=False, reason="no GPU"
         )
-    try:
-        child = subprocess.run(
-            **child_process.python("-c", _ASK_INTEROP), capture_output=True, text=True, timeout=opengl.TIMEOUT
-        )
-        answers = [line.removeprefix("answer:").strip() for line in child.stdout.splitlines() if "answer:" in line]
-        problem = answers[0] if answers else last_line(child, "the child process ended")
-    except (OSError, subprocess.TimeoutExpired) as error:
-        problem = type(error).__name__
-    problem = shortened(printable(problem), 150)
+    answers, failure = child.ask(_ASK_INTEROP, opengl.TIMEOUT)
+    problem = shortened(printable(answers[0]), 150) if answers else failure
     if problem:
         remedy = "let NVIDIA's OpenGL draw: install its EGL or GLX library"
         return missing(topic, f"{begin} pass through the host ({problem})", remedy, interop=False, reason=problem)

@@ -6,15 +6,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from nbody import child as child_process
-from nbody import install, machine
-from nbody.doctor.finding import Finding, good, last_line, missing
-from nbody.errors import printable
+from nbody import child, install, machine
+from nbody.doctor.finding import Finding, good, missing
+from nbody.errors import counted, last_line, printable
 from nbody.number_format import size
 from nbody.parallel import Team, team
 from nbody.parallel.nccl import version as nccl_version
@@ -26,13 +25,16 @@ TIMEOUT = 60.0
 SLURM_TIMEOUT = 5.0
 """Seconds that ``srun`` gets for an answer: it asks the cluster for its configuration first."""
 
+LAUNCHERS = ("PMI", "OMPI_", "HYD", "PRTE")
+"""How the environment variables begin that a process inherits from a launcher, and with which MPI would look for it."""
+
 _ASK_MPI = """
 import mpi4py
 mpi4py.rc.initialize = False
 from mpi4py import MPI
 from nbody.parallel.library import name_of
-print(name_of(MPI))
-print(mpi4py.__version__)
+print("answer:", " ".join(name_of(MPI).split()))
+print("answer:", mpi4py.__version__)
 """
 
 
@@ -40,12 +42,12 @@ def mpi() -> Finding:
     """What several processes need to work together. Asked in a child process, since loading MPI starts it."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     launchers = [name for name in ("mpirun", "srun") if shutil.which(name, path=path)]
-    child = _not_launched(**child_process.python("-c", _ASK_MPI))
-    if child.returncode:
+    answers, problem = child.ask(_ASK_MPI, TIMEOUT, LAUNCHERS)
+    if problem:
         remedy = f"{install.install_extra('mpi-local')}; on a cluster load its MPI, and {install.install_extra('mpi')}"
-        text = f"a run in several processes needs MPI ({last_line(child, 'it cannot be loaded')})"
+        text = f"a run in several processes needs MPI ({problem})"
         return missing("mpi", text, remedy, launchers=launchers, mpi=None)
-    library, mpi4py = (" ".join(line.split()) for line in child.stdout.splitlines()[:2])
+    library, mpi4py = answers
     text = f"{library}, through mpi4py {mpi4py}; launchers: {', '.join(launchers) or 'none found'}"
     return good("mpi", text, launchers=launchers, mpi=library, mpi4py=mpi4py)
 
@@ -54,15 +56,15 @@ def slurm() -> Iterator[Finding]:
     """Slurm, and the ways in which its ``srun`` tells the ranks of each other; nothing where there is no ``srun``."""
     if not shutil.which("srun"):
         return
+    env = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    run = partial(subprocess.run, env=env, capture_output=True, text=True, errors="replace", timeout=SLURM_TIMEOUT)
     try:
-        version, listed = (
-            _not_launched(["srun", option], os.environ, timeout=SLURM_TIMEOUT) for option in ("--version", "--mpi=list")
-        )
+        version, listed = (run(["srun", option]) for option in ("--version", "--mpi=list"))
     except (OSError, subprocess.TimeoutExpired) as error:
         yield missing("slurm", f"srun does not answer ({type(error).__name__})", slurm=None)
         return
     if version.returncode:
-        yield missing("slurm", f"srun can't be used ({last_line(version, 'no reason given')})", slurm=None)
+        yield missing("slurm", f"srun can't be used ({last_line(version.stderr, 'no reason given')})", slurm=None)
         return
     # Older versions print the list on standard error, and begin each line with 'srun:'.
     names = re.findall(r"^(?:srun:)?\s*(\w+)$", f"{listed.stdout}\n{listed.stderr}", re.MULTILINE)
@@ -73,12 +75,6 @@ def slurm() -> Iterator[Finding]:
         yield good("slurm", f"{text}; ranks of MPICH and its relatives need pmi2, those of Open MPI pmix", **facts)
     else:
         yield missing("slurm", f"{text}, so srun can't start ranks", "in a job, start them with mpirun", **facts)
-
-
-def _not_launched(args: list[str], env: Any, timeout: float = TIMEOUT) -> subprocess.CompletedProcess:
-    """Run a process without what it would inherit from a launcher."""
-    kept = {name: value for name, value in env.items() if not name.startswith(("PMI", "OMPI_", "HYD", "PRTE"))}
-    return subprocess.run(args, env=kept, capture_output=True, text=True, errors="replace", timeout=timeout)
 
 
 def nccl() -> Iterator[Finding]:
@@ -92,7 +88,9 @@ def nccl() -> Iterator[Finding]:
         yield good("nccl", f"NCCL {found}: ranks exchange from GPU to GPU", nccl=found)
     else:
         text = f"ranks with a GPU each exchange through host memory ({problem})"
-        yield missing("nccl", text, install.install_extra("nccl13"), nccl=None, reason=problem)
+        cuda_12 = machine.version_of("nvidia-cuda-nvcc-cu12")
+        remedy = install.pip_install("nccl4py", "nvidia-nccl-cu12") if cuda_12 else install.install_extra("nccl13")
+        yield missing("nccl", text, remedy, nccl=None, reason=problem)
 
 
 def examine_ranks() -> Iterator[Finding]:
@@ -106,7 +104,7 @@ def examine_ranks() -> Iterator[Finding]:
     own = {"host": ranks.hosts[ranks.rank], "cores": machine.cores(), "gpu": card, "uuid": uuid}
     everyone = ranks.allgather(own)
     for rank, facts in enumerate(everyone):
-        text = f"on {facts['host']}, {facts['cores']} core{'s' * (facts['cores'] != 1)}, {facts['gpu']}"
+        text = f"on {facts['host']}, {counted(facts['cores'], 'core')}, {facts['gpu']}"
         yield good(f"rank {rank}", text, **facts)
     latency, speed = exchange_speed(ranks)
     text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"

@@ -45,11 +45,20 @@ def added_fields(scenario: Scenario) -> AddedFields | None:
         return AddedFields(fields, scenario.gravity.G) if fields else None
 
 
+def __dir__() -> list[str]:
+    return [*globals(), *_named()]
+
+
+def _named() -> dict[str, str]:
+    """The names of the fields by those of their classes."""
+    return {FIELDS[each].target.partition(":")[2]: each for each in FIELDS if each != "function"}
+
+
 def __getattr__(name: str) -> Callable[..., FieldChoice]:
     """``nbody.fields.NFW``: a function that makes a field, by the name of its class or that of a scenario."""
-    named = {FIELDS[each].target.partition(":")[2]: each for each in FIELDS} | {each: each for each in FIELDS}
+    named = _named() | {each: each for each in FIELDS}
     if name.startswith("_") or name not in named:
-        raise AttributeError(f"module 'nbody.fields' has no attribute '{name}'; its fields are {', '.join(FIELDS)}")
+        raise AttributeError(f"module 'nbody.fields' has no attribute '{name}'; its fields are {', '.join(_named())}")
     from nbody.fields.given import field_function
 
     return field_function(named[name])

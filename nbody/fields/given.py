@@ -6,6 +6,7 @@ from typing import Any
 
 from nbody.errors import InputError, unknown
 from nbody.fields.field import Field, VelocityField
+from nbody.fields.function import Force, force
 from nbody.fields.registry import FIELDS
 from nbody.given import shown
 from nbody.scenario import Scenario
@@ -51,8 +52,6 @@ def with_functions(scenario: Scenario, given: object, notify: Callable[[str], No
     Raises:
         InputError: a recorded function is not given.
     """
-    from nbody.fields.function import Force, force
-
     forces = [force(each) if not isinstance(each, Force) else each for each in _several(given)]
     fields: list[Any] = []
     for choice in scenario.fields or ():
@@ -72,14 +71,12 @@ def _several(given: object) -> Iterable[Any]:
 
 def _choices(given: Any, G: float) -> list[Any]:
     if isinstance(given, FieldChoice):
-        return [given]
+        return [given.renewed() if isinstance(given, Force) else given]
     if isinstance(given, Mapping) and not any(hasattr(each, "parameters") for each in given.values()):
         return [given]
     if isinstance(given, str):
         return [FieldChoice(field=given)]
     if isfunction(getattr(given, "py_func", given)):
-        from nbody.fields.function import force
-
         return [force(given)]
     if isinstance(given, Field | VelocityField):
         names = [name for name in FIELDS if FIELDS.load(name) is type(given)]

@@ -14,7 +14,7 @@ def divide_cores(ranks: Team) -> None:
     NUMBA_NUM_THREADS). All ranks call this together."""
     own = frozenset(os.sched_getaffinity(0))
     hosts = zip(ranks.hosts, ranks.allgather(own), strict=True)
-    machine.sharing = sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in hosts)
+    machine.share_cores(sum(host == ranks.hosts[ranks.rank] and not own.isdisjoint(cores) for host, cores in hosts))
     _limit_threads()
 
 
@@ -26,7 +26,7 @@ def limit_to_job() -> None:
     if not granted:
         return
     if nodes and len(os.sched_getaffinity(0)) >= granted:
-        machine.sharing = -(-tasks // nodes)
+        machine.share_cores(-(-tasks // nodes))
     _limit_threads()
 
 

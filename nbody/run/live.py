@@ -153,10 +153,10 @@ class LiveRun:
         self._command = Command.STOP_RECORDING if self.recording else Command.RECORD
         self.pace.wake()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """The window is closed, and the run goes on at full speed, unpaused."""
         self._publish = None
-        self.pace.let_go()
+        self.pace.detach()
 
     def close(self) -> None:
         """Stop, end a recording, and return when the thread has ended. A step that takes longer than :data:`TIMEOUT` is

@@ -61,7 +61,7 @@ class LivePace:
         self.steps_per_picture = min(max(speed, SLOWEST), FASTEST)
         self.wake()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """From now on at full speed, unpaused."""
         self.steps_per_picture, self.playing = UNLIMITED, True
         self.wake()

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.run.event_log import EventLog
 from nbody.run.measured import Measured, Start
-from nbody.run.observers import CollisionLog, Observer
+from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.scenario import FromArrays
-from nbody.state import Frame, frames_per_block
+from nbody.state import Frame, Moment, frames_per_block
 
 if TYPE_CHECKING:
     from nbody.run.output import Output
@@ -32,7 +33,7 @@ class Recording(Observer):
         setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the collisions and changes, which are recorded too.
+        log: the events, collisions and changes, which are recorded too.
         start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
@@ -42,13 +43,14 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog, start: Start | None
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: Start | None
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
         self.measured = Measured(setup, start)
         self.schedule: Schedule = setup.plan.schedule
         self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
+        self._latest: Moment | None = None  # of the frames that are made alone
         self._written = False  # a call of this simulation has written the file
         self._checkpointed = time.perf_counter()
         self._recorder: Recorder | None = None
@@ -102,7 +104,7 @@ class Recording(Observer):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: CollisionLog) -> None:
+    def continue_as(self, setup: Setup, log: EventLog) -> None:
         """Record from now on a run that begins with the present bodies."""
         self._setup, self.measured, self._log = setup, Measured(setup), log
 
@@ -182,7 +184,7 @@ class Recording(Observer):
         now, most = self._stepper.moment, min(at_most, MOST_STEPS)
         if schedule.regular_after(now.step) >= self.frames_per_block and self.frames_per_block * schedule.every <= most:
             return self.frames_per_block, schedule.every
-        return (1, 1) if schedule.next(now)[0] == 1 else (0, 0)
+        return (1, 1) if at_most and schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:
         """Record frames that the stepper has made."""
@@ -196,7 +198,7 @@ class Recording(Observer):
         if self._recorder is not None:
             self._recorder.events(self._log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
-        if not packed and self.schedule.due(self._stepper.moment):
+        if not packed and self.schedule.due(self._stepper.moment) and self._stepper.moment != self._latest:
             self.record()
         return True
 
@@ -205,6 +207,7 @@ class Recording(Observer):
         if self._watch is not None:
             self._watch.frame()
         self.take([self._stepper.frame()])
+        self._latest = self._stepper.moment
 
     # --- Checkpoints ---
 

@@ -16,12 +16,15 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
 from nbody.run.measured import Start
+from nbody.run.observers import Observer
 from nbody.run.plan import plan
-from nbody.run.schedule import StepSchedule, directed, time_given, whole_steps
+from nbody.run.schedule import FOREVER, StepSchedule, directed, same_time, time_given, whole_steps
 from nbody.run.simulation import Simulation
+from nbody.run.stepper import Stepper
 from nbody.scenario import Scenario
 from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
+from nbody.trajectory.structure.layout import BY_CALL
 from nbody.trajectory.structure.opening import one_line
 
 Outcome = Callable[[Particles], Particles | None] | None
@@ -152,11 +155,12 @@ def rerun(
     on_collision: Outcome = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
-    ``output``. (A run that was stopped has fewer frames than were planned.) ``gpus``, ``fields``: as of :func:`resume`.
+    ``output``; changes of the bodies that a program made are made again. (A run that was stopped has fewer frames than were
+    planned.) ``gpus``, ``fields``: as of :func:`resume`.
     Raises InputError: not a recording, or ``output`` is the same file."""
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
-    scenario, particles, stored = found
+    scenario, particles, stored, changes = found
     scenario = with_functions(scenario, fields, notify)
     simulation = Simulation(
         scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision
@@ -169,12 +173,43 @@ def rerun(
         )
     scope = simulation.setup.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
+    if len(changes):
+        simulation.observers.append(ChangesAgain(simulation.stepper, changes))
     return simulation
+
+
+class ChangesAgain(Observer):
+    """Makes the changes of the bodies again that a program has made, and of which a recording has these ``rows``."""
+
+    def __init__(self, stepper: Stepper, rows: np.ndarray) -> None:
+        super().__init__(stepper)
+        begins = np.ones(len(rows), bool)  # of calls: their first row has the energy
+        begins[1:] = (rows["kind"][1:] != rows["kind"][:-1]) | (rows["step"][1:] != rows["step"][:-1])
+        first = np.unique(rows["id_1"], return_index=True)[1]
+        begins |= (rows["energy_change"] != 0) | ~np.isin(np.arange(len(rows)), first)
+        self._calls = np.split(rows, np.flatnonzero(begins)[1:])
+
+    def next(self, until: float) -> tuple[int, float]:
+        now = self._stepper.moment
+        if not self._calls:
+            return FOREVER, until
+        row = self._calls[0][0]
+        if not self._stepper.integrator.facts.adaptive:
+            return int(row["step"]) - 1 - now.step, until
+        return FOREVER, until if same_time(float(row["time"]), until) else min(float(row["time"]), until)
+
+    def look(self) -> bool:
+        now = self._stepper.moment
+        while (
+            self._calls and self._calls[0]["step"][0] == now.step + 1 and same_time(self._calls[0]["time"][0], now.time)
+        ):
+            self._stepper.apply(self._calls.pop(0).copy())
+        return True
 
 
 def _repeated(
     path: Path, output: Path, notify: Notify, gpus: int | str | None
-) -> tuple[Scenario, Particles, dict[str, Any]]:
+) -> tuple[Scenario, Particles, dict[str, Any], np.ndarray]:
     """The scenario, the bodies and the provenance of the recording at ``path``. Raises InputError as :func:`rerun`."""
     if output.resolve() == path.resolve():
         raise InputError(f"{output}: is the recording itself; give another --output")
@@ -194,7 +229,8 @@ def _repeated(
             end = float(chosen.end or 0)
             nearest = max if directed(scenario, float(run.time[0]), notify)[1] else min
             scenario = scenario.override(end=nearest(reached, end))
-        return scenario, _start(run), run.stored_provenance
+        rows = run.event_rows()
+        return scenario, _start(run), run.stored_provenance, rows[np.isin(rows["kind"], BY_CALL)]
 
 
 def _scenario(run: Trajectory) -> Scenario:

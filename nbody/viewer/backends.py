@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from nbody import install, opengl
-from nbody.errors import DeviceError
+from nbody.errors import DeviceError, last_line
 
 INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advice where no window can be opened
 
@@ -29,7 +29,7 @@ def no_screenless(error: BaseException) -> DeviceError:
     """The error to show when EGL failed with ``error``."""
     packages = opengl.missing_packages(opengl.SCREENLESS)
     remedy = f"apt install {' '.join([*packages, opengl.MESA])}"
-    return DeviceError(f"no OpenGL without a screen ({_last_line(error)}); {remedy}, or the like")
+    return DeviceError(f"no OpenGL without a screen ({last_line(error, type(error).__name__)}); {remedy}, or the like")
 
 
 def use_window() -> None:
@@ -72,7 +72,7 @@ def without_screen(end: Callable[[], object]) -> Iterator[None]:
 
 def no_window(error: BaseException) -> DeviceError:
     """The error to show when Qt or OpenGL failed with ``error``."""
-    return DeviceError(f"a window can't be opened ({_last_line(error)}); {INSTEAD}")
+    return DeviceError(f"a window can't be opened ({last_line(error, type(error).__name__)}); {INSTEAD}")
 
 
 _answered: set[str] = set()  # the screens that have answered: a bare X server resets itself when its last client leaves
@@ -95,7 +95,3 @@ def _check_screen() -> None:
         if refused:
             raise DeviceError(f"the screen '{x11}' (DISPLAY) does not answer; {INSTEAD}, or set DISPLAY")
         _answered.add(x11)
-
-
-def _last_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()

@@ -14,7 +14,8 @@ from nbody.viewer.sources.source import Source
 
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
-PICTURE = FileKind("PNG picture", "--screenshot ", "give another name", b"\x89PNG", "output/run.png")
+PICTURE = FileKind("PNG picture", "", "give another name", b"\x89PNG", "output/run.png")
+SCREENSHOT = replace(PICTURE, begin="--screenshot ")  # the option's
 CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
@@ -33,7 +34,9 @@ def check_picture(path: Path, overwrite: bool = False) -> Path:
     """``path``, if a picture can be written there. Raises InputError if it is no .png, also at the end of a link, its folder
     is missing, or as :func:`nbody.output_file.checked_path`.
     """
-    target = checked_path(path, PICTURE if overwrite else replace(PICTURE, signature=b""))  # any file is kept, renamed
+    target = checked_path(
+        path, SCREENSHOT if overwrite else replace(SCREENSHOT, signature=b"")
+    )  # any file is kept, renamed
     for each in (path, target):
         if each.suffix.lower() != ".png":
             led = "" if each == path else f"leads to {each}; "

@@ -64,7 +64,9 @@ class IAS15(AdaptiveStep):
 
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
-        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, 0.01 * shortest_time(motion), 0.01 * _field_time(motion))
+        scale = min(shortest_time(motion), _field_time(motion))
+        first = 0.01 * scale if math.isfinite(scale) else 1.0  # no force acts: any step is right
+        self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, first)
 
     def _return(self, motion: Motion, until: float) -> int:
         return 0  # the kernel shows any time within the last step
@@ -118,7 +120,7 @@ class IAS15(AdaptiveStep):
 
 
 def _field_time(motion: Motion) -> float:
-    """The shortest time scale of external fields, √(|x|/|a|) or |v|/|a|; infinity without any."""
+    """The shortest time scale of external fields, √(|x|/|a|) or |v|/|a|; infinity without any, or where they vanish."""
     state, fields = motion.host, fields_of(motion.engine)
     if fields is None or not fields.terms:
         return math.inf

@@ -81,10 +81,8 @@ class Ribbons:
 MOST_ARROWS = 1000  # more arrows would hide the bodies; these are spread evenly over the bodies of the file
 LONGEST_ARROW = 0.10  # the length of the fastest body's arrow, in units of the view's radius
 HEAD, HEAD_WIDTH = 0.3, 0.12  # length and half width of an arrow's head, in units of the arrow
-AXIS_FRACTION, BAR_FRACTION = (
-    0.6,
-    0.2,
-)  # longest axis per radius of the view, longest scale bar per width of the picture
+AXIS_FRACTION = 0.6  # longest axis, in units of the view's radius
+BAR_FRACTION = 0.2  # longest scale bar, in units of the picture's width
 TICK = 0.012  # half the length of a tick of an axis, in units of the view's radius
 
 
@@ -126,7 +124,7 @@ class Arrows:
 
     def load(self, moment: ShownMoment, fastest: float) -> None:
         """Take the positions and velocities of up to :data:`MOST_ARROWS` bodies; ``fastest`` is a speed of the run."""
-        if moment.first.position is None or not fastest:
+        if not fastest:
             return
         count = len(moment.first.position)
         rows = np.unique(np.linspace(0, count - 1, min(count, MOST_ARROWS)).astype(int))
@@ -157,7 +155,7 @@ class Axes:
         zoom = 5.0 ** round(math.log(camera.radius / home.radius, 5.0))
         length = round_length(AXIS_FRACTION * home.radius * zoom * length_unit) / length_unit
         tips = length * np.eye(3)[: 2 if camera.flat else 3]
-        ticks = np.concatenate([tips * share for share in (0.25, 0.5, 0.75, 1.0)])
+        ticks = np.concatenate([tips * part for part in (0.25, 0.5, 0.75, 1.0)])
         across = np.cross(ticks, camera.axes()[2])
         across *= TICK * camera.radius / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-30)
         begin = np.concatenate([0 * tips, ticks - across])

@@ -37,7 +37,7 @@ BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a wind
 class PictureRenderer:
     """Draws moments of a source into the current target of a vispy canvas, whose context is current.
 
-    If ``patient``, it waits for values of colours that take long to compute, and draws every body, so that each picture is
+    If ``exact``, it waits for values of colours that take long to compute, and draws every body, so that each picture is
     exact. A window is not: it shows the values known so far, and at most :data:`MOST_IN_A_WINDOW` bodies. Raises InputError
     if the first frames are damaged, or the look can't be drawn for this source.
 
@@ -49,11 +49,11 @@ class PictureRenderer:
         problem: a line about ``look``; empty if there is none.
     """
 
-    def __init__(self, canvas, source: Source, look: Look = Look(), patient: bool = True) -> None:
-        self.source, self.look, self._patient = source, look, patient
+    def __init__(self, canvas, source: Source, look: Look = Look(), exact: bool = True) -> None:
+        self.source, self.look, self._exact = source, look, exact
         self.name = str(gl.glGetParameter(gl.GL_RENDERER))
         self.software = any(word in self.name.lower() for word in SOFTWARE)
-        if not patient:
+        if not exact:
             source.shown.thin_out(MOST_ON_A_CPU if self.software else MOST_IN_A_WINDOW)
         self.home, self.problem = source.home(), ""
         self.sprites = Sprites(source.shown.count, self.home, float_targets_work(canvas))
@@ -61,7 +61,7 @@ class PictureRenderer:
         self._tonemap, self._trails = ToneMap(), Trails(source)
         self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
         check_trails(source, look)
-        self._coloring = Coloring(source, look.color, look.map, patient)
+        self._coloring = Coloring(source, look.color, look.map, exact)
         self._drawn = look
         self._meter()
 
@@ -88,9 +88,9 @@ class PictureRenderer:
             self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
 
     @property
-    def news(self) -> bool:
+    def has_newer_colours(self) -> bool:
         """True if another picture of the same moment would have newer colours."""
-        return self._coloring.news
+        return self._coloring.has_newer_colours
 
     def _follow_look(self) -> None:
         """Take a new :attr:`look` over."""
@@ -99,7 +99,7 @@ class PictureRenderer:
         before, self._drawn, self.problem = self._drawn, self.look, ""
         if self.look.color != before.color:
             try:
-                coloring = Coloring(self.source, self.look.color, self.look.map, self._patient)
+                coloring = Coloring(self.source, self.look.color, self.look.map, self._exact)
             except InputError as error:
                 self.problem = str(error)
                 self._drawn = replace(self.look, color=before.color)

@@ -20,8 +20,8 @@ BRIGHTNESS, WIDTH = 0.12, 1.6  # the light of a fresh trail in units of white, a
 def rows_with_trails(source: Source, look: Look) -> Array:
     """The rows of the bodies that have trails, by :attr:`Look.trails`."""
     if look.trails == "all" or (look.trails == "auto" and source.shown.count <= FEW):
-        drawn = min(source.shown.count, MOST_BODIES)
-        return np.arange(drawn) * source.shown.count // drawn
+        count = min(source.shown.count, MOST_BODIES)
+        return np.arange(count) * source.shown.count // count
     ids = look.trail_ids()
     return np.flatnonzero(np.isin(source.shown.of(source.catalogue.id), ids))[:MOST_BODIES] if ids else np.arange(0)
 
@@ -52,7 +52,7 @@ class Trails:
         self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
         requested = (first.number, second.number, look.trail_frames, coloring, coloring.map, valued)
-        if requested == self._loaded or not len(rows) or first.position is None:
+        if requested == self._loaded or not len(rows):
             return
         self._learn(moment, look.trail_frames)
         self._make(first, coloring)

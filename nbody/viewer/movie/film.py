@@ -21,8 +21,8 @@ MOST = 1_000_000  # the most pictures of a movie: nine hours at 30 per second
 WAITING = 4  # pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded
 
 _ENCODERS = "nbody.viewer.movie.encoders"
-FORMATS = Registry(
-    "movie format",
+MOVIE_FORMATS = Registry(
+    "movie_format",
     {
         "mp4": Entry(f"{_ENCODERS}:MP4", "H.264, for players, browsers and slides"),
         "gif": Entry(f"{_ENCODERS}:GIF", "animated GIF: 256 colours, up to 50 pictures per second"),
@@ -46,11 +46,10 @@ class Film:
     def format(self) -> str:
         """The name of the format that the suffix of the path stands for. Raises InputError if there is none."""
         name = self.path.suffix.lower().removeprefix(".")
-        if name not in FORMATS:
-            known = ", ".join(f".{each}" for each in FORMATS)
-            raise InputError(
-                f"{self.path}: movies are {known}; give it a name with one of these endings{did_you_mean(name, FORMATS)}"
-            )
+        if name not in MOVIE_FORMATS:
+            known = ", ".join(f".{each}" for each in MOVIE_FORMATS)
+            hint = did_you_mean(name, MOVIE_FORMATS)
+            raise InputError(f"{self.path}: movies are {known}; give it a name with one of these endings{hint}")
         return name
 
     def file(self, number: int) -> Path:
@@ -108,7 +107,7 @@ def checked(film: Film, overwrite: bool = False, inputs: Iterable[Path] = ()) ->
     made of; with ``overwrite`` it may replace an older movie. Raises InputError if not, and DeviceError if the encoder is
     not installed.
     """
-    encoder = FORMATS.load(film.format)
+    encoder = MOVIE_FORMATS.load(film.format)
     encoder.check(film)
     kind = FileKind("movie", "", "give another name", encoder.signature if overwrite else b"", "output/run.mp4")
     target = replace(film, path=checked_path(film.path, kind, inputs))
@@ -138,7 +137,7 @@ class Writer:
         self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
     ) -> None:
         self.film = film
-        self._encoder = FORMATS.load(film.format)
+        self._encoder = MOVIE_FORMATS.load(film.format)
         self.nv12: bool = self._encoder.nv12
         self.pictures = 0
         self._many = film.format == "png"

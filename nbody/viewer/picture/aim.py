@@ -119,7 +119,7 @@ class Aim:
     def follow(self, source: Source) -> Follow | None:
         """What the camera follows: without ``track``, the densest point of bodies that together leave the view of the run.
         Raises InputError if there is no such body."""
-        track = self.track or ("densest" if self.camera == RUN and source.wanders else "")
+        track = self.track or ("densest" if self.camera == RUN and source.leaves_view else "")
         return Follow(source, track) if track else None
 
     def moving(self, source: Source, spin: float = 0.0, path: Path | None = None) -> Callable[[float, float], Camera]:

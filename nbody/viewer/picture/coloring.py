@@ -45,17 +45,17 @@ class Legend:
 class Coloring:
     """Values of one quantity for the bodies of a source; ``ends`` are those of the scale in the picture's units.
 
-    If ``patient``, values that take long are waited for, for a picture that must be exact. Otherwise they are computed in a
-    thread, and the latest known values are used meanwhile. Raises InputError if the quantity can't be shown for this source.
+    If ``exact``, it waits for values that take long to compute. Otherwise a thread computes them, and the latest known
+    values are used meanwhile. Raises InputError if the quantity can't be shown for this source.
     """
 
-    def __init__(self, source: Source, color: str, map_name: str, patient: bool) -> None:
+    def __init__(self, source: Source, color: str, map_name: str, exact: bool) -> None:
         quantity: ColourQuantity = COLOURS.load(color)
         quantity.check(color, source)
-        self.source, self.quantity, self.map, self._patient = source, quantity, map_name, patient
+        self.source, self.quantity, self.map, self._exact = source, quantity, map_name, exact
         self._known: dict[int, Array] = {}
         self._coming: dict[int, Future[Array]] = {}
-        self._thread = None if patient or quantity.constant else ThreadPoolExecutor(1, "colours")
+        self._thread = None if exact or quantity.constant else ThreadPoolExecutor(1, "colours")
         self._rescale_at = 0
         self.ends = self._ends()
 
@@ -65,7 +65,7 @@ class Coloring:
         return self.quantity.compute is None
 
     @property
-    def news(self) -> bool:
+    def has_newer_colours(self) -> bool:
         """True if values have been computed that no picture shows yet."""
         return any(coming.done() for coming in self._coming.values())
 

@@ -154,23 +154,24 @@ class Live(Source):
         else:
             frame = self._of_host(state, rows)
             sampled = self._sampled if rows is None else rows[self._sampled]
-            self._rescale(clock.step, lambda: state.values("velocity")[0][sampled])
+            self._rescale(clock.step, lambda: state.values("velocity")[0][sampled[sampled >= 0]])
         with suppress(queue.Empty):
             self._newest.get_nowait().release()
         self._newest.put(frame)
 
     def _of_host(self, state: State, rows: Array | None) -> ShownFrame:
-        """A frame of a state through host memory. Of bodies with the same row, which have merged, the first is drawn."""
+        """A frame of a state through host memory. Of merged bodies, which have the same row, the first is drawn,
+        and none that is gone."""
         position, velocity = state.values("position", "velocity", copy=rows is not None)
         if rows is None:
             return self._on_host(position, velocity, state.clock.step, state.clock.time)
         frame = self._on_host(position[rows], velocity[rows], state.clock.step, state.clock.time)
-        first = np.unique(rows, return_index=True)[1]
+        left = np.flatnonzero(rows >= 0)
+        first = left[np.unique(rows[left], return_index=True)[1]]
         frame.mass = np.zeros(len(rows))
         frame.mass[first] = state.values("mass")[0][rows[first]]
-        gone = np.ones(len(rows), bool)
-        gone[first] = False
-        frame.position[self.shown.of(gone)], frame.velocity[self.shown.of(gone)] = FAR, 0.0
+        hidden = self.shown.of(~np.isin(np.arange(len(rows)), first))
+        frame.position[hidden], frame.velocity[hidden] = FAR, 0.0
         return frame
 
     def _rescale(self, step: int, velocities: Callable[[], Array]) -> None:

@@ -223,7 +223,7 @@ class RecordedSource(Source):
         return Camera.framing(self.run.position.sample(frame, SAMPLE) / self.length_unit, self.catalogue.dimensions)
 
     @cached_property
-    def wanders(self) -> bool:
+    def leaves_view(self) -> bool:
         return leaves_view(self.run, self.frames, self.length_unit, self._home)
 
     @cached_property

@@ -98,7 +98,7 @@ class RecordedSeries:
         energy = Curve(time, run.energy_balance()).known()
         error = np.array([relative_energy_error(each, energy.values[0]) for each in energy.values])
         curves = Curve(energy.time, error), Curve(time, run.observable("virial_ratio")).known()
-        if RADII in run.observables:
+        if RADII in run.widths:
             radii = run.observable(RADII).reshape(len(run), -1)
             unknown = (math.nan,) * radii.shape[1]
             return Series(*curves, Curve(time, radii), FRACTIONS if len(unknown) == len(FRACTIONS) else unknown)

@@ -119,7 +119,7 @@ class Source(ABC):
         shown: those that are drawn.
         length_unit, speed_unit: the picture's units, in the scenario's.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
-        wanders: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
+        leaves_view: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.
     """
 
     speeds: tuple[float, float]
@@ -134,7 +134,7 @@ class Source(ABC):
         return unit_near(self.speeds[1])
 
     @property
-    def wanders(self) -> bool:
+    def leaves_view(self) -> bool:
         return False
 
     @property

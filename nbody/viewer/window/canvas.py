@@ -68,7 +68,7 @@ class Window(app.Canvas):
             self._closing = app.Timer(0.0, connect=lambda event: self.close(), iterations=1, start=True)
 
     def _draw(self, at: float, size: tuple[int, int], scale: float) -> None:
-        self.renderer = self.renderer or PictureRenderer(self, self.source, self.controls.look, patient=False)
+        self.renderer = self.renderer or PictureRenderer(self, self.source, self.controls.look, exact=False)
         self.renderer.look = self.controls.look
         try:
             self.renderer.load(at)
@@ -105,7 +105,7 @@ class Window(app.Canvas):
         seconds, self._tick_at = now - self._tick_at, now
         changed = self.transport.advance(seconds)
         changed |= self.panels.tick(seconds)
-        changed |= self.renderer is not None and self.renderer.news
+        changed |= self.renderer is not None and self.renderer.has_newer_colours
         if self.transport.message:
             self.alert, self.transport.message, changed = self.transport.message, "", True
         if self.notice and now > self._notice_until:

@@ -19,12 +19,12 @@ RATE_SECONDS = 1.0  # the pictures per second are counted over this time
 
 
 class LiveClock(Transport):
-    """Shows the present of ``source``. With ``let_go`` the run goes on when the window is closed (``nbody run --view``)."""
+    """Shows the present of ``source``. With ``detach`` the run goes on when the window is closed (``nbody run --view``)."""
 
     kind = LIVE
 
-    def __init__(self, source: Live, let_go: bool = False) -> None:
-        self.source, self.run, self._let_go = source, source.run, let_go
+    def __init__(self, source: Live, detach: bool = False) -> None:
+        self.source, self.run, self._detach = source, source.run, detach
         self._frames = 0  # not yet known
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
@@ -120,8 +120,8 @@ class LiveClock(Transport):
         self.run.record()
 
     def close(self) -> None:
-        if self._let_go:
-            self.run.let_go()
+        if self._detach:
+            self.run.detach()
         else:
             self.run.close()
 
