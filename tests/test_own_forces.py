@@ -316,6 +316,18 @@ def test_a_recording_stores_the_source_and_goes_on_with_the_function_alone(tmp_p
     assert len([line for line in lines if "recorded one" in line]) == 1
 
 
+def test_functions_of_one_name_take_their_own_places_when_a_run_goes_on(tmp_path):
+    path = tmp_path / "run.h5"
+    left, right = (nbody.force(lambda x, k: (-k * x, 0, 0), k=1.0), nbody.force(lambda x, y: (0.0, -3 * y, 0)))
+    run([left, right], steps=2, output=path)
+    fields = resume(
+        path, steps=4, fields=[right, nbody.fields.NFW(mass=1, a=1), left], notify=pytest.fail
+    ).scenario.fields
+    assert [each.options["digest"] for each in fields] == [each.options["digest"] for each in (left, right)]
+    with pytest.raises(InputError, match="fields: the recording has no function 'ball'"):
+        resume(path, steps=4, fields=[left, right, ball], notify=pytest.fail)
+
+
 class _amp_of:
     """What galpy's and gala's objects have of what is read, under the name of their class."""
 

@@ -150,3 +150,15 @@ def test_the_command_draws_elements(run, tmp_path, capsys):
     out = str(tmp_path / "a.png")
     assert main(["plot", str(run), "a", "resonance", "--bodies", "1,2", "--resonance", "2:1", "--out", out]) == 0
     assert capsys.readouterr().out.startswith(f"{out}: a, resonance of")
+
+
+def test_the_viewer_tells_the_orbit_of_a_chosen_planet(run):
+    from nbody.viewer.display.body import facts
+    from nbody.viewer.sources.recording import RecordedSource
+
+    with nbody.Trajectory(run) as opened:
+        source = RecordedSource(opened)
+        assert [facts(source, source.moment(3), row).orbit for row in (0, 1, 3)] == [
+            "", "a 1 kpc, e 0.7, i 22.92°", "a −2.5 kpc, e 1.6, i 143.2°",
+        ]  # fmt: skip
+        source.close()

@@ -36,7 +36,7 @@ class Event(NamedTuple):
         return self.stops or self.call is not None
 
 
-FROM_PYTHON = ScenarioText(options={("function",): "events: function", ("action",): "events: action"})
+FROM_PYTHON = ScenarioText(replaced_by={("function",): "events: function", ("action",): "events: action"})
 """Where the keys of a function are written, for the errors about them."""
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, printable
 from nbody.fields.given import with_functions
-from nbody.forces.choose import Notify
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
@@ -26,6 +25,7 @@ from nbody.state import Moment
 from nbody.trajectory import Trajectory, read_checkpoint
 from nbody.trajectory.structure.layout import BY_CALL
 from nbody.trajectory.structure.opening import one_line
+from nbody.whole_file import Notify
 
 Outcome = Callable[[Particles], Particles | None] | None
 

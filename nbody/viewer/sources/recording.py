@@ -17,6 +17,7 @@ from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
+from nbody.whole_file import Notify
 
 MARKED, SHORTEST_MARK = 0.025, 4  # a collision is marked for this fraction of the frames, and at least for so many
 MOST_MARKS = 32  # the most collisions that are marked at the same time, the latest ones
@@ -81,7 +82,7 @@ class RecordedSource(Source):
     without a frame.
     """
 
-    def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
+    def __init__(self, run: Trajectory, notify: Notify | None = None) -> None:
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run = run
