@@ -21,7 +21,7 @@ KEYWORDS = ("G", "softening", "length", "precision", "engine")
 
 
 class TreeQuery(Protocol):
-    """What the ``query`` of a tree's engine makes: the methods are those of :class:`Tree`."""
+    """The tree of an engine: the methods are those of :class:`Tree`."""
 
     def accelerations(self, at: np.ndarray | None) -> np.ndarray: ...
 
@@ -80,7 +80,7 @@ class Tree:
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape
         self._name = f"{kind.can.device.upper()}, {precision}"
-        self._tree: TreeQuery = made.query(particles)
+        self._tree: TreeQuery = made._query(particles)
 
     def __repr__(self) -> str:
         return f"<Tree of {counted(self._count, 'body', 'bodies')}, {self._name}>"

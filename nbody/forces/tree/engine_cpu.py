@@ -83,7 +83,7 @@ class CpuTreeEngine(Engine):
         tree = state.workspace
         return interactions(tree.work.interactions if tree is not None else 0, state.count)
 
-    def query(self, particles: Particles) -> HostTree:
+    def _query(self, particles: Particles) -> HostTree:
         """The tree over some bodies, built once."""
         assert isinstance(self._options, TreeOptions)
         return HostTree(particles.position, particles.mass, self.gravity, self.precision, self._options)

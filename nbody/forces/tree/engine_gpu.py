@@ -226,7 +226,7 @@ class TreeEngine(GpuEngine):
         8.8 ms)."""
         return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
 
-    def query(self, particles: Particles) -> "DeviceTreeQuery":
+    def _query(self, particles: Particles) -> "DeviceTreeQuery":
         """The tree over some bodies, built once."""
         state = self.load(particles)
         assert isinstance(state, DeviceState)
