@@ -13,8 +13,8 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.engine import Engine
 from nbody.parallel import Team
-from nbody.parallel.devices import ForceTransport
 from nbody.parallel.nccl import Message, Nccl, connected
+from nbody.state.partition import ForceTransport
 
 DIVIDED_FROM_RANKS = {"float32": 98304, "mixed": 98304, "float64": 65536}
 """Bodies from which on ranks divide the forces, by precision; below, every rank computes all. (A step of 65536 bodies, two
