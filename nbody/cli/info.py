@@ -137,18 +137,20 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
 def _collisions(run: "Trajectory") -> Json:
-    """The collisions of a recording; empty if the run did not look for them."""
+    """The collisions and changes of a recording; empty if there are none."""
     from nbody.trajectory.reading.events import event_line
+    from nbody.trajectory.structure.layout import ADDED, CHANGED, COLLISIONS, REMOVED
 
-    if not run.resolved.get("collisions"):
-        return {}
     rows, (factor, unit) = run.event_rows(), shown_time(run.units.symbol("time"))
-    last = range(max(0, len(rows) - SHOWN_EVENTS), len(rows))
-    return {
-        "collisions": len(rows),
-        "last_collisions": [event_line(rows[k], factor, unit) for k in last],
-        "particles_left": int(run.left(-1).alive.sum()) if len(run) else run.count,
-    }
+    found: Json = {}
+    for name, kinds in (("collisions", COLLISIONS), ("changes", (*ADDED, *REMOVED, *CHANGED))):
+        chosen = [row for row in rows if row["kind"] in kinds]
+        if chosen or (name == "collisions" and run.resolved.get("collisions")):
+            found[name], last = len(chosen), chosen[-SHOWN_EVENTS:]
+            found[f"last_{name}"] = [event_line(row, factor, unit) for row in last]
+    if found:
+        found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
+    return found
 
 
 def _pairs(path: Path, scenario: Json) -> Json:

@@ -72,16 +72,17 @@ def _ensemble(found: Json) -> dict[str, str]:
 
 
 def _collisions(found: Json) -> dict[str, str]:
-    """The number of collisions, and the last ones."""
-    if "collisions" not in found:
-        return {}
-    left, count = found["particles_left"], found["collisions"]
-    facts = {
-        "collisions": f"{count}"
-        + (f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "")
-    }
-    names = ["last", *(" " * k for k in range(2, 9))][: len(found["last_collisions"])]  # the other lines have no name
-    return facts | dict(zip(names, found["last_collisions"], strict=True))
+    """The numbers of collisions and of changes of the bodies, and the last ones."""
+    facts: dict[str, str] = {}
+    for name in ("collisions", "changes"):
+        if name in found:
+            left, lines = found["particles_left"], found[f"last_{name}"]
+            text = f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else ""
+            facts[name] = f"{found[name]}{text}"
+            first = len(facts) + 1  # the other lines have no name
+            names = ["last" if name == "collisions" else "changed", *(" " * k for k in range(first, first + 9))]
+            facts |= dict(zip(names, lines, strict=False))
+    return facts
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:

@@ -13,6 +13,7 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
+from nbody.trajectory.structure.layout import BY_CALL, COLLISIONS
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
@@ -212,9 +213,9 @@ class RecordedSource(Source):
         falls = -1 if self.run.time[-1] < self.run.time[0] else 1
         when = np.interp(falls * self._events["time"], falls * self.run.time[:], last)
         chosen = np.flatnonzero((when <= at) & (when > at - shown))[-MOST_MARKS:]
-        rows = self._events[chosen]
+        rows = self._events[chosen][~np.isin(self._events["kind"][chosen], BY_CALL)]
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
-        return places, (at - when[chosen]) / shown
+        return places, (at - np.interp(rows["time"], self.run.time, last)) / shown
 
     def home(self, frame: int | None = None) -> Camera:
         # The view of the run frames the bodies of its samples together.
@@ -251,12 +252,15 @@ class RecordedSource(Source):
         )  # fmt: skip
 
     def _note(self, k: int) -> str:
-        """The collisions until frame ``k`` in words; empty if there are none."""
-        done = int((self._events["step"] <= self.run.step[k]).sum())
-        if not done:
+        """The collisions and changes until frame ``k`` in words; empty if there are none."""
+        done = self._events[self._events["step"] <= self.run.step[k]]
+        if not len(done):
             return ""
-        left, text = int(self.run.left(k).alive.sum()), counted(done, "collision")
-        return text if left == self.catalogue.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
+        collisions, left = int(np.isin(done["kind"], COLLISIONS).sum()), int(self.run.left(k).alive.sum())
+        words = [counted(collisions, "collision")] if collisions else []
+        if left != self.catalogue.count:
+            words.append(f"{counted(left, 'particle is', 'particles are')} left")
+        return ", ".join(words)
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:
