@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from nbody.forces.api import tidal_tensor as tidal_tensor
     from nbody.forces.reusable_tree import Tree as Tree
     from nbody.particles import Particles as Particles
+    from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
-    from nbody.run.simulation import simulate as simulate
     from nbody.scenario import Scenario as Scenario
     from nbody.trajectory import Trajectory as Trajectory
     from nbody.viewer.notebook import show as show
@@ -59,7 +59,8 @@ __all__, _imported = names_of(
         "forces.api": "accelerations potential tidal_tensor",
         "forces.reusable_tree": "Tree",
         "particles": "Particles",
-        "run.simulation": "Simulation simulate",
+        "run.simulate": "simulate",
+        "run.simulation": "Simulation",
         "scenario": "Scenario",
         "trajectory": "Trajectory",
         "viewer.notebook": "show",

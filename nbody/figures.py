@@ -6,7 +6,8 @@ from typing import Any
 
 INK, GRID = "#1f2933", "#c5ccd3"
 GREY = "#68737f"
-SERIES = ("#0072b2", "#e08a00", "#009e73", "#c0578f", "#d55e00", "#56b4e9", "#1f2933", "#8c6d46")
+BLUE, ORANGE, GREEN, VIOLET, RED = "#0072b2", "#e08a00", "#009e73", "#c0578f", "#d55e00"
+SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#56b4e9", INK, "#8c6d46")
 """Colours of things of one kind, in order: distinguishable for colour-blind readers (after Okabe & Ito 2008), and dark
 enough for thin lines on white."""
 

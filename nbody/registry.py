@@ -24,6 +24,7 @@ REGISTRIES = {
     "integrators": "nbody.integrators:INTEGRATORS",
     "ensemble_integrators": "nbody.integrators:OF_SYSTEMS",
     "fields": "nbody.fields:FIELDS",
+    "events": "nbody.events:EVENTS",
     "softenings": "nbody.law.gravity:LAWS",
     "observables": "nbody.diagnostics.observables:OBSERVABLES",
     "formats": "nbody.exchange:FORMATS",

@@ -118,6 +118,22 @@ def test_callbacks_come_in_the_order_of_the_run():
         assert np.allclose(seen, [-0.05, -0.1])
 
 
+@pytest.mark.parametrize("scheme", ["ias15", "wisdom_holman"])
+def test_the_systems_of_an_ensemble_go_back_to_where_they_began(scheme, tmp_path):
+    planets = [{"m": 1.0}, {"m": 1e-3, "a": 1.0, "e": 0.1}, {"m": 1e-3, "a": 2.0}]
+    scenario = {
+        "initial": {"generator": "planets", "bodies": planets}, "integrator": {"scheme": scheme, "dt": 0.05, "end": -0.5},
+        "ensemble": {"systems": 2, "vary": {"initial.bodies.1.M": [0.0, 90.0]}}, "record": {"dt": 0.25}, **EXACT,
+    }  # fmt: skip
+    run = Simulation(Scenario.from_dict(scenario), tmp_path / "run.h5")
+    run.run()
+    with Trajectory(tmp_path / "run.h5") as found:
+        np.testing.assert_allclose(found.observable("system_time")[:, 1], [0, -0.25, -0.5])
+    run.record(None)
+    run.integrate(0.0)
+    np.testing.assert_allclose(run.particles.position, run.setup.bodies.position, rtol=0, atol=1e-12)
+
+
 def test_a_copy_of_a_run_that_has_turned_goes_on_the_way_back():
     run = planets("ias15")
     run.integrate(0.3)

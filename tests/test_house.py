@@ -17,6 +17,7 @@ import nbody.scenario
 import nbody.trajectory
 from nbody.analysis import PLOTS
 from nbody.errors import InputError
+from nbody.events import EVENTS
 from nbody.exchange import FORMATS
 from nbody.fields import FIELDS
 from nbody.forces import ENGINES
@@ -51,7 +52,7 @@ FLOORS = (
     ("state", "linalg", "trajectory"),
     ("exchange", "fields"),
     ("initial", "forces"),
-    ("integrators",),
+    ("integrators", "events"),
     ("run",),
     ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),
     ("cli",),
@@ -163,36 +164,36 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1109,
+    "analysis": 1111,
     "bench": 4029,
-    "cli": 2738,
+    "cli": 2772,
     "diagnostics": 1124,
-    "fields": 1359,
-    "compute": 3063,
+    "fields": 1395,
+    "compute": 3064,
     "forces": 11449,
-    "exchange": 879,
+    "exchange": 1140,
     "initial": 2658,
     "integrators": 7818,
     "law": 396,
-    "lessons": 1121,
+    "lessons": 1104,
     "linalg": 2939,
     "parallel": 931,
-    "run": 5559,
-    "scenario": 2117,
+    "run": 5861,
+    "scenario": 2239,
     "state": 1613,
-    "trajectory": 3356,
+    "trajectory": 3373,
     "verify": 277,
-    "viewer": 5975,
+    "viewer": 6000,
     "child": 36,
     "doctor": 384,
     "errors": 76,
-    "figures": 82,
+    "figures": 83,
     "given": 84,
     "lazy": 24,
     "machine": 121,
     "opengl": 73,
     "particles": 174,
-    "registry": 139,
+    "registry": 140,
     "number_format": 42,
     "guarded_child": 151,
     "whole_file": 79,
@@ -327,6 +328,7 @@ DOCUMENTS = (
     (INTEGRATORS, "README.md"),
     (FORMATS, "nbody/exchange/README.md"),
     (FIELDS, "README.md"),
+    (EVENTS, "README.md"),
     (PLOTS, "README.md"),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),

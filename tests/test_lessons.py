@@ -68,7 +68,8 @@ def test_each_element_of_a_tensor_instruction_has_its_lane():
     ],
 )
 def test_a_figure_is_drawn_and_its_titles_do_not_overlap(name, tmp_path):
-    from nbody.lessons.style import RC, save
+    from nbody.figures import RC
+    from nbody.lessons.style import save
 
     with rc_context(RC):
         figure = FIGURES.load(name)()

@@ -190,6 +190,28 @@ def test_ias15_moves_a_body_on_which_no_force_acts():
     np.testing.assert_allclose(simulation.particles.position, [[1, 10, 0]], rtol=1e-15)
 
 
+STRENGTH = np.array([1.0])
+
+
+def pushed(x, y, z, k=1.0, j=2.0):
+    """Refers to an array that a test changes."""
+    return k * STRENGTH[0], j, 0.0
+
+
+def test_values_that_a_function_refers_to_are_those_at_the_time_of_the_run():
+    """Numba makes them constants when it compiles; parameters are in the order of the function, however they are given."""
+    given, found = nbody.force(pushed, j=5.0, k=3.0), []
+    for strength in (1.0, 7.0):
+        STRENGTH[0] = strength
+        made = nbody.Simulation(random_bodies(2), dt=0.1, softening=0.1, fields=[given, nbody.force(pushed)])
+        found.append(made.setup.plan.fields.at(np.zeros((1, 3)))[0][0])
+    assert [list(each) for each in found] == [[3 + 1, 5 + 2, 0], [21 + 7, 5 + 2, 0]]
+    resolved = made.setup.plan.resolved()
+    resolved["fields"][0]["values"] = {"j": 5.0, "k": 3.0}
+    [first, _] = chosen_fields(nbody.Scenario.from_dict(resolved))
+    assert first.parameters(1.0) == (3.0, 5.0)
+
+
 WRONG = [
     (lambda: nbody.force(3), "force: needs a function, as in"),
     (lambda: nbody.force(lambda x, v: (-x, -v, 0.0)), "'v' has no value; a body gives x, y, z, vx"),
@@ -249,6 +271,15 @@ def test_no_energy_error_is_shown_of_a_force_without_a_potential(tmp_path, capsy
     assert '"energy_error": null' in capsys.readouterr().out
 
 
+def test_a_change_of_the_energy_is_not_called_an_error():
+    lines = []
+    run = nbody.Simulation(random_bodies(5), dt=0.01, softening=0.1, fields=[HALO, satellite], notify=lines.append)
+    run.run(steps=3)
+    assert "energies are not conserved: the potential of 'satellite' changes with time" in lines
+    assert f"relative change {run.summary.energy_error:+.2e}" in summary_text(run.summary)
+    assert "(the potential of 'satellite' changes with time)" in summary_text(run.summary)
+
+
 def test_a_force_that_is_not_the_gradient_of_its_potential_is_reported():
     lines = []
     twice = nbody.force(lambda x, y, z, t: (-2 * x * t, -2 * y * t, 0.0, 0.5 * (x * x + y * y) * t))
@@ -283,6 +314,18 @@ def test_a_recording_stores_the_source_and_goes_on_with_the_function_alone(tmp_p
     again.run()
     assert np.array_equal(again.particles.position, whole)
     assert len([line for line in lines if "recorded one" in line]) == 1
+
+
+def test_functions_of_one_name_take_their_own_places_when_a_run_goes_on(tmp_path):
+    path = tmp_path / "run.h5"
+    left, right = (nbody.force(lambda x, k: (-k * x, 0, 0), k=1.0), nbody.force(lambda x, y: (0.0, -3 * y, 0)))
+    run([left, right], steps=2, output=path)
+    fields = resume(
+        path, steps=4, fields=[right, nbody.fields.NFW(mass=1, a=1), left], notify=pytest.fail
+    ).scenario.fields
+    assert [each.options["digest"] for each in fields] == [each.options["digest"] for each in (left, right)]
+    with pytest.raises(InputError, match="fields: the recording has no function 'ball'"):
+        resume(path, steps=4, fields=[left, right, ball], notify=pytest.fail)
 
 
 class _amp_of:

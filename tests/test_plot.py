@@ -199,9 +199,9 @@ def test_list_names_every_plot(capsys):
         (["bare.h5", "energy"], "bare.h5: holds no total energy; plot lagrangian or momentum"),
         (["two.h5", "core"], "two.h5: radii about a density centre need three bodies or more; plot orbits"),
         (["two.h5", "density"], "frame 0: a profile needs more bodies at different radii; plot orbits"),
-        (["run.h5", "--out", "a.jpg"], "--out a.jpg: figures are .png, .pdf or .svg"),
+        (["run.h5", "--out", "a.jpg"], "a.jpg: figures are .png, .pdf or .svg"),
         (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),
-        (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another --out"),
+        (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another name"),
     ],
 )
 def test_invalid_plots_are_refused(tmp_path, monkeypatch, refused, arguments, message):

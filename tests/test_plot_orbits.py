@@ -124,7 +124,41 @@ def test_invalid_choices_are_refused(run, refused, arguments, message):
     assert re.search(message, refused("plot", str(run), *arguments))
 
 
+def test_elements_are_exported_as_a_table(run, tmp_path, capsys, refused):
+    out = tmp_path / "elements.csv"
+    assert main(["export", str(run), str(out), "--elements", "--all"]) == 0
+    assert capsys.readouterr().out.strip() == str(out)
+    table = np.genfromtxt(out, delimiter=",", names=True)
+    with nbody.Trajectory(run) as opened:
+        orbits = opened.orbits()
+    assert len(table) == 36 and table["id"][:4].tolist() == [1, 2, 3, 1]
+    for name in ("a", "e", "inc", "pomega", "M", "T"):
+        np.testing.assert_array_equal(table[name], getattr(orbits, name).ravel())
+    np.testing.assert_array_equal(table["time"][::3], 0.5 * np.arange(12))
+    assert main(["export", str(run), str(out), "--elements", "--frame", "0", "--about", "0", "--overwrite"]) == 0
+    assert len(np.genfromtxt(out, delimiter=",", names=True)) == 3
+    for arguments, line in (
+        (["a.npz", "--elements"], "a.npz: elements are written to .csv files"),
+        (["a.csv", "--about", "0"], "--about: belongs to --elements"),
+        (["a.csv", "--elements", "--about", "sun"], "there is no focus 'sun'"),
+        (["a.csv", "--elements", "--format", "npz"], "--format: elements are written to .csv files"),
+    ):
+        assert line in refused("export", str(run), *arguments)
+
+
 def test_the_command_draws_elements(run, tmp_path, capsys):
     out = str(tmp_path / "a.png")
     assert main(["plot", str(run), "a", "resonance", "--bodies", "1,2", "--resonance", "2:1", "--out", out]) == 0
     assert capsys.readouterr().out.startswith(f"{out}: a, resonance of")
+
+
+def test_the_viewer_tells_the_orbit_of_a_chosen_planet(run):
+    from nbody.viewer.display.body import facts
+    from nbody.viewer.sources.recording import RecordedSource
+
+    with nbody.Trajectory(run) as opened:
+        source = RecordedSource(opened)
+        assert [facts(source, source.moment(3), row).orbit for row in (0, 1, 3)] == [
+            "", "a 1 kpc, e 0.7, i 22.92°", "a −2.5 kpc, e 1.6, i 143.2°",
+        ]  # fmt: skip
+        source.close()

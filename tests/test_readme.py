@@ -96,4 +96,4 @@ def test_the_python_of_the_readme_runs(folder):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names = {}
     exec(code.replace("4096", "64"), names)
-    assert (folder / "energy.pdf").exists() and names["a"].shape == (2, 3)
+    assert (folder / "energy.pdf").exists() and names["a"].shape == (64, 3)

@@ -295,8 +295,7 @@ def test_doubtful_numbers_are_warned_of_before_the_run(tmp_path):
     text = "initial: {file: far.npz}\ngravity: {softening: plummer, length: 0.01}\nintegrator: {dt: 0.1, steps: 1}\n"
     Simulation(Scenario.from_text(text, folder=tmp_path), notify=lines.append)
     warnings = [line for line in lines if line.startswith("warning")]
-    assert len(warnings) == 2
-    assert "softening length" in warnings[0] and "masses differ" in warnings[1]
+    assert len(warnings) == 3 and "softening length" in warnings[0] and "masses differ" in warnings[2]
 
 
 def test_coincident_bodies_without_softening_are_refused_by_their_numbers(tmp_path):

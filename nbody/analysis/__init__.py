@@ -1,8 +1,8 @@
 """Plots of recorded runs. ``PLOTS`` lists them; :func:`nbody.analysis.figure.plot` draws any of them into one figure.
 
 :mod:`.over_time`, :mod:`.elements`, :mod:`.profiles` and :mod:`.positions` have the plots, functions that draw into a
-panel; :mod:`.panel` has what they share, :mod:`.data` what a plot reads from a recording or computes from its frames,
-:mod:`.figure` the function ``plot``, and :mod:`.saving` a figure's file.
+panel. :mod:`.panel` has what they share, :mod:`.arcs` the paths between frames that are far apart, :mod:`.data` what a plot
+reads from a recording or computes from its frames, :mod:`.figure` the function ``plot``, and :mod:`.saving` a figure's file.
 """
 
 from nbody.registry import Entry, Registry

@@ -70,8 +70,10 @@ def draw_resonance(axes: Axes, view: View) -> None:
         if r == 0:
             bodies = list(shown.values())
             axes.set_ylabel(f"{p}:{q} of {bodies[inner]} and {bodies[outer]} [°]")
-    if not view.several:
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0, markerscale=2)
+    axes.legend(
+        handles=axes.lines[:2], loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0,
+        markerscale=2,
+    )  # fmt: skip
     _angle_axis(axes, -180)
     time_axis(axes, view)
 

@@ -18,7 +18,7 @@ SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 DATE = {".pdf": "CreationDate", ".svg": "Date"}
 """Metadata left out, so that the same data give the same file."""
 
-FIGURE = FileKind("figure", "--out ", "give another --out", b"", "output/run-energy.png")
+FIGURE = FileKind("figure", "", "give another name", b"", "output/run-energy.png")
 
 MOST_NAMES = 3
 
@@ -35,11 +35,11 @@ def default_path(runs: Sequence[Path], plots: Sequence[str]) -> Path:
 def check_figure(path: Path, overwrite: bool = False, runs: Sequence[Path] = ()) -> Path:
     """``path``, if a figure of ``runs`` can be written there. Raises InputError if not (see :func:`checked_path`)."""
     if path.suffix.lower() not in SIGNATURES:
-        raise InputError(f"--out {path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
+        raise InputError(f"{path}: figures are .png, .pdf or .svg; give it a name that ends in one of these")
     signature = SIGNATURES[path.suffix.lower()] if overwrite else b""  # any older file is kept, renamed
     target = checked_path(path, replace(FIGURE, signature=signature), runs)
     if not target.parent.is_dir():
-        raise InputError(f"--out {path}: there is no folder {target.parent}; make it first")
+        raise InputError(f"{path}: there is no folder {target.parent}; make it first")
     return path
 
 

@@ -43,6 +43,7 @@ TAKES = {
     "float": (float | None, real_option),
     "quantity": (Quantity, quantity_option),
     "text": (str | None, text_option),
+    "texts": (list[str] | None, text_option),
 }
 """For what an option of a scenario takes: its type, and what makes it."""
 
@@ -137,4 +138,6 @@ def _of_scenario(name: str, option: Option) -> Annotation:
     more: Values = {**OF_SCENARIO, "metavar": option.metavar} if option.metavar else {**OF_SCENARIO}
     more |= {"autocompletion": names(*option.names)} if option.names else {}
     listing = imported(option.names[-1]).listing() if "{names}" in option.help else ""
-    return Annotated[kind, make(option.help.replace("{names}", listing), f"--{name}", *option.also, **more)]
+    return Annotated[
+        kind, make(option.help.replace("{names}", listing), f"--{name.replace('_', '-')}", *option.also, **more)
+    ]

@@ -111,7 +111,7 @@ def _recording(path: Path, verify: bool) -> Json:
             "frames_planned": run.planned,
             "steps": [int(run.step[k]) for k in (0, -1)] if len(run) else [],
             "time": [float(run.time[k]) for k in (0, -1)] if len(run) else [],
-            **_collisions(run),
+            **_events(run),
             "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
             "energy_error": errors[-1] if len(run) else 0.0,
             "without_potential": run.without_potential,
@@ -136,19 +136,24 @@ def _recording(path: Path, verify: bool) -> Json:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _collisions(run: "Trajectory") -> Json:
-    """The collisions and changes of a recording; empty if there are none."""
-    from nbody.trajectory.reading.events import event_line
-    from nbody.trajectory.structure.layout import ADDED, CHANGED, COLLISIONS, REMOVED
+def _events(run: "Trajectory") -> Json:
+    """The collisions, the events and the changes of a recording; empty if the run looked for none and had none."""
+    import numpy as np
 
-    rows, (factor, unit) = run.event_rows(), shown_time(run.units.symbol("time"))
-    found: Json = {}
-    for name, kinds in (("collisions", COLLISIONS), ("changes", (*ADDED, *REMOVED, *CHANGED))):
-        chosen = [row for row in rows if row["kind"] in kinds]
-        if chosen or (name == "collisions" and run.resolved.get("collisions")):
-            found[name], last = len(chosen), chosen[-SHOWN_EVENTS:]
-            found[f"last_{name}"] = [event_line(row, factor, unit) for row in last]
-    if found:
+    from nbody.trajectory.reading.events import event_line
+    from nbody.trajectory.structure.layout import ADDED, CHANGED, REMOVED
+
+    rows, shown, kind = run.event_rows(), shown_time(run.units.symbol("time")), run.event_rows()["kind"]
+    watched, changes, found = rows["event"] >= 0, np.isin(kind, (*ADDED, *REMOVED, *CHANGED)), Json()
+    for name, asked, some in (
+        ("collisions", run.resolved.get("collisions"), ~(watched | changes)),
+        ("events", run.resolved.get("events") or watched.any(), watched),
+        ("changes", changes.any(), changes),
+    ):
+        if asked:
+            found[name] = int(some.sum())
+            found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
+    if "collisions" in found or "changes" in found:
         found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
     return found
 

@@ -40,7 +40,7 @@ def _recording(found: Json) -> dict[str, str]:
         facts["energy"] = f"{energies} {units.symbol('energy')}".rstrip()
         error = f"{found['energy_error']:+.2e}, largest {found['energy_error_largest']:+.2e}"
         facts["energy error"] = not_conserved(found["without_potential"]) if found["without_potential"] else error
-        facts |= _collisions(found)
+        facts |= _collisions(found) | _last(found, "events")
         facts |= {
             name.replace("_", " "): f"{_change(*values)} {unit_of(name, units)}".rstrip()
             for name, values in found["observables"].items()
@@ -73,16 +73,20 @@ def _ensemble(found: Json) -> dict[str, str]:
 
 def _collisions(found: Json) -> dict[str, str]:
     """The numbers of collisions and of changes of the bodies, and the last ones."""
-    facts: dict[str, str] = {}
-    for name in ("collisions", "changes"):
-        if name in found:
-            left, lines = found["particles_left"], found[f"last_{name}"]
-            text = f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else ""
-            facts[name] = f"{found[name]}{text}"
-            first = len(facts) + 1  # the other lines have no name
-            names = ["last" if name == "collisions" else "changed", *(" " * k for k in range(first, first + 9))]
-            facts |= dict(zip(names, lines, strict=False))
-    return facts
+    if (left := found.get("particles_left")) is None:
+        return {}
+    more = f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else ""
+    latest = {**found, "last_changes": found.get("last_changes", [])[-1:]}
+    return _last(found, "collisions", more) | _last(latest, "changes", more)
+
+
+def _last(found: Json, kind: str, more: str = "") -> dict[str, str]:
+    """The number of collisions or of events, and the last ones; empty if the run did not look for them."""
+    if kind not in found:
+        return {}
+    lines = found[f"last_{kind}"]
+    names = [f"last {kind[:-1]}", *(" " * (len(kind) + k) for k in range(1, len(lines)))]  # blank, and distinct
+    return {kind: f"{found[kind]}{more}"} | dict(zip(names, lines, strict=False))
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:

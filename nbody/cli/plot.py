@@ -9,7 +9,7 @@ import typer
 from nbody.analysis import PLOTS
 from nbody.cli.completion import recordings_and_plots
 from nbody.cli.groups import grouped
-from nbody.cli.options import Overwrite, is_recording, is_scenario, text_option, whole
+from nbody.cli.options import ABOUT, Overwrite, focus, is_recording, is_scenario, text_option, whole
 from nbody.cli.streams import print_message, result, rows
 from nbody.errors import InputError
 
@@ -30,9 +30,7 @@ class Choices:
         list[str] | None,
         text_option("The ids of the bodies of orbits and elements: 1,2 or 1 2.", metavar="<list[int]>"),
     ] = None
-    about: Annotated[
-        str, typer.Option(help="The focus of elements: inner (the bodies before), centre, or the id of a body.")
-    ] = "inner"
+    about: Annotated[str, typer.Option(help=ABOUT)] = "inner"
     resonance: Annotated[
         str, text_option("The resonance of the plot resonance: 3:2 (else the nearest of first order).", metavar="<p:q>")
     ] = ""
@@ -42,8 +40,7 @@ class Choices:
 
     def keywords(self) -> dict[str, Any]:
         """The arguments of :func:`nbody.plot`. Raises typer.BadParameter for an id that is no number."""
-        about = int(self.about) if self.about.lstrip("-").isdecimal() else self.about
-        return vars(self) | {"bodies": _ids(self.bodies or []), "about": about}
+        return vars(self) | {"bodies": _ids(self.bodies or []), "about": focus(self.about)}
 
 
 @grouped

@@ -93,7 +93,10 @@ def _error(summary: Summary) -> str:
     if summary.without_potential:
         return not_conserved(summary.without_potential)
     last, largest = summary.energy_error, summary.energy_error_largest
-    return f"relative error {last:+.2e}" + (f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else "")
+    what, why = (
+        ("relative change", f" ({summary.energy_changes})") if summary.energy_changes else ("relative error", "")
+    )
+    return f"{what} {last:+.2e}" + (f", largest {largest:+.2e}" if abs(largest) > 1.5 * abs(last) else "") + why
 
 
 def not_conserved(forces: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ FORMATS = Registry(
         "csv": Entry("nbody.exchange.table:CsvFormat", "a table of comma-separated values: spreadsheets, pandas"),
         "npz": Entry("nbody.exchange.arrays:NpzFormat", "NumPy arrays"),
         "gadget": Entry("nbody.exchange.gadget:GadgetFormat", "GADGET-HDF5: yt, pynbody, GADGET-4"),
+        "gadget-binary": Entry("nbody.exchange.gadget_binary:GadgetBinary", "GADGET-1 and 2, in float32: pynbody, yt"),
         "tipsy": Entry("nbody.exchange.tipsy:TipsyFormat", "Tipsy, in float32: pynbody, ChaNGa, PKDGRAV"),
         "nemo": Entry("nbody.exchange.nemo:NemoFormat", "NEMO's snapshots: unsio, and the programs of NEMO"),
         "rebound": Entry("nbody.exchange.rebound:ReboundFormat", "a Simulationarchive of REBOUND"),
@@ -49,14 +50,24 @@ def format_of(path: Path, name: str | None = None, where: str = "") -> Format:
 
 def readable(path: Path, frame: int | None = None, where: str = "") -> Format:
     """The format of an ordinary file that can be opened. Raises InputError, also if it has no frames and one is given."""
-    if path.suffix.lower() not in suffixes():
+    name = None
+    if path.suffix.lower() not in suffixes() and (name := _recognized(path)) is None:
         known = ", ".join([".h5", *suffixes()])
         raise InputError(f"{where}{printable(path)}: bodies are read from {known} files; save them as one of these")
-    form = format_of(path, None, where)
+    form = format_of(path, name, where)
     if frame is not None and not form.many:
         raise InputError(f"{where}{printable(path)}: this format has no frames; remove 'frame'")
     open_regular(path, where).close()
     return form
+
+
+def _recognized(path: Path) -> str | None:
+    """The format of a file by its first bytes; None if none recognizes it."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        start = file.read(16)
+    return next((name for name in FORMATS if FORMATS.load(name).recognizes(start)), None)
 
 
 def read(path: Path, frame: int | None = None, where: str = "", notify: Notify = lambda line: None) -> Particles:

@@ -1,7 +1,10 @@
 """Exports frames of a recording to files that other programs read."""
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from nbody.errors import InputError
 from nbody.exchange import format_of
@@ -11,6 +14,9 @@ from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.opening import is_recording, one_line
+
+ELEMENTS = ("a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E", "l", "T")
+"""The orbital elements of an exported table; see :class:`~nbody.diagnostics.orbits.Elements`."""
 
 EXPORT = FileKind("file of bodies", "", "give another name", b"", "bodies.csv")
 
@@ -37,12 +43,7 @@ def export(
             or a scenario.
         RunFailed: the disk is full, or fails.
     """
-    form = format_of(path, name)
-    if not len(run):
-        raise InputError(f"{run.path}: has no frame yet; export it when the run has begun")
-    if frames is not None and not len(frames):
-        raise InputError(f"{run.path}: no frame is chosen; give the number of one, from 0 to {len(run) - 1}")
-    numbers = [len(run) - 1] if frames is None else [run.index(frame) for frame in frames]
+    form, numbers = format_of(path, name), _numbers(run, frames)
     facts = facts_of(run)
     if form.many or len(numbers) == 1:
         groups = [(path, numbers)]
@@ -55,6 +56,48 @@ def export(
         with new_file(target, EXPORT, overwrite, notify) as draft:
             form.write(draft, (run.particles(k) for k in group), facts)
     return [target for target, _ in groups]
+
+
+def export_elements(
+    run: Trajectory,
+    path: Path,
+    frames: Sequence[int] | None = None,
+    about: int | str = "inner",
+    overwrite: bool = False,
+    notify: Callable[[str], object] = lambda line: None,
+) -> Path:
+    """Write the orbital elements of frames of a recording to one .csv file: the columns of :data:`ELEMENTS` after ``time``
+    and ``id``, angles in degrees, a row per body and frame; no row of a body that has merged into another one.
+
+    Args:
+        frames, overwrite, notify: as in :func:`export`.
+        about: the focus, as in :func:`nbody.orbits`.
+
+    Raises:
+        InputError: as :func:`export`; another suffix, or a focus without orbits.
+    """
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path}: elements are written to .csv files; give it a name that ends in .csv")
+    found = run.orbits(about, None, _numbers(run, frames))
+    _check(path, run)
+    time, id = (np.broadcast_to(each, found.a.shape) for each in (found.time, found.id))
+    columns = [time, id, *(getattr(found, name) for name in ELEMENTS)]
+    with new_file(path, EXPORT, overwrite, notify) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["time", "id", *ELEMENTS])
+        table.writerows(
+            row for row in zip(*(each.ravel().tolist() for each in columns), strict=True) if row[2] == row[2]
+        )
+    return path
+
+
+def _numbers(run: Trajectory, frames: Sequence[int] | None) -> list[int]:
+    """The frames counted from the start; by default the last one. Raises InputError if there is none."""
+    if not len(run):
+        raise InputError(f"{run.path}: has no frame yet; export it when the run has begun")
+    if frames is not None and not len(frames):
+        raise InputError(f"{run.path}: no frame is chosen; give the number of one, from 0 to {len(run) - 1}")
+    return [len(run) - 1] if frames is None else [run.index(frame) for frame in frames]
 
 
 def facts_of(run: Trajectory) -> RunConstants:

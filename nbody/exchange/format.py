@@ -60,6 +60,11 @@ class Format(ABC):
         """The Python that opens the file ``path`` in another program, with the units that it would not find itself."""
         return self.opened_by.format(path=path)
 
+    @staticmethod
+    def recognizes(start: bytes) -> bool:
+        """True if a file with an unknown suffix, or none, that begins so is of this format."""
+        return False
+
     @abstractmethod
     def write(self, path: Path, moments: Iterable[Particles], facts: RunConstants) -> None:
         """Write the moments (one, unless :attr:`many`) to ``path``, which does not exist. Raises OSError."""

@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import InputError
 from nbody.exchange.format import RunConstants
 from nbody.exchange.guarded import GuardedFormat
+from nbody.exchange.snapshot import SPECIES, parts_of_snapshot, refuse_cosmology, say_gas, types_of
 from nbody.particles import Particles
+from nbody.whole_file import Notify
 
-TYPES = {"gas": 0, "halo": 1, "disc": 2, "disk": 2, "bulge": 3, "stars": 4, "star": 4}
-"""The particle type that GADGET has for a component."""
-HALO = 1
-NAMES = ("gas", "halo", "disc", "bulge", "stars", "boundary")
-"""The species of each type."""
 UNITS = "UnitLength_in_cm", "UnitMass_in_g", "UnitVelocity_in_cm_per_s"
 
 
@@ -38,7 +34,7 @@ class GadgetFormat(GuardedFormat):
         import h5py
 
         for particles in moments:
-            kinds = np.array([TYPES.get(name.lower(), HALO) for name in particles.species_names])[particles.species]
+            kinds = types_of(particles)
             counts = np.bincount(kinds, minlength=6).astype(np.uint32)
             whole = io.BytesIO()  # on a full disk the HDF5 library fails later, and again when it is closed
             with h5py.File(whole, "w") as file:
@@ -65,20 +61,36 @@ class GadgetFormat(GuardedFormat):
     def parse(path: str, frame: int | None) -> dict[str, np.ndarray]:
         import h5py
 
-        with h5py.File(path, "r", locking=False) as file:
-            header = _member(file, "Header").attrs
-            if int(header.get("NumFilesPerSnapshot", 1)) != 1:
-                raise InputError("is one of several files of a snapshot; join them first")
-            table = _real(np.asarray(header.get("MassTable", np.zeros(6))), "MassTable")
-            kinds = [kind for kind in range(6) if file.get(f"PartType{kind}", getlink=True)]
-            parts = [_read_type(_member(file, f"PartType{kind}"), float(table[kind])) for kind in kinds]
+        parts: list[tuple[int, dict[str, np.ndarray]]] = []
+        waiting, first = [Path(path)], True
+        while waiting:
+            with h5py.File(waiting.pop(0), "r", locking=False) as file:
+                header = _member(file, "Header").attrs
+                if first:
+                    waiting = parts_of_snapshot(Path(path), int(header.get("NumFilesPerSnapshot", 1)), "")
+                    first = False
+                physics = dict(_member(file, "Parameters").attrs) if "Parameters" in file else {}
+                physics |= dict(header)
+                numbers = (float(physics.get(name, 0.0)) for name in ("Time", "Redshift", "BoxSize", "Omega0"))
+                refuse_cosmology("", *numbers)
+                table = _real(np.asarray(header.get("MassTable", np.zeros(6))), "MassTable")
+                kinds = [kind for kind in range(6) if file.get(f"PartType{kind}", getlink=True)]
+                parts += [(kind, _read_type(_member(file, f"PartType{kind}"), float(table[kind]))) for kind in kinds]
         if not parts:
             raise ValueError("it has no PartType0 … PartType5")
-        arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if len(kinds) > 1:
-            arrays["species"] = np.repeat(np.arange(len(kinds)), [len(part["mass"]) for part in parts])
-            arrays["species_names"] = np.array([NAMES[kind] for kind in kinds])
+        parts.sort(key=lambda part: part[0])
+        arrays = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+        found = sorted({kind for kind, _ in parts})
+        if len(found) > 1 or found == [0]:
+            each = [found.index(kind) for kind, _ in parts]
+            arrays["species"] = np.repeat(each, [len(part["mass"]) for _, part in parts])
+            arrays["species_names"] = np.array([SPECIES[kind] for kind in found])
         return arrays
+
+    def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
+        found = super().read(path, frame, start, notify)
+        say_gas(found, start, notify)
+        return found
 
 
 def _member(group: Any, name: str) -> Any:

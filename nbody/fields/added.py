@@ -37,6 +37,7 @@ class AddedFields:
         time_dependent: True if the sum changes with time.
         velocity_field: the force between the bodies that depends on velocities; None if there is none.
         without_potential: the names of the fields that the energies leave out.
+        energy_changes: why the energy is not constant although it is complete, in one clause; empty if it is.
     """
 
     def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
@@ -50,6 +51,7 @@ class AddedFields:
         self._fields, self._G = fields, G
         self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
+        self.energy_changes = next(filter(None, map(_change, parts)), "")
         self.without_potential = [part.title for part in parts if not part.has_potential]
         rows = [(*part.centre, *part.parameters(G)) for part in parts]
         self.parameters = np.zeros((len(rows), max(map(len, rows), default=3)))
@@ -135,6 +137,13 @@ class AddedFields:
         if self._on_device is None:
             self._on_device = cuda.to_device(self.parameters)
         add_fields(self.terms, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
+
+
+def _change(field: Field) -> str:
+    """Why a field changes the energy of bodies that move in it."""
+    if field.time_dependent:
+        return f"the potential of '{field.title}' changes with time"
+    return f"'{field.title}' depends on the velocity" if field.term().moving else ""
 
 
 def _values(terms: Any, parameters: Array, x: Array, v: Array, m: Array, times: Array) -> Array:

@@ -26,6 +26,7 @@ class Term(NamedTuple):
         returns: 4, 3, or 2 for ``(ax, ay)``.
         potential: returns phi, if ``function`` does not; None if the force has no potential.
         potential_takes: what it is called with.
+        identity: what tells it from a term of the same function that refers to other values (which Numba makes constants).
     """
 
     function: Callable[..., Any]
@@ -33,6 +34,7 @@ class Term(NamedTuple):
     returns: int = 4
     potential: Callable[..., Any] | None = None
     potential_takes: str = ""
+    identity: str = ""
 
     @property
     def moving(self) -> bool:

@@ -37,6 +37,9 @@ HOW = "nbody.Simulation(…, fields=[nbody.force(function)])"
 _known: dict[str, "Force"] = {}
 """The forces of this process by their digests."""
 
+UNDESCRIBED = "of this process: "
+"""The beginning of a digest of a function that refers to what has no description."""
+
 _unnamed = count()
 
 
@@ -83,7 +86,14 @@ class Force(FieldChoice):
             raise InputError(f"force '{self.name}': must return (ax, ay, az){phi}; it returns {_counted(returns)}")
         if self._potential is not None and (made := _returned(self.name, self._potential, len(self._takes[1]))) != 1:
             raise InputError(f"force '{self.name}': its potential must return one number; it returns {_counted(made)}")
-        return Term(self._function, of_force, returns, self._potential, of_potential)
+        return Term(self._function, of_force, returns, self._potential, of_potential, str(self.options["digest"]))
+
+    def renewed(self) -> "Force":
+        """The same function, if what it refers to has changed since."""
+        if str(self.options["digest"]).startswith(UNDESCRIBED):
+            return self
+        made: Force = force(self._function, potential=self._potential, **self.options["values"])  # type: ignore[arg-type]
+        return made
 
 
 def force(
@@ -115,13 +125,14 @@ def force(
         raise InputError(f"force '{name}': it has no argument '{unused[0]}'{hint}")
     if potential is not None and (moving := {"vx", "vy", "vz"}.intersection(takes[1])):
         raise InputError(f"force '{name}': its potential depends on '{min(moving)}'; a potential has no velocities")
-    values = {key: converted(f"force '{name}': {key}: ", number, value) for key, value in given.items()}
+    order = dict.fromkeys(key for names in takes for key in names if key not in NAMES)  # not that of the keywords
+    values = {key: converted(f"force '{name}': {key}: ", number, given[key]) for key in order}
     options: dict[str, Any] = {"name": name, "source": _source(function), "values": values}
     if potential is not None:
         options["potential"] = _source(potential)
     made = Force(field="function", **options | {"digest": _digest(name, function, potential)})
     made._function, made._potential, made._takes = function, potential, (*takes, *[()] * (2 - len(takes)))  # type: ignore[assignment]
-    _known[str(made.options["digest"])] = made
+    _known.setdefault(str(made.options["digest"]), made)
     made.__doc__ = function.__doc__
     return made
 
@@ -153,6 +164,8 @@ class FunctionField(Field):
                 f"the function '{self.name}' is not in this process, and no code is executed from a file; give it again, as "
                 f"in {HOW}, or nbody.run.resume.resume(path, fields=[nbody.force(function)])"
             )
+        if self.values.keys() != (known := _known[self.digest].options["values"]).keys():  # type: ignore[attr-defined]
+            raise ValueError(f"the parameters of '{self.name}' are {', '.join(known)}")  # type: ignore[arg-type]
         term = self.term()
         return self.model_copy(update={"energy": term.returns == 4 or term.potential is not None})
 
@@ -160,7 +173,7 @@ class FunctionField(Field):
         return _known[self.digest].term
 
     def parameters(self, G: float) -> tuple[float, ...]:
-        return tuple(self.values.values())
+        return tuple(self.values[name] for name in _known[self.digest].options["values"])  # type: ignore[attr-defined]
 
     def size(self) -> None:
         return None
@@ -243,7 +256,7 @@ def _digest(name: str, *functions: Callable[..., Any] | None) -> str:
     try:
         found = [fingerprint(each).hash for each in functions if inspect.isfunction(each)]
     except (Unknown, ValueError, RecursionError):  # ValueError: a variable that has no value yet
-        found = [f"of this process: {next(_unnamed)}"]
+        return f"{UNDESCRIBED}{next(_unnamed)}"
     return hashlib.sha256(repr((name, found)).encode()).hexdigest()[:16]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from nbody.errors import InputError, unknown
 from nbody.fields.field import Field, VelocityField
+from nbody.fields.function import Force, force
 from nbody.fields.registry import FIELDS
 from nbody.given import shown
 from nbody.scenario import Scenario
@@ -45,41 +46,52 @@ def with_functions(scenario: Scenario, given: object, notify: Callable[[str], No
     """A recorded scenario in which functions of this process take the places of the recorded ones.
 
     Args:
-        given: the functions, each with the name of a recorded one; if they are one and one, any name.
+        given: the functions: the recorded ones, or others with their names; if there is one, with any name. Other fields are
+            in the recording.
         notify: gets a line about each that differs from the recorded one.
 
     Raises:
-        InputError: a recorded function is not given.
+        InputError: a function is given that is not recorded.
     """
-    from nbody.fields.function import Force, force
-
-    forces = [force(each) if not isinstance(each, Force) else each for each in _several(given)]
-    fields: list[Any] = []
-    for choice in scenario.fields or ():
-        old = choice.options
-        same = [each for each in forces if each.name == old.get("name") or len(forces) == 1]
-        if choice.field == "function" and same:
-            if same[0].options["digest"] != old.get("digest") or same[0].options["values"] != old.get("values"):
-                notify(f"warning: the function '{same[0].name}' is not the recorded one, or refers to other values")
-            choice = same[0]
-        fields.append(choice)
-    return scenario.with_keywords({"fields": fields}) if forces else scenario
+    functions = [each for each in _several(given) if isinstance(each, Force) or _is_function(each)]
+    left = [each if isinstance(each, Force) else force(each) for each in functions]
+    fields, several = (
+        list(scenario.fields or ()),
+        len(left) > 1 or [f.field for f in scenario.fields or ()].count("function") > 1,
+    )
+    for k, recorded in enumerate(fields):
+        old = recorded.options
+        same = [each for each in left if each.options["digest"] == old.get("digest")]
+        same = same or [each for each in left if each.name == old.get("name") or not several]
+        if recorded.field != "function" or not same:
+            continue
+        if any(same[0].options[key] != old.get(key) for key in ("digest", "values")):
+            notify(f"warning: the function '{same[0].name}' is not the recorded one, or refers to other values")
+        fields[k] = same[0]
+        left = [each for each in left if each is not same[0]]
+    if left:
+        raise InputError(
+            f"fields: the recording has no function '{left[0].name}'; leave it out, or give its name to it"
+        )
+    return scenario.with_keywords({"fields": fields}) if given else scenario
 
 
 def _several(given: object) -> Iterable[Any]:
     return given if isinstance(given, list | tuple) else () if given is None else (given,)
 
 
+def _is_function(given: object) -> bool:
+    return isfunction(getattr(given, "py_func", given))  # also one that Numba has compiled
+
+
 def _choices(given: Any, G: float) -> list[Any]:
     if isinstance(given, FieldChoice):
-        return [given]
+        return [given.renewed() if isinstance(given, Force) else given]
     if isinstance(given, Mapping) and not any(hasattr(each, "parameters") for each in given.values()):
         return [given]
     if isinstance(given, str):
         return [FieldChoice(field=given)]
-    if isfunction(getattr(given, "py_func", given)):
-        from nbody.fields.function import force
-
+    if _is_function(given):
         return [force(given)]
     if isinstance(given, Field | VelocityField):
         names = [name for name in FIELDS if FIELDS.load(name) is type(given)]

@@ -24,16 +24,17 @@ FIGURES = Registry(
         "fragments": Entry("nbody.lessons.fragments:fragments", "k19, k20, k21: the lanes of one tensor instruction"),
         "rounding": Entry("nbody.lessons.rounding:rounding", "k16, gpu-kahan: how errors of sums grow"),
         "model": Entry("nbody.lessons.measured:model", "the ladder's cost model beside the measurement"),
-        "meetings": Entry("nbody.lessons.pairs:meetings", "gpu-global to gpu-split: which thread meets which body"),
-        "triangle": Entry("nbody.lessons.pairs:triangle", "gpu-symmetric: how blocks share the triangle of pairs"),
-        "rotation": Entry("nbody.lessons.pairs:rotation", "gpu-symmetric: columns rotate through the lanes"),
-        "morton": Entry(
-            "nbody.lessons.trees:morton", "barnes-hut, cpu-tree: the order of the bodies, and what acts on one"
+        "pairs_computed": Entry(
+            "nbody.lessons.pairs:pairs_computed", "gpu-global to gpu-split: the pairs of one thread"
         ),
+        "triangle": Entry("nbody.lessons.pairs:triangle", "gpu-symmetric: the blocks of the triangle of pairs"),
+        "rotation": Entry("nbody.lessons.pairs:rotation", "gpu-symmetric: columns rotate through the lanes"),
+        "morton": Entry("nbody.lessons.trees:morton", "barnes-hut, cpu-tree: the order of bodies, what acts on one"),
         "opening": Entry("nbody.lessons.trees:opening", "cpu-tree: errors and times, measured on this machine"),
         "force_matrix": Entry("nbody.lessons.pairs:force_matrix", "matrix: the force matrix times four columns"),
         "speed": Entry("nbody.lessons.measured:speed", "measured speeds of the force engines"),
     },
+    renamed={"meetings": "pairs_computed"},
 )
 """Every figure, in the order of the lessons. Each is a function without arguments that returns a Matplotlib figure."""
 
@@ -46,7 +47,8 @@ def draw(name: str) -> Path:
     no checkout."""
     from matplotlib import rc_context
 
-    from nbody.lessons.style import RC, save
+    from nbody.figures import RC
+    from nbody.lessons.style import save
 
     figure = FIGURES.load(name)
     if not FOLDER.is_dir():

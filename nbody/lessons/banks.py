@@ -3,8 +3,10 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from nbody.errors import counted
+from nbody.figures import BLUE, GREEN, ORANGE, RED, plain
 from nbody.lessons.accesses import BANKS, LINE, ONE_BLOCK, conflicts, of_warp, traced
-from nbody.lessons.style import BLUE, GREEN, ORANGE, RED, cells, panels, plain
+from nbody.lessons.style import cells, panels
 from nbody.linalg import k14_transposed
 from nbody.linalg.k04_bank_conflicts import TILE
 from nbody.linalg.k05_padded_tile import WIDTH
@@ -30,7 +32,7 @@ def banks() -> Figure:
         axes[1, column].set_ylim(0, 34)
         plain(axes[1, column], f"words of each bank: served {served}×")
         lines = len(np.unique(numbers * 4 // LINE))
-        label = f"A, global: {lines} line{'s' if lines > 1 else ''} of {LINE} B"
+        label = f"A, global: {counted(lines, 'line')} of {LINE} B"
         cells(axes[2, column], _touched((TILE, TILE), numbers, RED if lines > 1 else GREEN), label)
     axes[1, 0].set_ylabel("words")
     axes[1, 1].set_xlabel("bank")

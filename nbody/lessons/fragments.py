@@ -4,7 +4,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nbody.lessons.style import BLUE, GRID, INK, ORANGE, PALE, bare, coloured, image, panels
+from nbody.figures import BLUE, GRID, INK, ORANGE
+from nbody.lessons.style import PALE, bare, coloured, image, panels
 from nbody.linalg.intrinsics import round_tf32
 from nbody.linalg.simulated_warp import row_and_column
 

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from nbody.bench.forces.lecture import K40C
 from nbody.bench.forces.problems import LECTURE_STEPS
-from nbody.lessons.style import BLUE, GRID, INK, ORANGE, SERIES, panels, plain
+from nbody.figures import BLUE, GRID, INK, ORANGE, SERIES, plain
+from nbody.lessons.style import panels
 
 ROOMS = Path(__file__).parents[1]
 

@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nbody.compute.simulator.traced import BARRIER, Access, trace
+from nbody.figures import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET
 from nbody.lessons.accesses import traced
-from nbody.lessons.style import BLUE, GREEN, INK, ORANGE, SERIES, VIOLET, cells, panels
+from nbody.lessons.style import cells, panels
 from nbody.linalg.k17_champion import ProductTiling, tiled_launch
 from nbody.linalg.k18_skinny import THREADS, kernel
 from nbody.linalg.rung import ProductShape

@@ -1,19 +1,19 @@
-"""Figures of the force engines: which thread meets which body, when, and what it reads for that."""
+"""Figures of the force engines: which thread computes which pairs, when, and what it reads for that."""
 
 from collections import Counter
 from itertools import pairwise
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from nbody.compute.simulator.traced import BARRIER, SHUFFLE, Access, Trace, trace
+from nbody.figures import ORANGE, RED, SERIES
 from nbody.forces.direct import gpu_global, gpu_split, gpu_tiled, gpu_unrolled
 from nbody.forces.direct.gpu_pairs import build
 from nbody.forces.direct.gpu_triangle import LANES, PairTiling, block_of, units_before
 from nbody.forces.gpu_engine import Shape
-from nbody.lessons.style import ORANGE, RED, SERIES, bare, coloured, image, panels
+from nbody.lessons.style import bare, coloured, image, panels
 
 COUNT, TILE = 128, 32
 """Bodies, and threads per block and bodies per tile, of the traced kernels: fewer than in use, so that a figure shows
@@ -39,19 +39,16 @@ def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
 
 
 def _traces() -> dict[str, Trace]:
-    with patch.object(gpu_unrolled, "THREADS", TILE):
-        unrolled = _rows(gpu_unrolled.build(SHAPE), TILE, TILE * gpu_unrolled.BODIES)
-    split = _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES)
     return {
         "gpu-global": _rows(gpu_global.build(SHAPE), TILE, TILE),
         "gpu-tiled": _rows(gpu_tiled.build(SHAPE, TILE), TILE, TILE),
-        "gpu-unrolled": unrolled,
-        "gpu-split": split,
+        "gpu-unrolled": _rows(gpu_unrolled.build(SHAPE, TILE), TILE, TILE * gpu_unrolled.BODIES),
+        "gpu-split": _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES),
     }
 
 
-def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int], list[int]]:
-    """The bodies that a thread computes forces on, and those that it meets, in order."""
+def acting_bodies(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int], list[int]]:
+    """The bodies that a thread computes forces on, and those that act on them, in order."""
     if name == "gpu-split":
         first = (block * gpu_split.THREADS + t) // LANES * gpu_split.BODIES
         acted = [first + k for k in range(gpu_split.BODIES)]
@@ -61,15 +58,15 @@ def _met(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int]
     acted = [block * TILE * bodies + t + k * TILE for k in range(bodies)]
     if name == "gpu-global":
         return acted, [e.index // 4 for e in thread if e.array == "body" and e.index % 4 == 3]
-    met, tile = [], -1
+    acting, tile = [], -1
     for before, event in pairwise(thread):
         tile += before.array == BARRIER and event.array == "shared0" and not event.write
         if event.array == "shared0" and not event.write and event.index % 4 == 3:
-            met.append(tile * TILE + event.index // 4)
-    return acted, met
+            acting.append(tile * TILE + event.index // 4)
+    return acted, acting
 
 
-class Meetings(NamedTuple):
+class PairsComputed(NamedTuple):
     """The pairs that an engine computes, (N, N) bool by the body acted on and the acting one: all of one thread, and those
     of its block in the first quarter of the time; and the bodies read from global and from shared memory per pair."""
 
@@ -79,26 +76,26 @@ class Meetings(NamedTuple):
     from_shared: float
 
 
-def meetings_of(name: str, traced: Trace, thread: int = 5) -> Meetings:
+def pairs_of(name: str, traced: Trace, thread: int = 5) -> PairsComputed:
     """What an engine's kernel does by its trace, in its second block if it has several."""
     block = min(1, len(traced) - 1)
     of_thread, of_block = np.zeros((2, COUNT, COUNT), bool)
     for t, accesses in enumerate(traced[block, 0]):
-        acted, met = _met(name, block, t, accesses)
-        of_block[np.ix_(acted, met[: len(met) // 4])] = True
+        acted, acting = acting_bodies(name, block, t, accesses)
+        of_block[np.ix_(acted, acting[: len(acting) // 4])] = True
         if t == thread:
-            of_thread[np.ix_(acted, met)] = True
+            of_thread[np.ix_(acted, acting)] = True
     events = (e for threads in traced.values() for accesses in threads for e in accesses)
     reads = Counter(e.array for e in events if e.array in ("body", "shared0") and not e.write and e.index % 4 == 3)
-    return Meetings(of_thread, of_block, reads["body"] / COUNT**2, reads["shared0"] / COUNT**2)
+    return PairsComputed(of_thread, of_block, reads["body"] / COUNT**2, reads["shared0"] / COUNT**2)
 
 
-def meetings() -> Figure:
+def pairs_computed() -> Figure:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
     figure, axes = panels(1, 4, 2.6)
     for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
-        found = meetings_of(name, traced)
+        found = pairs_of(name, traced)
         colours = np.where(found.of_thread, RED, np.where(found.of_block, "#a9c6e6", ""))
         loads = f"{found.from_global:.2g} bodies from global,\n{found.from_shared:.2g} from shared memory"
         image(panel, coloured(colours), f"{name}, per pair:\n{loads}")

@@ -3,7 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from nbody.lessons.style import BLUE, GREEN, ORANGE, panels, plain
+from nbody.figures import BLUE, GREEN, ORANGE, plain
+from nbody.lessons.style import panels
 
 TILE, TRIALS, LONGEST = 256, 64, 1 << 17
 

@@ -1,4 +1,4 @@
-"""The look of the lessons' figures: readable at a width of 700 pixels, few colours, no frames."""
+"""What the lessons' figures are made of: panels and grids of cells, readable at a width of 700 pixels."""
 
 from io import BytesIO
 from pathlib import Path
@@ -11,20 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from nbody.figures import GRID, INK, plain
-
-__all__ = ["GRID", "INK", "bare", "cells", "panels", "plain", "save"]
-
 WIDTH = 7.0
 """Inches across; a picture has 200 pixels per inch and is shown with 100."""
 
-RC: Any = {"font.size": 8.5, "axes.titlesize": 9, "text.color": INK, "axes.edgecolor": GRID}
-"""Sizes and colours, for matplotlib's rcParams."""
-
-PALE = "#eef1f4"
-BLUE, ORANGE, GREEN, RED, VIOLET = "#2f6db3", "#e08a1e", "#3a9a5b", "#c8403a", "#7d5bb0"
-SERIES = (BLUE, ORANGE, GREEN, VIOLET, RED, "#3aa5a5", "#8c6d46", "#68737f")
-"""Colours of things of one kind, in order."""
+PALE = "#eef1f4"  # the ground of a grid
 
 
 def panels(rows: int, columns: int, height: float, **more: Any) -> tuple[Figure, np.ndarray]:

@@ -5,22 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nbody.errors import counted
+from nbody.figures import BLUE, GREEN, INK, ORANGE, SERIES, plain
 from nbody.lessons.accesses import CHAMPION, ONE_BLOCK, count, traced
-from nbody.lessons.style import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    SERIES,
-    bare,
-    box,
-    cells,
-    coloured,
-    image,
-    panels,
-    plain,
-)  # fmt: skip
+from nbody.lessons.style import PALE, bare, box, cells, coloured, image, panels
 from nbody.linalg import LADDER
 from nbody.linalg.rung import ProductShape
 

@@ -10,12 +10,13 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem, Judge
+from nbody.figures import BLUE, GREEN, GRID, INK, ORANGE, VIOLET, plain
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.timing import GRAVITY, seconds_on_cpu
 from nbody.forces.tree.barnes_hut import NONE, octree
 from nbody.initial import make_particles
-from nbody.lessons.style import BLUE, GREEN, GRID, INK, ORANGE, PALE, VIOLET, bare, box, panels, plain
+from nbody.lessons.style import PALE, bare, box, panels
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 
@@ -29,7 +30,7 @@ DIRECT, TREE = [1 << k for k in range(10, 17)], [1 << k for k in range(11, 18)]
 """The numbers of bodies in the measurement of times."""
 
 
-def squares(x: np.ndarray, side: float, child: np.ndarray) -> dict[int, tuple[float, float, float, float]]:
+def squares(x: np.ndarray, size: float, child: np.ndarray) -> dict[int, tuple[float, float, float, float]]:
     """The nodes of a tree of bodies in a plane (N, 2), depth first, with their squares: corner, width and height."""
     found: dict[int, tuple[float, float, float, float]] = {}
 
@@ -39,16 +40,16 @@ def squares(x: np.ndarray, side: float, child: np.ndarray) -> dict[int, tuple[fl
         for k in np.flatnonzero(child[node] != NONE):
             visit(int(child[node, k]), left + half * (k & 1), bottom + half * (k >> 1 & 1), half)
 
-    left, bottom = (x.min(0) + x.max(0) - side) / 2
-    visit(len(x), left, bottom, side)
+    left, bottom = (x.min(0) + x.max(0) - size) / 2
+    visit(len(x), left, bottom, size)
     return found
 
 
-def acting(target: int, node: int, place: np.ndarray, side: np.ndarray, child: np.ndarray) -> list[int]:
+def acting(target: int, node: int, centre_of_mass: np.ndarray, width: np.ndarray, child: np.ndarray) -> list[int]:
     """The cells that act on a body as a whole, and bodies, of those in a node: the rule of ``barnes-hut``."""
-    if node < BODIES or side[node] < THETA * np.linalg.norm(place[node] - place[target]):
+    if node < BODIES or width[node] < THETA * np.linalg.norm(centre_of_mass[node] - centre_of_mass[target]):
         return [node] if node != target else []
-    return [each for k in child[node] if k != NONE for each in acting(target, int(k), place, side, child)]
+    return [each for k in child[node] if k != NONE for each in acting(target, int(k), centre_of_mass, width, child)]
 
 
 def morton() -> Figure:
@@ -57,11 +58,11 @@ def morton() -> Figure:
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
     x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-    place, _, side, child, _ = octree(x, np.ones(BODIES))
-    square = squares(x, side[BODIES], child)
+    centre_of_mass, _, width, child, _ = octree(x, np.ones(BODIES))
+    square = squares(x, width[BODIES], child)
     order = [node for node in square if node < BODIES]
     target = int(np.argmin(np.linalg.norm(x - (1.0, 0.5), axis=1)))
-    acts = acting(target, BODIES, place, side, child)
+    acts = acting(target, BODIES, centre_of_mass, width, child)
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
     for node in order:
@@ -74,7 +75,7 @@ def morton() -> Figure:
         panel.plot(*x.T, ".", color=INK, markersize=2.5)
         panel.set_aspect("equal")
         for limits, low in zip((panel.set_xlim, panel.set_ylim), square[BODIES], strict=False):
-            limits(low, low + side[BODIES])
+            limits(low, low + width[BODIES])
     bare(left, f"{BODIES} bodies in the order of their keys")
     cells = sum(node >= BODIES for node in acts)
     bare(right, f"on the orange body act {cells} cells, {len(acts) - cells} bodies")

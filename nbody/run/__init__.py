@@ -13,13 +13,17 @@ In the order of a run:
  :mod:`.recording`  the observer of frames, which also stores checkpoints and events; :mod:`.measured` has the number and
                     the energies of the frames, :mod:`.recorder` is the thread that writes, :mod:`.output` the file
  :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look
- :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`
+ :mod:`.simulation` ``Simulation``, what a Python program holds of all this; ``simulation.step`` is in :mod:`.step_call`,
+                    and ``nbody.simulate`` in :mod:`.simulate`
 ================== =================================================================================================
 
 Beside them: :mod:`.guards` (doubts before a run, numbers that are not finite), :mod:`.progress` and :mod:`.watch` (speed,
 long steps), :mod:`.signals`, :mod:`.ranks` (the one decision of a loop that ranks share) and :mod:`.gpus`;
 :mod:`.resume` (goes on, or repeats), :mod:`.live` and :mod:`.live_pace` (a run that a window controls), :mod:`.sweep`
 and :mod:`.cluster`. No two files import each other.
+
+Back in time a table of moves makes steps of a negative length. For other schemes the stepper turns the velocities round and
+lets -t run forward while they make steps; outside of it all see t and v.
 
 A :class:`~nbody.state.Frame` is the bodies at one moment all the way from the state to the file.
 """

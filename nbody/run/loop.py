@@ -70,6 +70,7 @@ class RunStatus:
             energy_final=energies.latest + (roster.booked_energy if roster else 0.0), energy_error=energies.error,
             frames=measured.frames, interrupted=interrupted, energy_error_largest=energies.largest_error,
             without_potential=setup.without_potential,
+            energy_changes=setup.plan.fields.energy_changes if setup.plan.fields else "",
             blocks=done if body_steps is not None and stepper.integrator.facts.adaptive else None,
             body_steps=None if body_steps is None else body_steps - self._single,
             time_unit=scenario.units.time if scenario.units else "",
@@ -138,7 +139,7 @@ class Loop:
         pace: Pace | None,
     ) -> None:
         self._setup, self._stepper, self._recording, self._pace = setup, stepper, recording, pace
-        self._callback, after = callback, [*after, *([] if callback is None else [callback])]
+        after = [*after, *([] if callback is None else [callback])]
         self._others, self._all, self._team = [*before, *after], [*before, recording, *after], setup.team
         self._halted = False
         self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
@@ -216,7 +217,8 @@ class Loop:
             known = steps if stepper.packs_frames else min(steps, 1)
             self._watch.step(begun + known, False, known)
             stepper.advance(steps, until)
-        self._halted = not all(observer.look() for observer in self._all)
+        looked = [observer.look() for observer in self._all]  # all of them, whatever one says
+        self._halted = not all(looked)
         return stepper.clock.step - begun
 
     def _decide(self) -> int:
@@ -241,7 +243,7 @@ class Loop:
         return ProgressEvent(self._stepper.state, energies, self.status)
 
     def _end(self) -> None:
-        """Record the last moment, and close the file. Raises the error of the user's callback."""
+        """Record the last moment, and close the file. Raises the error of a user's function."""
         stepper, recording = self._stepper, self._recording
         self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
         if not recording.schedule.due(stepper.moment):  # interrupted between frames
@@ -251,8 +253,8 @@ class Loop:
         self._team.in_collective = False
         with self._team.agreed():
             recording.close(complete=self.ended)
-            if self._callback is not None and self._callback.failure is not None:
-                raise self._callback.failure
+            for failure in (each.failure for each in self._others if each.failure is not None):
+                raise failure
 
     @property
     def _made(self) -> int:

@@ -1,15 +1,13 @@
 """What looks at a run: each observer says when it looks at the bodies between two steps. What none asks for is not computed.
 
-:class:`Callback` calls a user's function, :class:`CollisionLog` keeps the collisions; frames, checkpoints and the limit of
-the energy error are :class:`nbody.run.recording.Recording`. Progress, and a window that shows the run, look at the wall
-clock instead: :class:`nbody.run.loop.Loop`.
+:class:`Callback` calls a user's function, :class:`nbody.run.event_log.EventLog` keeps events; frames, checkpoints and the
+limit of the energy error are :class:`nbody.run.recording.Recording`. Progress, and a window that shows the run, look at the
+wall clock instead: :class:`nbody.run.loop.Loop`.
 """
 
 import math
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from nbody.errors import InputError
 from nbody.particles import Particles
@@ -25,9 +23,7 @@ from nbody.run.schedule import (
 )
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
-from nbody.scenario.quantities import shown_time
 from nbody.state import Moment
-from nbody.trajectory.structure.layout import BOUNCE, CONTACT
 
 Function = Callable[[Particles], Any]
 
@@ -37,9 +33,11 @@ class Observer:
 
     Attributes:
         ended: True if the run has come to its end by what the observer has seen.
+        failure: the error of a user's function, which is raised when the file is finished.
     """
 
     ended = False
+    failure: Exception | None = None
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper = stepper
@@ -60,7 +58,6 @@ class Callback(Observer):
     def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
         self._function, self._schedule, self._first = function, schedule, first
-        self.failure: Exception | None = None
         self._called = Moment(-1, math.nan)
 
     @property
@@ -116,56 +113,3 @@ def callback_of(
             stepper, function, CallTimes(interval, -math.inf if setup.plan.backward else math.inf, clock.time)
         )
     return Callback(stepper, function, StepSchedule(whole_steps("run: interval: ", interval, dt), FOREVER), clock.step)
-
-
-class CollisionLog(Observer):
-    """The collisions of a run, and the changes of its bodies.
-
-    Attributes:
-        recorded: the number of events in the file.
-    """
-
-    def __init__(self, stepper: Stepper, setup: Setup, recorded: int = 0) -> None:
-        super().__init__(stepper)
-        self._setup, self.recorded = setup, recorded
-        self._rows: list[np.ndarray] = []
-        self._taken, self._warned = 0, False
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The events since the simulation was made."""
-        return _joined(self._rows)
-
-    def look(self) -> bool:
-        stepper, setup = self._stepper, self._setup
-        for events in stepper.events:
-            room = max(0, setup.plan.event_capacity - self.recorded)
-            counted = np.isin(events["kind"], (CONTACT, BOUNCE))  # the file grows for others, which change bodies
-            kept = events[~counted | (np.cumsum(counted) <= room)]
-            if len(kept) < len(events) and not self._warned:
-                self._warned = True
-                setup.notify(
-                    f"warning: the recording has room for {setup.plan.event_capacity} collisions (collisions.most); later "
-                    "ones are not recorded"
-                )
-            if len(kept):
-                self._rows.append(kept)
-                self.recorded += len(kept)
-        stepper.events.clear()
-        if stepper.collisions and (touched := stepper.collisions.touched) is not None:
-            stepper.collisions.touched, self.ended = None, True
-            (first, second, time), units = touched, setup.scenario.units
-            factor, unit = shown_time(units.time) if units else (1.0, "")
-            setup.notify(f"stopped: bodies {first} and {second} (ids) touch at t = {factor * time:.9g} {unit}".rstrip())
-        return True
-
-    def take(self) -> np.ndarray:
-        """The events that were not taken yet."""
-        rows, self._taken = self._rows[self._taken :], len(self._rows)
-        return _joined(rows)
-
-
-def _joined(rows: list[np.ndarray]) -> np.ndarray:
-    from nbody.trajectory.reading.events import no_events
-
-    return np.concatenate([no_events(), *rows])

@@ -106,7 +106,7 @@ class Output:
         if self.checkpoint is None and setup.measures_forces and Outputs.ACCELERATION in state.clock.current:
             drawn = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
-        return setup.plan.header(**machine.provenance(**known))
+        return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:
         assert self.checkpoint is not None

@@ -41,7 +41,7 @@ RATES = "rates"
 
 
 EVENTS = 10_000
-"""The collisions that fit into the recording of a run whose bodies do not merge (140 bytes each)."""
+"""The collisions, or the events, that fit into the recording of a run whose bodies do not merge (160 bytes each)."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,15 @@ class Plan:
         if self.scenario.fields:
             pairs = zip(self.scenario.fields, chosen_fields(self.scenario), strict=True)
             found["fields"] = [{"field": chosen.field, **field.model_dump()} for chosen, field in pairs]
+        if self.scenario.events:
+            from nbody.events.chosen import chosen_events
+
+            found["events"] = [
+                {"kind": chosen.kind, "action": chosen.action, **event.kind.model_dump(exclude_none=True)}
+                for chosen, event in zip(self.scenario.events, chosen_events(self.scenario), strict=True)
+            ]
         if isinstance(self.schedule, TimeSchedule):
-            others = {key: value for key, value in found["record"].items() if key == "observables"}
+            others = {key: value for key, value in found["record"].items() if key in ("observables", "events")}
             found["record"] = {"dt": self.schedule.interval, **others}
         if self.scenario.ensemble:
             found["ensemble"]["systems"] = self.scenario.ensemble.count
@@ -141,7 +148,7 @@ class Plan:
             resolved=resolved,
             provenance=provenance,
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
-            + (24 * self.count if self.event_capacity else 0),
+            + ((24 if mergers else 0) + (48 if self.scenario.events else 0)) * self.count,
             observables=ALWAYS
             | widths(self.scenario.record.observables or ())
             | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
@@ -152,11 +159,13 @@ class Plan:
 
     @property
     def event_capacity(self) -> int:
-        """The number of collisions that fit into the recording."""
-        chosen = self.scenario.collisions
+        """The number of collisions and events that fit into the recording."""
+        chosen, events = self.scenario.collisions, 0
+        if self.scenario.events:
+            events = self.scenario.record.events or EVENTS
         if chosen is None:
-            return self.count if self.scenario.escape is not None else 0
-        return self.count if chosen.rule == "merge" else (chosen.most or EVENTS)
+            return events + (self.count if self.scenario.escape is not None else 0)
+        return events + (self.count if chosen.rule == "merge" else (chosen.most or EVENTS))
 
     @property
     def file_bytes(self) -> int:
@@ -282,6 +291,8 @@ def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedul
     check_bodies(scenario, bodies // ensemble.count)
     if ensemble.vary is not None and isinstance(scenario.initial, FromArrays):
         raise InputError(f"{where('ensemble.vary')}the bodies were given as arrays, so nothing varies; remove it")
+    if scenario.events:
+        raise InputError(f"{where('events', 'ensemble')}the systems of an ensemble have no events; remove 'events'")
     if scenario.record.observables:
         raise InputError(
             f"{where('record.observables', 'ensemble')}an ensemble records energy, time, steps, status and closest "

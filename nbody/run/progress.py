@@ -85,6 +85,8 @@ class Summary:
     """What mergers have added to the energy; the errors above leave it out."""
     without_potential: Sequence[str] = ()
     """Forces that the energies leave out; the errors above are then NaN."""
+    energy_changes: str = ""
+    """Why the errors above are changes of the energy rather than errors; empty for most runs."""
     booked_energy: float | None = None
     """What all changes of the bodies have added to it, mergers too; None if there were no others."""
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.run.event_log import EventLog
 from nbody.run.measured import Measured, Start
-from nbody.run.observers import CollisionLog, Observer
+from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
 from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.setup import Setup
@@ -32,7 +33,7 @@ class Recording(Observer):
         setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the collisions and changes, which are recorded too.
+        log: the events, collisions and changes, which are recorded too.
         start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
@@ -42,7 +43,7 @@ class Recording(Observer):
     """
 
     def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: CollisionLog, start: Start | None
+        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: Start | None
     ) -> None:
         super().__init__(stepper)
         self._setup, self._file, self._log = setup, file, log
@@ -103,7 +104,7 @@ class Recording(Observer):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: CollisionLog) -> None:
+    def continue_as(self, setup: Setup, log: EventLog) -> None:
         """Record from now on a run that begins with the present bodies."""
         self._setup, self.measured, self._log = setup, Measured(setup), log
 

@@ -5,11 +5,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
+from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
@@ -18,18 +19,23 @@ from nbody.parallel import Team
 from nbody.particles import Particles
 from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
-from nbody.run.plan import Plan, plan
+from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
 from nbody.state import Moment
 
+if TYPE_CHECKING:
+    from nbody.events.chosen import Event, Given
+
 
 class Asked(NamedTuple):
-    """What a user asks for: a scenario, the bodies if they are given, and whether nothing says where the run ends."""
+    """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and what a
+    Python program gives as events."""
 
     scenario: Scenario
     particles: Particles | None
     open_ended: bool
+    events: "Given | None" = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Setup:
         bodies: the particles at the beginning, with their radii if collisions are looked for.
         team: the ranks that make the run together.
         notify: gets the lines for the user.
+        events: those that the run looks for, besides collisions.
         outcome: a user's function that says what becomes of two bodies that touch.
     """
 
@@ -50,7 +57,13 @@ class Setup:
     bodies: Particles
     team: Team
     notify: Notify
+    events: "tuple[Event, ...]" = ()
     outcome: Callable[[Particles], Particles | None] | None = None
+
+    @property
+    def event_capacity(self) -> int:
+        """The number of collisions and events that fit into the recording."""
+        return self.plan.event_capacity or (EVENTS if self.events else 0)
 
     @property
     def scenario(self) -> Scenario:
@@ -122,33 +135,49 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         engine, bodies = planned.build()
     for line in doubts(scenario, planned.engine_kind, planned.integrator, bodies):
         notify(f"warning: {line}")
-    if fields is not None and fields.terms and not resumed:
-        notify(
-            "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
-            "in equilibrium"
-        )
-    if fields is not None and not resumed:
-        for line in fields.doubts(bodies.position, bodies.time, bodies.mass):
-            notify(f"warning: {line}")
-    if fields is not None and fields.without_potential:
-        named = ", ".join(fields.without_potential)
-        if scenario.on_energy_error is not None:
-            where = scenario.where("on_energy_error")
-            raise InputError(
-                f"{where}the energy is not conserved, as '{named}' has no potential; give it one, or remove this"
-            )
-        notify(
-            f"energies leave out '{named}', which has no potential: they are not conserved, and no error is computed"
-        )
+    for line in [] if fields is None or resumed else _about_energies(scenario, fields, bodies):
+        notify(line)
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies)
-    return Setup(planned, engine, bodies, team, notify)
+    return Setup(planned, engine, bodies, team, notify, _events(asked, scenario, bodies))
+
+
+def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
+    """The events of a scenario, and those that a Python program gives beside it. Raises InputError."""
+    if not scenario.events and asked.events is None:
+        return ()
+    from nbody.events.chosen import check_events, chosen_events
+
+    found = chosen_events(scenario)
+    if asked.events is not None:
+        found = [event._replace(call=asked.events.calls.get(k)) for k, event in enumerate(found)]
+        found += asked.events.functions
+    check_events(found, scenario, bodies)
+    return tuple(found)
 
 
 def _workers(engine: str) -> AbstractContextManager[None]:
     """What starts processes that compile kernels for an engine, if it is a tree, whose kernels are large."""
     tree = engine in ENGINES and "tree" in ENGINES[engine].tags
     return workers_ahead(ENGINES[engine].target.split(":")[0]) if tree else nullcontext()
+
+
+def _about_energies(scenario: Scenario, fields: AddedFields, bodies: Particles) -> list[str]:
+    """What the user is told of the energies in external fields. Raises InputError: they have a limit, and are unknown."""
+    found = [f"warning: {line}" for line in fields.doubts(bodies.position, bodies.time, bodies.mass)]
+    if fields.terms:
+        found.append(
+            "energies include the external fields: the orbit of the whole system in them too, so T/|W| need not be 1/2 "
+            "in equilibrium"
+        )
+    if named := ", ".join(fields.without_potential):
+        if scenario.on_energy_error is not None:
+            where, fix = scenario.where("on_energy_error"), "give it one, or remove this"
+            raise InputError(f"{where}the energy is not conserved, as '{named}' has no potential; {fix}")
+        found.append(f"energies leave out '{named}', which has no potential: no energy error is computed")
+    elif fields.energy_changes:
+        found.append(f"energies are not conserved: {fields.energy_changes}")
+    return found
 
 
 def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
@@ -173,6 +202,12 @@ def asked_for(
     Raises:
         InputError: it is none of these, or the values do not fit.
     """
+    events = None
+    if values.get("events") is not None:
+        from nbody.events.chosen import given_events
+
+        events = given_events(values["events"])
+        values = {**values, "events": events.plain}
     if isinstance(given, str | Path):
         given = Scenario.load(given)
     if values.get("fields") is not None:
@@ -183,7 +218,7 @@ def asked_for(
         scenario = _scenario_of(particles.count, particles.dimensions, values)
         chosen = values.get("integrator")
         written = {*values, *(chosen if isinstance(chosen, Mapping) else ())}
-        return Asked(scenario, particles, written.isdisjoint(("steps", "end")))
+        return Asked(scenario, particles, written.isdisjoint(("steps", "end")), events)
     if not isinstance(given, Scenario):
         raise InputError(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
@@ -194,7 +229,7 @@ def asked_for(
     scenario = given.with_keywords(values)
     if particles is not None and not again:
         scenario = scenario.with_arrays(particles.count)
-    return Asked(scenario, particles, False)
+    return Asked(scenario, particles, False, events)
 
 
 def _in_fields(

@@ -1,9 +1,7 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -22,24 +20,25 @@ from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.changes import added, changed, new_bodies, removed
 from nbody.run.choice import scheme_of
+from nbody.run.event_log import EventLog
 from nbody.run.measured import Start
-from nbody.run.observers import Callback, CollisionLog, Function, Observer, callback_of
+from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.plan import Plan
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
 from nbody.run.setup import Setup, asked_for, set_up
 from nbody.run.step_call import StepCall
-from nbody.run.stepper import Stepper
+from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
+    from nbody.events.chosen import Event
     from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
-    from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.tables import Table
 
 
@@ -68,6 +67,10 @@ class Simulation:
             they touch and approach each other, and returns those after it: the first two rows are the same bodies, further
             ones are new; with one row the second body is gone, with none both are; None: nothing happens in this step.
             Give radii, as in ``collisions={"radius": 0.01}``.
+        events: what to look for: texts such as ``"distance(0, 1) < 0.01"``, ``{"distance(0, 1) < 0.01": "stop"}``, groups of
+            keys such as ``{"kind": "transit", "bodies": [1], "axis": "x", "action": function}``, and functions of the
+            particles whose zeros are events (:mod:`nbody.events`). An action is ``"record"``, ``"stop"``, or a function
+            that gets the particles at the end of the step; if it returns False, the run ends.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
             (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
             (:mod:`nbody.scenario.options`); and ``fields``, external forces: ``[nbody.fields.NFW(mass=1, a=20),
@@ -123,6 +126,7 @@ class Simulation:
     def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
         """Make the parts of the run, which begins or goes on."""
         self.setup, self.stepper = setup, Stepper(setup)
+        self._log = self._new_log(start.events if start is not None else 0)
         if start is not None and start.checkpoint is None:
             self.stepper.restore(start.arrays, start.moment, start.events)
         elif start is not None:
@@ -130,7 +134,6 @@ class Simulation:
 
             with one_line(start.path):
                 self.stepper.restore(start.arrays, start.moment, start.events)
-        self._log = self._new_log(start.events if start is not None else 0)
         self.recording = Recording(setup, self.stepper, file, self._log, start)
         self._running, self.observers = False, list[Observer]()
         self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
@@ -145,8 +148,14 @@ class Simulation:
 
         return [Escape(self.stepper, self.setup)]
 
-    def _new_log(self, recorded: int = 0) -> CollisionLog:
-        return CollisionLog(self.stepper, self.setup, recorded)
+    def _new_log(self, recorded: int = 0) -> EventLog:
+        watch = None
+        if self.setup.events:
+            from nbody.run.event_watch import EventWatch
+
+            watch = EventWatch(self.stepper, self.setup.events)
+        self.stepper.watch = watch
+        return EventLog(self.stepper, self.setup, watch, recorded)
 
     def __repr__(self) -> str:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
@@ -180,7 +189,7 @@ class Simulation:
     def __reduce__(self) -> tuple[Any, ...]:
         setup = self.setup
         scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)  # that of the run has compiled loops
-        return _unpickled, (type(self), replace(setup.plan, integrator=scheme), setup.bodies, self._now())
+        return _unpickled, (type(self), replace(setup.plan, integrator=scheme), setup.bodies, setup.events, self._now())
 
     def _now(self) -> "_Now":
         self._require_ready()
@@ -352,7 +361,7 @@ class Simulation:
 
     @property
     def events(self) -> "Table":
-        """The collisions and changes since this simulation was made, as :attr:`nbody.Trajectory.events`."""
+        """The events, collisions and changes since this simulation was made, as :attr:`nbody.Trajectory.events`."""
         from nbody.trajectory.reading.events import event_table
 
         self._log.look()
@@ -388,7 +397,16 @@ class Simulation:
             self.run(steps=n)
             return
         self._require_ready()
-        self.stepper.step(n)
+        if not self.setup.events:
+            self.stepper.step(n)
+            return
+        self.stepper.begin()
+        self._log.ended, end = False, self.steps_made + n
+        while self.steps_made < end and not self._log.ended:
+            self.stepper.advance(min(STEPS_PER_CALL, end - self.steps_made))
+            self._log.look()
+            if self._log.failure is not None:
+                raise self._log.failure
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -400,6 +418,7 @@ class Simulation:
         with self.setup.team.agreed():
             file = _file(output, overwrite, self.setup.notify, self.scenario) if self.setup.team.first else None
             self.recording.redirect(file)
+        self._log.begin_file()
         self._take_written()
         roster, arrays = self.stepper.roster, isinstance(self.scenario.initial, FromArrays)
         if self.stepper.moved and (not arrays or (roster is not None and roster.changed)):
@@ -577,56 +596,12 @@ class _Now(NamedTuple):
     start: Start | None
 
 
-def _unpickled(kind: type[Simulation], plan: Plan, bodies: Particles, now: _Now) -> Simulation:
+def _unpickled(
+    kind: type[Simulation], plan: Plan, bodies: Particles, events: "tuple[Event, ...]", now: _Now
+) -> Simulation:
     """The simulation that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
-    return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop))
-
-
-def simulate(
-    scenario: Scenario | Particles | str | Path,
-    until: float | str | Path | None = None,
-    steps: int | None = None,
-    output: str | Path | None = None,
-    **values: Any,
-) -> "Trajectory":
-    """Run particles, or a scenario, and return the open recording. ::
-
-        run = nbody.simulate(nbody.plummer(1024), until=10.0, dt=0.01, softening=0.05, every=10)
-
-    Args:
-        scenario: what to simulate, as for :class:`Simulation`.
-        until: the time at which the run ends, or the output (as for Simulation); or
-        steps: the number of steps. A scenario may have its own end.
-        output: the file; by default a temporary file, which is removed when the trajectory is closed. If several processes
-            make the run (``mpirun``), the first one writes it and all open it; if they are on several hosts, give a file in
-            a folder that all hosts see.
-        values: the other arguments of :class:`Simulation`.
-
-    Raises:
-        InputError: as :class:`Simulation`.
-        RunFailed: a number in the state is not finite, or the file can't be written.
-    """
-    from nbody.trajectory import Trajectory
-
-    if isinstance(until, str | os.PathLike):
-        if output is not None:
-            raise InputError(f"simulate: until: must be a time, got {until!r}")
-        until, output = None, until
-    if until is not None and steps is not None:
-        raise InputError("simulate: give 'until' (a time) or 'steps', not both")
-    folder = None if output is not None else tempfile.TemporaryDirectory(prefix="nbody-", ignore_cleanup_errors=True)
-    path = team().broadcast(Path(folder.name) / "run.h5" if folder else output)
-    simulation = Simulation(scenario, path, **values)
-    if until is None:
-        simulation.run(steps)
-    else:
-        simulation.integrate(until)
-    assert path is not None
-    with team().agreed():
-        trajectory = Trajectory(path)
-    trajectory.temporary = folder
-    return trajectory
+    return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop, events))
 
 
 def _file(

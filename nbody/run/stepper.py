@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
+from nbody.events.bodies import Bodies
 from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
@@ -35,6 +36,22 @@ MOST_PAIRS = 2**24
 """The most pairs that are summed on the host for the energy of a change (0.3 s); with more the engine computes it."""
 
 
+class StepWatch(Protocol):
+    """Looks at every step that a stepper makes."""
+
+    def advance(self, steps: int, until: float) -> None:
+        """Let the stepper :meth:`~Stepper.make` steps, one by one."""
+
+    def end_step(self) -> None:
+        """A step that is shown partway is not made to its end."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps, without a copy."""
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what :meth:`arrays` returned."""
+
+
 class Stepper:
     """Moves the bodies of one run.
 
@@ -48,6 +65,7 @@ class Stepper:
         roster: which bodies are there; None if they are those of the beginning, and the run does not look for collisions.
         collisions: finds contacts; None if the run does not look for them.
         events: the collisions and changes that nobody has taken yet.
+        watch: looks at every step; None if nothing does.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
@@ -59,6 +77,8 @@ class Stepper:
         self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
+        self.watch: StepWatch | None = None
+        self._known: tuple[Motion | None, Particles] = None, setup.bodies
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -91,7 +111,7 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self._setup.scenario.escape is not None  # before the frame of a step
-        return not changes and isinstance(self.integrator, FixedStep) and not self._turns
+        return not (changes or self.watch or self._turns) and isinstance(self.integrator, FixedStep)
 
     @property
     def _turns(self) -> bool:
@@ -99,7 +119,7 @@ class Stepper:
         return self._setup.plan.backward and not self.integrator.facts.moves
 
     @property
-    def _sign(self) -> int:
+    def sign(self) -> int:
         """-1 if the run goes back in time, else 1."""
         return -1 if self._setup.plan.backward else 1
 
@@ -151,15 +171,22 @@ class Stepper:
 
     def advance(self, steps: int, until: float = math.inf) -> int:
         """Make at most ``steps`` steps, to the time ``until`` at the latest (-t in a run that goes back in time);
-        after one in which bodies touch, no more. Returns their number."""
-        begun, self.within_a_step = self.motion.state.clock.step, True
+        after one in which bodies touch, or the watch asks for it, no more. Returns their number."""
+        begun = self.motion.state.clock.step
+        (self.make if self.watch is None else self.watch.advance)(steps, until)
+        return self.motion.state.clock.step - begun
+
+    def make(self, steps: int, until: float = math.inf) -> bool:
+        """The same without the watch; 0 steps are the rest of one that is shown partway. Returns True if bodies touch in the
+        last step."""
+        self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
             with _turned(self.motion, self._turns):
                 span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
         self.within_a_step = False
-        return self.motion.state.clock.step - begun
+        return span is not None
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -200,7 +227,7 @@ class Stepper:
         """The bodies at this moment, as copies on the host in float64. Before the first step they have the digits that were
         given, whatever the precision of the run."""
         bodies, (state, clock) = self._setup.bodies, (self.state, self.clock)
-        position, velocity = (array.astype(np.float64, copy=False) for array in state.values("position", "velocity"))
+        position, velocity = self.vectors()
         if self.roster is not None and (self.moved or self.roster.changed):
             return self.roster.particles(position, velocity, clock.time, clock.step)
         if not self.moved:
@@ -231,28 +258,42 @@ class Stepper:
     def at(self, time: float) -> Particles:
         """The bodies at a time within the last step, or later, from a copy that makes the steps; see
         :meth:`nbody.run.simulation.Simulation.at`."""
-        scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_integrator(scheme), self)
-        if self.begun:
-            other._restore(self.arrays(), self.moment)
+        other = self.copy()
         with np.errstate(all="ignore"):
-            other.begun = self.begun
-            other.begin()
-            earliest = other._reach(time)
+            earliest = other.reach(time)
         if not same_time(other.clock.time, time):
-            before, first = ("before", "earliest") if self._sign > 0 else ("after", "latest")
+            before, first = ("before", "earliest") if self.sign > 0 else ("after", "latest")
             raise InputError(
                 f"at: {time:g} is {before} t = {earliest:g}, the {first} time that can be shown now; see Trajectory.at"
             )
-        x, v = other.state.values("position", "velocity")
-        return replace(
-            self.particles(), position=x.astype(np.float64), velocity=v.astype(np.float64), time=float(time),
-            step=other.clock.step,
-        )  # fmt: skip
+        x, v = other.vectors()
+        return replace(self.particles(), position=x, velocity=v, time=float(time), step=other.clock.step)
 
-    def _reach(self, time: float) -> float:
+    def copy(self) -> "Stepper":
+        """A stepper that goes on from here without this one, and looks for no collisions."""
+        scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
+        other = Stepper(self._setup.with_integrator(scheme), self)
+        other.collisions = None
+        if self.begun:
+            other.go_back(self.arrays(), self.moment)
+        else:
+            other.begin()
+        return other
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities, (N, D) each, as copies on the host in float64."""
+        x, v = self.state.values("position", "velocity")
+        return x.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
+
+    def bodies(self) -> Bodies:
+        """The bodies as events look at them."""
+        if self._known[0] is not self.motion:
+            self._known = self.motion, self.particles()
+        return Bodies(self.clock.time, *self.vectors(), self._known[1], self._setup.scenario.gravity)
+
+    def reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, begun, sign = self.integrator, self.clock.time, self._sign
+        scheme, begun, sign = self.integrator, self.clock.time, self.sign
         if scheme.facts.adaptive:
             self.advance(FOREVER, sign * time)
             return self.clock.time  # if that is later, the beginning of the last step
@@ -282,6 +323,7 @@ class Stepper:
         collisions."""
         own = {OWN + name: array for name, array in self.integrator.arrays().items()}
         own |= self.roster.arrays() if self.roster else {}
+        own |= self.watch.arrays() if self.watch else {}
         return self.state.arrays() | {name: array.copy() for name, array in own.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
@@ -291,9 +333,12 @@ class Stepper:
             self._known_bodies().restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
-        self._restore(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
+        self.go_back(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
+        if self.watch is not None:
+            self.watch.restore(arrays)
 
-    def _restore(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+    def go_back(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
+        """The same for the bodies alone, if none have merged since."""
         self.state.restore(dict(arrays))
         self.integrator.restore({name.removeprefix(OWN): a for name, a in arrays.items() if name.startswith(OWN)})
         self.clock.set(moment)
@@ -393,6 +438,8 @@ class Stepper:
             of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
         ):  # fmt: skip
             raise InputError(f"the bodies of this run can't be changed: {why}")
+        if self.watch is not None:
+            self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
         with np.errstate(all="ignore"):
             clock.synchronize()

@@ -214,12 +214,14 @@ def _observables(names: object) -> list[str]:
 
 class Record(Group):
     """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
-    ``observables`` that are recorded with each of them, beside the energies and momenta."""
+    ``observables`` that are recorded with each of them, beside the energies and momenta. ``events``: the number of events
+    for which the file has room."""
 
     exclusive = (("every", "dt"),)
 
     every: Count | None = None
     dt: Time | None = None
+    events: Count | None = None
     observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
 
     @model_validator(mode="before")

@@ -15,6 +15,7 @@ from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
+from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
     CollisionKeys,
@@ -53,6 +54,7 @@ class Scenario(Group):
     ensemble: Ensemble | None = None
     integrator: IntegratorKeys
     collisions: CollisionKeys | None = None
+    events: Annotated[tuple[EventChoice, ...] | None, BeforeValidator(events_from)] = None
     escape: EscapeKeys | None = None
     engine: EngineChoice = EngineChoice()
     precision: Precision = "float32"

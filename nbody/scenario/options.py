@@ -20,7 +20,7 @@ class Option(NamedTuple):
     Attributes:
         path: the value that it stands for, as ``integrator.dt``.
         help: what the command line says; empty if only Python has this name. ``{names}``: those of the registry.
-        takes: ``int``, ``float``, ``quantity`` (a number, or a text with a unit), or ``text``.
+        takes: ``int``, ``float``, ``quantity`` (a number, or a text with a unit), ``text``, or ``texts`` (several).
         names: where the names are that the value may be: ``module:attribute`` of texts, or of a registry (the last).
         also: other spellings on the command line.
         metavar: how the help shows a text.
@@ -73,6 +73,14 @@ OPTIONS: dict[str, Option] = {
     ),
     "every": Option("record.every", "Steps between recorded frames.", "int"),
     "observables": Option("record.observables"),
+    "event": Option(
+        "events", "An event to record too, as in 'transit(1, axis=x)'; can be repeated. Kinds: {names}.", "texts",
+        names=("nbody.events:EVENTS",),
+    ),
+    "stop_when": Option(
+        "events", "An event that ends the run, as in 'distance(0, 1) < 0.01'; can be repeated.", "texts",
+        names=("nbody.events:EVENTS",),
+    ),
 }  # fmt: skip
 """Each short name. The keys of a scenario are keywords of Python too; their values may be groups:
 ``integrator={"scheme": "hermite4", "eta": 0.01}``."""

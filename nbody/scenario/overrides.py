@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from nbody.errors import InputError, unknown
 from nbody.given import shown
 from nbody.law import LAWS
+from nbody.scenario.events import event_of_text, listed
 from nbody.scenario.groups import IntegratorKeys, Record
 from nbody.scenario.options import OPTIONS
 from nbody.scenario.quantities import is_quantity
@@ -45,7 +46,7 @@ def overridden(
             continue
         if keys[0] == "initial" and origin:
             raise InputError(f"--{option}: the bodies come from {origin}; leave this option out")
-        given.append((keys, f"--{option}", value))
+        given.append((keys, f"--{option.replace('_', '-')}", value))
     read = [read_assignment(each, by) for each in assignments]
     given = sorted(given, key=_depth) + [(keys, f"{by} {'.'.join(keys)}", value) for keys, value in read]
     return _assigned(source, given)
@@ -66,6 +67,8 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
         source = _without_foreign_options(source, keys, value, given)
         if name.removeprefix("--") == "softening":
             source = _softened(source, name, value)
+        elif action := ACTIONS.get(name.removeprefix("--")):
+            source = _with_events(source, name, value, action)
         else:
             source = source.with_option(keys, name, value, excluded)
         if value is not None:
@@ -76,6 +79,23 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
 def _depth(value: Assignment) -> int:
     """In this order none replaces another one: ``engine`` before ``engine.accuracy``."""
     return len(value[0])
+
+
+ACTIONS = {"event": "record", "stop-when": "stop", "stop_when": "stop"}
+"""The options that add events, and what happens at these."""
+
+
+def _with_events(source: ScenarioText, option: str, value: object, action: str) -> ScenarioText:
+    """The source with further events. Raises InputError: a text is none."""
+    options = dict(source.options)
+    try:
+        found = listed(source.values.get("events") or [])
+        for text in value if isinstance(value, list | tuple) else [value]:
+            options["events", str(len(found))] = option
+            found.append(event_of_text(str(text)) | {"action": action})
+    except ValueError as error:
+        raise InputError(f"{option}: {error}") from None
+    return replace(source, values={**source.values, "events": found}, options=options)
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:

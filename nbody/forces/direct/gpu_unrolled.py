@@ -30,26 +30,26 @@ UNROLL = 4
 
 
 @cache
-def build(shape: Shape) -> Any:
+def build(shape: Shape, threads: int = THREADS) -> Any:
     """The acceleration kernel with BODIES bodies per thread, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
     potential_factor = shape.potential_factor
 
     @compute.kernel("gpu", **compute.FAST)
     def accelerate_unrolled(body, acceleration, start, acting, G, length2):
-        tile = cuda.shared.array((THREADS, 4), real, alignment=16)
+        tile = cuda.shared.array((threads, 4), real, alignment=16)
         x, y, z = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         ax, ay, az = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         sx, sy, sz = (cuda.local.array(BODIES, real), cuda.local.array(BODIES, real), cuda.local.array(BODIES, real))
         phi, sphi = cuda.local.array(BODIES, real), cuda.local.array(BODIES, real)
         n = body.shape[0]
         t = cuda.threadIdx.x
-        begin = start + cuda.blockIdx.x * THREADS * BODIES + t
+        begin = start + cuda.blockIdx.x * threads * BODIES + t
         for k in range(BODIES):
-            i = min(begin + k * THREADS, n - 1)  # threads past the end help to load tiles and write nothing
+            i = min(begin + k * threads, n - 1)  # threads past the end help to load tiles and write nothing
             x[k], y[k], z[k] = body[i, 0], body[i, 1], body[i, 2]
             sx[k] = sy[k] = sz[k] = sphi[k] = real(0)
-        for first in range(0, acting, THREADS):
+        for first in range(0, acting, threads):
             j = min(first + t, n - 1)
             for c in range(3):
                 tile[t, c] = body[j, c]
@@ -57,7 +57,7 @@ def build(shape: Shape) -> Any:
             cuda.syncthreads()
             for k in range(BODIES):
                 ax[k] = ay[k] = az[k] = phi[k] = real(0)
-            for first_s in range(0, THREADS, UNROLL):
+            for first_s in range(0, threads, UNROLL):
                 for s in range(UNROLL):
                     s += first_s
                     xj, yj, zj, m = tile[s, 0], tile[s, 1], tile[s, 2], tile[s, 3]
@@ -69,7 +69,7 @@ def build(shape: Shape) -> Any:
                         ay[k] += f * dy
                         if not flat:
                             az[k] += f * dz
-                        if potential and first + s != begin + k * THREADS and first + s < n:
+                        if potential and first + s != begin + k * threads and first + s < n:
                             phi[k] -= potential_factor(u, m) * m
             for k in range(BODIES):
                 sx[k] += ax[k]
@@ -78,7 +78,7 @@ def build(shape: Shape) -> Any:
                 sphi[k] += phi[k]
             cuda.syncthreads()
         for k in range(BODIES):
-            i = begin + k * THREADS
+            i = begin + k * threads
             if i < n:
                 acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * sx[k], G * sy[k], G * sz[k]
                 if potential:

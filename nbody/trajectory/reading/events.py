@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.trajectory.reading.tables import Table
-from nbody.trajectory.structure.layout import ADDED, BOUNCE, CHANGED, EVENT_DTYPE, MERGER, REMOVED
+from nbody.trajectory.structure.layout import ADDED, CHANGED, EVENT_DTYPE, MERGER, REMOVED
 
 Array = np.ndarray
 
@@ -15,10 +15,29 @@ RECORDED = {"bodies": 1, "collision_energy": 1}
 BOOKED = {"bodies": 1, "booked_energy": 1}
 """What is recorded if other changes add energy: what all changes have added, mergers too."""
 
-WORDS = {
-    b"added": "was added", b"removed": "was removed", b"changed": "was changed", b"escaped": "escaped",
-    b"fragment": "is a fragment", b"consumed": "was consumed", b"altered": "was altered",
-}  # fmt: skip
+OF_TWO = {
+    "merger": "{id_2} merged into {id_1}",
+    "contact": "{id_1} and {id_2} touched",
+    "bounce": "{id_1} and {id_2} bounced",
+    "distance": "{id_1} and {id_2} are {distance:.6g} apart",
+    "closest": "{id_1} and {id_2} are closest, {distance:.6g} apart",
+    "transit": "{id_1} in front of {id_2}",
+    "pericentre": "{id_1} at its pericentre about {id_2}, at {distance:.6g}",
+    "apocentre": "{id_1} at its apocentre about {id_2}, at {distance:.6g}",
+}
+WORDS = OF_TWO | {
+    "escape": "{id_1} escapes",
+    "crossing": "{id_1} crosses the plane",
+    "function": "the function of event {event} is zero",
+    "added": "{id_1} was added",
+    "removed": "{id_1} was removed",
+    "changed": "{id_1} was changed",
+    "escaped": "{id_1} escaped",
+    "fragment": "{id_1} is a fragment",
+    "consumed": "{id_1} was consumed",
+    "altered": "{id_1} was altered",
+}
+"""The kinds of events in words; of those of two bodies with their relative speed."""
 
 
 def no_events() -> Array:
@@ -35,12 +54,10 @@ def event_table(rows: Array) -> Table:
 
 def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
     """One event in words."""
-    first, second, kind = row["id_1"], row["id_2"], bytes(row["kind"])
-    when = f"t = {time_factor * row['time']:.9g} {unit}".rstrip()
-    if kind in WORDS:
-        return f"{when}: {first} {WORDS[kind]}"
-    what = {MERGER: "{1} merged into {0}", BOUNCE: "{0} and {1} bounced"}.get(kind, "{0} and {1} touched")
-    return f"{when}: {what.format(first, second)}, relative speed {row['speed']:.4g}"
+    kind = row["kind"].decode()
+    what = WORDS.get(kind, kind + " of {id_1}").format(**{name: row[name] for name in row.dtype.names or ()})
+    speed = f", relative speed {row['speed']:.4g}" if kind in OF_TWO and row["id_2"] >= 0 else ""
+    return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}{speed}"
 
 
 class Left(NamedTuple):

@@ -27,6 +27,8 @@ class BodyFacts:
         position, velocity: (D,) float64.
         specific_energy: ½ v² + φ, the energy per unit mass, and ``potential`` φ; NaN if not known (some bodies are not
             shown, or the law is not recorded).
+        orbit: a, e and inclination about the bodies before it, at the latest frame; empty if these are not a star, or a
+            binary star, with more than half of the mass, or not all bodies are shown.
         units: the symbols of the units of mass, length, velocity, energy and energy per mass, by these names.
     """
 
@@ -38,6 +40,7 @@ class BodyFacts:
     kinetic_energy: float
     specific_energy: float
     potential: float
+    orbit: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -61,7 +64,28 @@ def facts(source: Source, moment: ShownMoment, row: int) -> BodyFacts:
     energies = mass * half_square, half_square + phi, phi
     units = {quantity: symbol(quantity) for quantity in ("mass", "length", "velocity", "energy")}
     units["energy per mass"] = f"({units['velocity']})²" if units["velocity"] else ""
-    return BodyFacts(int(bodies.id[body]), species, mass, position, velocity, *energies, units)
+    orbit = _orbit(source, moment, row) if np.isfinite(phi) else ""
+    return BodyFacts(int(bodies.id[body]), species, mass, position, velocity, *energies, orbit, units)
+
+
+def _orbit(source: Source, moment: ShownMoment, row: int) -> str:
+    """The orbit of a body, if it has one about a star; see :class:`BodyFacts`."""
+    from nbody.diagnostics.orbits import orbits
+    from nbody.errors import InputError
+    from nbody.particles import Particles
+
+    mass, bodies, now = np.asarray(moment.first.mass, float), source.catalogue, moment.first
+    if row == 0 or bodies.gravity is None or not 2 * mass[:2].sum() > mass.sum():
+        return ""
+    x, v = now.position * source.length_unit, now.velocity * source.speed_unit
+    try:
+        found = orbits(
+            Particles(mass, x[:, : bodies.dimensions], v[:, : bodies.dimensions]), bodies.gravity.G, bodies=[row]
+        )
+    except InputError:
+        return ""
+    length = f" {bodies.units.symbol('length')}".rstrip()
+    return f"a {_number(found.a[0])}{length}, e {_number(found.e[0])}, i {_number(found.inc[0])}°"
 
 
 def body_panel(found: BodyFacts, followed: bool, scale: float) -> Array:
@@ -95,6 +119,7 @@ def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:
         ("½ m v²", _number(facts.kinetic_energy), "energy"),
         ("φ", _number(facts.potential), "energy per mass"),
         ("½ v² + φ", _number(facts.specific_energy), "energy per mass"),
+        ("orbit", facts.orbit, ""),
     ]
 
 

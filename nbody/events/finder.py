@@ -1,0 +1,248 @@
+"""Finds the events of a step, and locates them inside it.
+
+An event is where a function g of the bodies changes its sign: between the ends of a step, or, if g has an extremum in it
+(its derivative changes sign too), twice. A zero at the end of a step belongs to it, one at its beginning to the step before,
+so that no division of a run finds an event twice or loses it; one at the beginning of the run is none. The time is a root on
+the path that the scheme itself shows within the step.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from nbody.events.bodies import NONE, ORIGIN, Bodies, Rows
+from nbody.events.chosen import Event
+from nbody.trajectory.structure.layout import EVENT_DTYPE
+
+Array = np.ndarray
+
+ROUNDING = 4
+"""Units in the last place of the time to which an event is located."""
+
+MOST_HALVINGS = 100
+
+
+class Path(Protocol):
+    """The bodies within a step."""
+
+    def at(self, time: float) -> Bodies:
+        """The bodies at a time."""
+
+
+class Cubic(NamedTuple):
+    """The path with the positions and velocities of both ends of a step: Hermite's interpolation, error ∝ dt⁴."""
+
+    begin: Bodies
+    end: Bodies
+
+    def at(self, time: float) -> Bodies:
+        (t0, x0, v0, *_), (t1, x1, v1, *_) = self
+        h = t1 - t0
+        s = (time - t0) / h
+        a, b = h * v0 - (x1 - x0), (x1 - x0) - h * v1
+        bend = a + (b - a) * s
+        x = x0 + s * (x1 - x0) + s * (1 - s) * bend
+        v = ((x1 - x0) + (1 - 2 * s) * bend + s * (1 - s) * (b - a)) / h
+        return self.end._replace(time=time, position=x, velocity=v)
+
+
+class Happened(NamedTuple):
+    """An event that has happened: which of the finder's events, and its row (1,) of :data:`layout.EVENT_DTYPE`."""
+
+    event: Event
+    row: Array
+
+    @property
+    def time(self) -> float:
+        """When."""
+        return float(self.row["time"][0])
+
+
+class _Looks(NamedTuple):
+    """Where an event looks, and what it has seen: rows of the bodies, and the function and its derivative."""
+
+    i: Rows
+    j: Rows
+    g: Array
+    slope: Array | None
+
+    def doubtful(self, g: Array, slope: Array | None, forward: bool) -> Array:
+        """Where the function has changed its sign, or came closer to zero and leaves it again. ``g``, ``slope``: at the end
+        of the step, which may go back in time."""
+        found = crosses(self.g, g)
+        if slope is not None and self.slope is not None:
+            first, last = self.g * self.slope, g * slope
+            found = found | ((first < 0) & (last > 0) if forward else (first > 0) & (last < 0))
+        return found
+
+
+class EventFinder:
+    """Looks for events, step by step.
+
+    Args:
+        events: in the order of their numbers.
+
+    Attributes:
+        begin: the bodies at the beginning of the step.
+        shown: within a step that is shown partway, the time up to which its events have been told; -t if the run
+            goes back in time.
+    """
+
+    begin: Bodies
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.shown = -math.inf
+        self._looks: list[_Looks] = []
+        self._next: list[_Looks] = []  # those at the end of the step
+
+    def start(self, now: Bodies) -> None:
+        """Note the bodies at the beginning of a step."""
+        self.begin, self.shown = now, -math.inf
+        self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, now.known.id)]
+
+    def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Rows, Rows]]:
+        """Each event with the rows of the bodies at which it looks, if they are among ``ids``."""
+        row = {int(each): k for k, each in enumerate(now.known.id)}
+        present = {NONE, *map(int, ids)}
+        found: list[tuple[Event, Rows, Rows]] = []
+        for event in self.events:
+            pairs = [pair for pair in event.kind.targets(now.known.id) if present.issuperset(pair)]
+            sides = [[row[pair[side]] for pair in pairs if pair[side] != NONE] for side in (0, 1)]
+            i, j = (_rows_of(side, len(pairs)) for side in sides)
+            found.append((event, i, j))
+        return found
+
+    def find(self, end: Bodies, step: int, path: Callable[[Bodies, Bodies], Path]) -> list[Happened]:
+        """The events of the step that ends with the bodies ``end``, in order of time. ``path``: makes the path from its
+        beginning to its end."""
+        if end.known is not self.begin.known:
+            self._match(end)
+        found: list[Happened] = []
+        self._next = []
+        within: Path | None = None
+        forward = end.time > self.begin.time
+        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
+            i, j = looks.i, looks.j
+            seen = event.kind.measure(end, i, j)
+            self._next.append(_Looks(i, j, *seen))
+            doubtful = looks.doubtful(*seen, forward)
+            if not (doubtful.any() if doubtful.ndim else doubtful):
+                continue
+            within = within or path(self.begin, end)
+            for k in np.flatnonzero(doubtful):
+                of_i, of_j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
+                search = _Search(event, of_i, of_j, self.begin, end, within)
+                found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
+        return sorted(found, key=lambda each: each.time, reverse=not forward)
+
+    def go_on(self, end: Bodies) -> None:
+        """Begin the step after the one that :meth:`find` was asked for."""
+        self.begin, self.shown = end, -math.inf
+        self._looks, self._next = self._next, []
+
+    def _match(self, end: Bodies) -> None:
+        """Let the beginning of the step have the rows of the bodies at its end, after some have merged."""
+        begin = self.begin
+        both, rows, before = np.intersect1d(end.known.id, begin.known.id, return_indices=True)
+        x, v = end.position.copy(), end.velocity.copy()
+        x[rows], v[rows] = begin.position[before], begin.velocity[before]
+        self.begin = now = end._replace(time=begin.time, position=x, velocity=v)
+        self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, both)]
+
+
+def _rows_of(rows: list[int], pairs: int) -> Rows:
+    """The rows of one side of so many pairs."""
+    return ORIGIN if pairs and not rows else rows[0] if pairs == 1 else np.array(rows, np.intp)
+
+
+class _Search:
+    """Looks for the zeros of one event's function, of body i relative to j, in a step."""
+
+    def __init__(self, event: Event, i: int | None, j: int | None, begin: Bodies, end: Bodies, path: Path) -> None:
+        self._event, self._i, self._j = event, i, j
+        self._begin, self._end, self._path = begin, end, path
+        self._tolerance = ROUNDING * math.ulp(max(abs(begin.time), abs(end.time)))
+
+    def _measure(self, now: Bodies) -> tuple[float, float]:
+        g, slope = self._event.kind.measure(now, self._i, self._j)
+        return float(g), 0.0 if slope is None else float(slope)
+
+    def _root(self, path: Path, a: float, fa: float, b: float, fb: float, of: int = 0) -> float:
+        return root(lambda time: self._measure(path.at(time))[of], (a, fa), (b, fb), self._tolerance)
+
+    def zeros(self) -> list[tuple[float, bool]]:
+        """The times of the zeros that are events, and whether the function rises with time there."""
+        a, b = self._begin.time, self._end.time
+        (fa, slope_a), (fb, slope_b) = self._measure(self._begin), self._measure(self._end)
+        if not math.isfinite(fa + fb):
+            return []
+        parts = [(a, fa, b, fb)]
+        if not crosses(fa, fb):
+            cubic = Cubic(self._begin, self._end)
+            fm, _ = self._measure(cubic.at(self._root(cubic, a, slope_a, b, slope_b, 1)))
+            if fm * fa > 0 and abs(fm) > abs(fa - fm):  # far from zero, by more than the error of the cubic
+                return []
+            m = self._root(self._path, a, slope_a, b, slope_b, 1)
+            fm, _ = self._measure(self._path.at(m))
+            parts = [(a, fa, m, fm), (m, fm, b, fb)]
+        (rises, falls), forward = self._event.kind.directions(), b > a
+        return [
+            (self._root(self._path, *part), (part[1] < 0) == forward)
+            for part in parts
+            if crosses(part[1], part[3]) and (rises if (part[1] < 0) == forward else falls)
+        ]
+
+    def counts(self, time: float) -> bool:
+        """True if a zero at this time is an event."""
+        return self._event.kind.counts(self._path.at(time), self._i, self._j)
+
+    def row(self, time: float, rising: bool, number: int, step: int) -> Happened:
+        """What the table of events says of a zero."""
+        now, row = self._path.at(time), np.zeros(1, EVENT_DTYPE)
+        row["time"], row["step"], row["event"] = time, step, number
+        row["kind"] = self._event.kind.name(rising).encode()
+        row["id_1"] = row["id_2"] = NONE
+        if self._i is not None:
+            d, w = now.relative(self._i, self._j)
+            row["distance"], row["speed"] = np.linalg.norm(d), np.linalg.norm(w)
+            for names, values in (("x y z", now.position), ("vx vy vz", now.velocity)):
+                for name, value in zip(names.split(), values[self._i], strict=False):
+                    row[name] = value
+        for side, k in (("1", self._i), ("2", self._j)):
+            if k is not None:
+                row[f"id_{side}"], row[f"mass_{side}"] = now.known.id[k], now.known.mass[k]
+                row[f"radius_{side}"] = now.known.radius[k] if len(now.known.radius) else 0.0
+        return Happened(self._event, row)
+
+
+def crosses(a: Any, b: Any) -> Any:
+    """True if a value goes from a through zero, or to it, to b."""
+    return ((a < 0) & (b >= 0)) | ((a > 0) & (b <= 0))
+
+
+def root(f: Callable[[float], float], first: tuple[float, float], last: tuple[float, float], tolerance: float) -> float:
+    """A zero of f between two points with values of different signs: inverse quadratic interpolation, or halving where that
+    is not safe (Chandrupatla 1997, Advances in Engineering Software 28, 145)."""
+    (a, fa), (b, fb) = first, last
+    fraction = fa / (fa - fb) if fa != fb else 0.5
+    for _ in range(MOST_HALVINGS):
+        least = tolerance / abs(b - a) if a != b else 1.0
+        best, value = (a, fa) if abs(fa) < abs(fb) else (b, fb)
+        if least > 0.5 or value == 0.0:
+            break
+        x = a + min(1 - least, max(least, fraction)) * (b - a)
+        fx = f(x)
+        if (fx >= 0) == (fa >= 0):
+            c, fc = a, fa
+        else:
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = x, fx
+        along, values = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        if values * values < along and (1 - values) ** 2 < 1 - along:
+            fraction = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        else:
+            fraction = 0.5
+    return best

@@ -1,0 +1,94 @@
+"""The log of a run's events: what its ``events`` look for, collisions, and changes of its bodies."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbody.run.observers import Observer
+from nbody.run.setup import Setup
+from nbody.run.stepper import Stepper
+from nbody.scenario.quantities import shown_time
+from nbody.trajectory.reading.events import event_line, no_events
+from nbody.trajectory.structure.layout import BOUNCE, CONTACT
+
+if TYPE_CHECKING:
+    from nbody.events.finder import Happened
+    from nbody.run.event_watch import EventWatch
+
+
+class EventLog(Observer):
+    """Keeps the events, and does what they ask for: it ends the run, or calls a user's function.
+
+    Args:
+        watch: looks for the events; None if there are only collisions.
+        recorded: the number of events in the file.
+    """
+
+    def __init__(self, stepper: Stepper, setup: Setup, watch: "EventWatch | None", recorded: int = 0) -> None:
+        super().__init__(stepper)
+        self._setup, self._watch, self.recorded = setup, watch, recorded
+        self._rows: list[np.ndarray] = []
+        self._taken, self._warned = 0, False
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The events since the simulation was made."""
+        return np.concatenate([no_events(), *self._rows])
+
+    def look(self) -> bool:
+        stepper, watch = self._stepper, self._watch
+        self._rows += [rows for rows in stepper.events if len(rows)]
+        stepper.events.clear()
+        if stepper.collisions and (touched := stepper.collisions.touched) is not None:
+            stepper.collisions.touched, self.ended = None, True
+            first, second, time = touched
+            factor, unit = self._shown_time()
+            notify = self._setup.notify
+            notify(f"stopped: bodies {first} and {second} (ids) touch at t = {factor * time:.9g} {unit}".rstrip())
+        if watch is None or not (watch.happened or watch.acting):
+            return True
+        self._rows += [each.row for each in watch.happened]
+        acting = list(watch.acting)
+        watch.happened.clear()
+        watch.acting.clear()  # before a user's function looks at the events
+        return not [each for each in acting if not self._act(each)]
+
+    def _act(self, happened: "Happened") -> bool:
+        """End the run, or call the user's function. Returns False if that has failed."""
+        event = happened.event
+        if event.stops:
+            self.ended = True
+            self._setup.notify(f"stopped: {event_line(happened.row[0], *self._shown_time())}")
+        if event.call is not None:
+            try:
+                self.ended |= event.call(self._stepper.particles()) is False
+            except Exception as error:  # the file is finished in good order first
+                self.failure = error
+                return False
+        return True
+
+    def _shown_time(self) -> tuple[float, str]:
+        """The unit in which times are shown, and how many of the scenario's it has."""
+        units = self._setup.scenario.units
+        return shown_time(units.time) if units else (1.0, "")
+
+    # --- The file ---
+
+    def begin_file(self) -> None:
+        """Begin another file, which has the events from now on."""
+        self.recorded, self._taken = 0, len(self._rows)
+
+    def take(self) -> np.ndarray:
+        """The events that were not taken yet, as far as the file has room."""
+        rows, self._taken = np.concatenate([no_events(), *self._rows[self._taken :]]), len(self._rows)
+        capacity = self._setup.event_capacity
+        limited = (rows["event"] >= 0) | np.isin(rows["kind"], (CONTACT, BOUNCE))  # the others change bodies
+        kept = rows[~limited | (np.cumsum(limited) <= max(0, capacity - self.recorded))]
+        if len(kept) < len(rows) and not self._warned:
+            self._warned = True
+            what, key = ("collisions", "collisions.most") if self._watch is None else ("events", "record.events")
+            self._setup.notify(
+                f"warning: the recording has room for {capacity} {what} ({key}); later ones are not recorded"
+            )
+        self.recorded += len(kept)
+        return kept

@@ -1,0 +1,130 @@
+"""Makes the steps of a run one by one, and looks for events in each."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nbody.events.bodies import Bodies
+from nbody.events.chosen import Event
+from nbody.events.finder import Cubic, EventFinder, Happened
+from nbody.run.schedule import same_time
+from nbody.run.stepper import Stepper
+
+OWN = "events."
+"""The prefix of these arrays in a checkpoint."""
+
+
+class StepPath:
+    """The bodies within the last step of a stepper, which it stays as it is: as :meth:`Stepper.at`, from one copy.
+
+    Args:
+        copy: at the end of the step; from now on used here only.
+        begin, end: the bodies at the ends of the step. Where the scheme shows no earlier time they are on the cubic between
+            these.
+    """
+
+    def __init__(self, copy: Stepper, begin: Bodies, end: Bodies) -> None:
+        self._copy, self._arrays, self._moment = copy, copy.arrays(), copy.moment
+        self._cubic, self._last = Cubic(begin, end), end
+
+    def at(self, time: float) -> Bodies:
+        """The bodies at a time."""
+        if time == self._last.time:
+            return self._last
+        for ends in self._cubic:
+            if time == ends.time:
+                return ends
+        copy = self._copy
+        copy.go_back(self._arrays, self._moment)
+        with np.errstate(all="ignore"):
+            copy.reach(time)
+        if same_time(copy.clock.time, time):
+            x, v = copy.vectors()
+            self._last = self._cubic.end._replace(time=time, position=x, velocity=v)
+        else:
+            self._last = self._cubic.at(time)
+        return self._last
+
+
+class EventWatch:
+    """Looks for the events of a run.
+
+    Args:
+        stepper: what makes the steps.
+        events: in the order of their numbers.
+
+    Attributes:
+        happened: the events that nobody has taken yet.
+        acting: those of the last step, if it is complete and the run has to do something about them.
+    """
+
+    def __init__(self, stepper: Stepper, events: Sequence[Event]) -> None:
+        self._stepper, self._finder = stepper, EventFinder(events)
+        self._ahead: list[Happened] | None = None  # those of a step that is shown partway
+        self.happened: list[Happened] = []
+        self.acting: list[Happened] = []
+
+    def advance(self, steps: int, until: float) -> None:
+        """Make at most ``steps`` steps, to the time ``until`` at the latest; after one in which an event acts, or bodies
+        touch, no more."""
+        stepper = self._stepper
+        begun = stepper.clock.step
+        if not stepper.moment.within:
+            self._finder.start(stepper.bodies())
+        while True:
+            touched = stepper.make(0 if stepper.moment.within else 1, until)
+            self._look()
+            now = stepper.moment
+            if touched or self.acting or now.within or stepper.sign * now.time >= until or now.step - begun >= steps:
+                return
+
+    def _look(self) -> None:
+        stepper, finder = self._stepper, self._finder
+        now, sign = stepper.moment, stepper.sign
+        if now.within:
+            if self._ahead is None:
+                whole = stepper.copy()
+                whole.make(0)
+                x, v = whole.vectors()
+                end = stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
+                self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))
+            self.happened += [each for each in self._ahead if finder.shown < sign * each.time <= sign * now.time]
+            finder.shown = sign * now.time
+            return
+        end = stepper.bodies()
+        found = self._ahead
+        if found is None:
+            found = finder.find(end, now.step, lambda first, last: StepPath(stepper.copy(), first, last))
+        if found:
+            self.happened += [each for each in found if sign * each.time > finder.shown]
+            self.acting += [each for each in found if each.event.acts]
+        self._ahead = None
+        finder.go_on(end)
+
+    def end_step(self) -> None:
+        """A step that is shown partway is not made to its end: its events until now act now."""
+        self.acting += [
+            each
+            for each in self._ahead or []
+            if each.event.acts and self._stepper.sign * each.time <= self._finder.shown
+        ]
+        self._ahead = None
+
+    # --- Checkpoints ---
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The bodies at the beginning of a step that is shown partway; the present ones at the end of a step."""
+        now = self._finder.begin if self._stepper.moment.within else self._stepper.bodies()
+        found = {"position": now.position, "velocity": now.velocity, "time": np.array([now.time])}
+        return {OWN + name: array for name, array in found.items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what :meth:`arrays` returned, after the stepper."""
+        self._ahead, self.happened, self.acting = None, [], []
+        if self._stepper.moment.within and OWN + "time" in arrays:
+            x, v, time = (arrays[OWN + name] for name in ("position", "velocity", "time"))
+            self._finder.start(self._stepper.bodies()._replace(time=float(time[0]), position=x, velocity=v))
+            self._finder.shown = self._stepper.sign * self._stepper.moment.time
+        else:
+            self._finder.shown = -math.inf

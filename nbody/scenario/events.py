@@ -1,0 +1,90 @@
+"""The events that a run looks for: the group ``events``, and an event as a short text."""
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from nbody.given import shown
+from nbody.scenario.bodies import Component
+from nbody.scenario.values import Name
+
+EXAMPLE = "distance(0, 1) < 0.01"
+
+COMPARED = {"<": "below", ">": "above"}
+"""The keys that a comparison stands for."""
+
+
+class EventChoice(Component):
+    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``; and whether the run
+    only records it, or ends with the step in which it happens."""
+
+    named_by = "kind"
+
+    kind: Name
+    action: Literal["record", "stop"] = "record"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, values: object) -> object:
+        return event_of_text(values) if isinstance(values, str) else values
+
+
+def events_from(values: object) -> object:
+    """Convert one event, or several, to a tuple; None if there are none."""
+    return None if values is None else tuple(listed(values)) or None
+
+
+def listed(values: object) -> list[Any]:
+    """A list of events, each a group of keys, a text, or whatever else was given; for texts with an action, as in
+    ``distance(0, 1) < 0.01: stop``, the keys. Raises ValueError: a text is no event."""
+    found: list[Any] = []
+    for value in values if isinstance(values, list | tuple) else [values]:
+        if isinstance(value, Mapping) and value and all("(" in str(key) for key in value):
+            found += [event_of_text(str(text)) | {"action": action} for text, action in value.items()]
+        elif isinstance(value, str | Mapping) or callable(value):
+            found.append(value)
+        else:
+            raise ValueError(f"must be a list of events, as in '- {EXAMPLE}', got {shown(value)}")
+    return found
+
+
+def event_of_text(text: str) -> dict[str, Any]:
+    """The keys of an event in short: ``KIND(BODY, …, KEY=VALUE, …)``, and ``< VALUE`` or ``> VALUE`` after it for the keys
+    ``below`` and ``above``. Values are numbers, names, or numbers with a unit: ``0.01 au``. Raises ValueError."""
+    call, compared, value = re.fullmatch(r"([^<>]*)([<>]?)=?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    try:
+        found = ast.parse(call.strip(), mode="eval").body
+        if isinstance(found, ast.Name):
+            found = ast.Call(found, [], [])
+        assert isinstance(found, ast.Call) and isinstance(found.func, ast.Name)
+        keys: dict[str, Any] = {"kind": found.func.id}
+        if found.args:
+            keys["bodies"] = [_value(each) for each in found.args]
+        keys |= {str(each.arg): _value(each.value) for each in found.keywords}
+        if compared:
+            keys[COMPARED[compared]] = _number(value.strip())
+    except (SyntaxError, ValueError, AssertionError):
+        raise ValueError(f"{shown(text)} is no event; write it as in '{EXAMPLE}' or 'transit(1, axis=x)'") from None
+    return keys
+
+
+def _value(node: ast.expr) -> object:
+    """A number, a list of numbers or a text; a name is a text, and so is ``-x``."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Name):
+        return f"-{node.operand.id}"
+    return ast.literal_eval(node)
+
+
+def _number(text: str) -> object:
+    """A number; a text if it has a unit, which the scenario's units convert. Raises ValueError: there is nothing."""
+    try:
+        return float(text)
+    except ValueError:
+        if not text:
+            raise
+        return text

@@ -1,0 +1,331 @@
+"""Events: found once, located to the accuracy of the scheme, recorded, and acted on, without changing a step."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from test_divisions import ADAPTIVE, LOADED, moving, planets, what_is_kept
+
+import nbody
+from nbody.cli import main
+from nbody.errors import InputError
+from nbody.events.finder import root
+from nbody.run.resume import resume
+from nbody.trajectory import first_difference
+
+SEVERAL = [
+    "apsis(1, 2, 3)",
+    "transit(1, axis=x)",
+    "distance(1, 2) < 0.7",
+    "crossing(1, axis=y)",
+    "escape(4, radius=2.5)",
+]
+
+
+def pair(e=0.5, **values):
+    """A planet without mass at the apocentre of an orbit of the period 2π about a star."""
+    bodies = nbody.Particles([1.0, 0.0], [[0, 0, 0], [1 + e, 0, 0]], [[0, 0, 0], [0, math.sqrt((1 - e) / (1 + e)), 0]])
+    return nbody.Simulation(bodies, **{"integrator": "ias15", "precision": "float64", "engine": "cpu", **values})
+
+
+def rows(simulation):
+    return simulation._log.rows
+
+
+# --- Where and when ---
+
+
+def test_apsides_and_nodes_are_at_the_times_of_keplers_equation():
+    """The run begins at the apocentre, which is no event. x = a (e - cos E) changes its sign where cos E = e, at the times
+    E - e sin E after the pericentre at π."""
+    run = pair(events=["apsis(1)", "crossing(1, axis=x, direction=up)"])
+    run.integrate(13.0)
+    found = rows(run)
+    np.testing.assert_allclose(found["time"][found["kind"] == b"pericentre"], [math.pi, 3 * math.pi], rtol=1e-13)
+    np.testing.assert_allclose(found["time"][found["kind"] == b"apocentre"], [2 * math.pi, 4 * math.pi], rtol=1e-13)
+    np.testing.assert_allclose(found["distance"][found["kind"] == b"pericentre"], 0.5, rtol=1e-13)
+    E = math.acos(0.5)
+    times = np.array([math.pi, 3 * math.pi]) + (E - 0.5 * math.sin(E))
+    np.testing.assert_allclose(found["time"][found["event"] == 1], times, rtol=1e-13)
+
+
+def test_a_distance_reached_only_within_a_step_is_found():
+    """A body passes another at 0.1 with 10 per unit of time, in one step of a tenth of a unit: in and out of 0.2."""
+    bodies = nbody.Particles([1e-12, 1e-12], [[0, 0, 0], [-0.5, 0.1, 0]], [[0, 0, 0], [10, 0, 0]])
+    events = ["distance(0, 1) < 0.2", "distance(0, 1) > 0.2", "closest(0, 1)", "closest(0, 1) < 0.05"]
+    run = nbody.Simulation(bodies, dt=0.1, precision="float64", events=events)
+    run.run(steps=1)
+    half = math.sqrt(0.2**2 - 0.1**2) / 10
+    np.testing.assert_allclose(rows(run)["time"], [0.05 - half, 0.05, 0.05 + half], rtol=1e-12)
+    assert rows(run)["event"].tolist() == [0, 2, 1]
+    np.testing.assert_allclose(rows(run)["distance"], [0.2, 0.1, 0.2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in LOADED if not LOADED[n].facts.adaptive and LOADED[n].facts.order > 3])
+def test_the_time_of_an_event_has_the_error_of_the_scheme(name):
+    """Half the step: 2^p times as accurate for a scheme of order p, until rounding limits it."""
+    errors = []
+    for dt in (0.02, 0.01):
+        run = nbody.Simulation(
+            planets(), integrator=name, dt=dt, engine="cpu", precision="float64", events=["crossing(1, axis=y)"]
+        )
+        run.run(steps=round(4 / dt))
+        exact = nbody.Simulation(planets(), integrator="ias15", precision="float64", events=["crossing(1, axis=y)"])
+        exact.integrate(4.0)
+        errors.append(np.abs(rows(run)["time"] - rows(exact)["time"]).max())
+    assert errors[1] < 1e-12 or errors[0] / errors[1] > 2 ** (LOADED[name].facts.order - 0.5)
+
+
+TRANSITS = [4.88674655, 11.16963713, 17.4525024]
+
+
+def two_planets():
+    bodies = [{"m": 1.0}, {"m": 3e-5, "a": 1.0, "e": 0.02, "M": 80}, {"m": 5e-5, "a": 1.55, "e": 0.03, "M": 200}]
+    return nbody.planets(bodies=bodies, dimensions=3)
+
+
+def transits_of_rebound(count):
+    """The times at which the first planet passes in front of the star, seen from the x axis, by halving intervals."""
+    rebound = pytest.importorskip("rebound")
+    sim, bodies, found = rebound.Simulation(), two_planets(), []
+    for m, x, v in zip(bodies.mass, bodies.position, bodies.velocity, strict=True):
+        sim.add(m=m, x=x[0], y=x[1], z=x[2], vx=v[0], vy=v[1], vz=v[2])
+    star, planet = sim.particles[0], sim.particles[1]
+    while len(found) < count:
+        before, begin = planet.y - star.y, sim.t
+        sim.integrate(sim.t + 0.5)
+        end = sim.t
+        if before * (planet.y - star.y) < 0 and planet.x > star.x:
+            while end - begin > 1e-13:
+                begin, end = (begin, sim.t) if before * (planet.y - star.y) < 0 else (sim.t, end)
+                sim.integrate((begin + end) / 2)
+            found.append(sim.t)
+            sim.integrate(sim.t + 0.05)
+    return found
+
+
+def transits(scheme, dt, count):
+    run = nbody.Simulation(two_planets(), integrator=scheme, dt=dt, precision="float64", events=["transit(1, axis=x)"])
+    end = TRANSITS[0] + 6.2827 * (count - 1) + 0.1
+    run.integrate(end) if dt is None else run.run(steps=math.ceil(end / dt))
+    return rows(run)["time"][:count]
+
+
+@pytest.mark.parametrize(("scheme", "dt"), [("ias15", None), ("wisdom_holman", 0.02)])
+def test_transit_times_are_those_of_rebound_to_1e_9(scheme, dt):
+    np.testing.assert_allclose(transits(scheme, dt, 3), TRANSITS, rtol=0, atol=1e-8)  # which has nine digits
+    np.testing.assert_allclose(transits(scheme, dt, 10), transits_of_rebound(10), rtol=0, atol=1e-9)
+
+
+def test_escapes_are_beyond_a_radius_or_of_positive_energy():
+    """A light body on a parabola and a bit more is never bound; one that a third body kicks out becomes unbound once."""
+    bodies = nbody.Particles([1.0, 1e-9], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1.5, 0]])
+    events = [
+        "escape(radius=3)",
+        "escape(radius=3, unbound=True)",
+        "escape(1, radius=4, about=0)",
+        "escape(unbound=True)",
+    ]
+    run = nbody.Simulation(bodies, integrator="ias15", precision="float64", events=events)
+    run.integrate(8.0)
+    assert rows(run)["event"].tolist() == [0, 1, 2]  # unbound from the beginning: 3 does not happen
+    assert (rows(run)["id_1"] == 1).all()
+    for row, radius in zip(rows(run), (3, 3, 4), strict=True):
+        np.testing.assert_allclose(math.hypot(row["x"], row["y"]), radius, rtol=1e-8)
+
+
+def test_the_zero_of_a_function_is_an_event():
+    seen = []
+    events = [
+        lambda now: now.position[1, 0] - 0.3,
+        {"kind": "function", "function": lambda now: now.position[1, 1], "direction": "down", "action": seen.append},
+    ]
+    run = pair(events=events)
+    run.integrate(7.0)
+    found = rows(run)
+    assert np.abs(found["time"][found["event"] == 1] - math.pi).max() < 1e-12 and len(seen) == 1
+    assert (found["event"] == 0).sum() == 2 and set(found["kind"]) == {b"function"} and (found["id_1"] == -1).all()
+
+
+@pytest.mark.parametrize("values", [(-1.0, 2.0), (2.0, -1e-3), (1e-300, -1.0)])
+def test_a_root_is_found_to_the_tolerance(values):
+    for power in (1, 3):
+
+        def f(x):
+            return values[0] + (values[1] - values[0]) * x**power  # noqa: B023
+
+        x = root(f, (0.0, f(0.0)), (1.0, f(1.0)), 1e-14)
+        assert abs(x - (-values[0] / (values[1] - values[0])) ** (1 / power)) < 1e-13
+
+
+# --- The steps ---
+
+
+@pytest.mark.parametrize("scheme", [name for name in LOADED if name not in ADAPTIVE] + ADAPTIVE, ids=str)
+def test_events_change_no_step_and_no_division_changes_events(scheme, tmp_path):
+    """Calls by steps and times, looks, frames in a file, checkpoints and resumes in the middle of a step."""
+
+    def make(**more):
+        if scheme in ADAPTIVE:
+            return nbody.Simulation(planets(), integrator=scheme, engine="cpu", precision="float64", **more)
+        return moving(planets(), scheme, "cpu", **more)
+
+    alone, whole = make(), make(events=SEVERAL)
+    dt = alone.setup.integrator.dt
+    end = 4.0 if scheme in ADAPTIVE else 400 * dt
+    for run in (alone, whole):
+        run.integrate(end) if scheme in ADAPTIVE else run.run(steps=400)
+    for name, values in what_is_kept(alone).items():
+        np.testing.assert_array_equal(what_is_kept(whole)[name], values, err_msg=name)
+    assert len(rows(whole)) > 4
+    parts, path = make(events=SEVERAL), tmp_path / "run.h5"
+    for k in range(1, 8):
+        parts.integrate(end * k / 7) if scheme in ADAPTIVE else parts.run(steps=[57, 58, 57, 57, 57, 57, 57][k - 1])
+        parts.at(parts.time + 0.003)
+    np.testing.assert_array_equal(rows(parts), rows(whole))
+    record = {"dt": end / 30} if scheme in ADAPTIVE else {"every": 7}
+    half = {"end": end / 2} if scheme in ADAPTIVE else {"steps": 190}
+    make(events=SEVERAL, output=path, record=record, **half).run()
+    resume(path, end=end if scheme in ADAPTIVE else None, steps=None if scheme in ADAPTIVE else 400, notify=str).run()
+    with nbody.Trajectory(path) as run:
+        found = run.event_rows()
+        assert not run.verify()
+    for name in found.dtype.names[:-1]:
+        np.testing.assert_array_equal(found[name], rows(whole)[name], err_msg=name)
+
+
+def test_a_killed_run_goes_on_with_its_events(tmp_path):
+    whole, part, killed = (tmp_path / f"{name}.h5" for name in ("whole", "part", "killed"))
+    values = {"events": SEVERAL, "end": 4.0, "record": {"dt": 0.1}}
+    nbody.Simulation(planets(), whole, integrator="ias15", precision="float64", **values).run()
+
+    def copy(particles):
+        if particles.time > 2.0 and not killed.exists():
+            killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning
+
+    nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
+    resume(killed, notify=str).run()
+    assert first_difference(whole, part) is first_difference(whole, killed) is None
+
+
+# --- Actions ---
+
+
+def test_a_stop_ends_the_run_with_the_step_and_a_line_and_the_run_can_go_on(tmp_path):
+    said, path = [], tmp_path / "run.h5"
+    record = {"end": 20.0, "record": {"dt": 0.5}}
+    run = pair(output=path, events={"apsis(1, which=pericentre)": "stop"}, notify=said.append, **record)
+    summary = run.run()
+    assert not summary.interrupted and math.pi <= run.time < math.pi + 0.5
+    assert [line for line in said if "stopped: t = 3.14159265: 1 at its pericentre about 0, at 0.5" in line]
+    with nbody.Trajectory(path) as recorded:
+        assert recorded.status == "complete" and recorded.time[-1] == run.time
+    run.integrate(20.0)
+    assert 3 * math.pi <= run.time < 3 * math.pi + 0.5
+    assert 5 * math.pi <= resume(path, end=40.0, notify=str).run().time < 5 * math.pi + 0.5
+    run.record(None)
+    run.step(10_000)
+    assert 5 * math.pi <= run.time < 5 * math.pi + 0.5
+
+
+def test_a_function_is_called_at_the_end_of_the_step_and_may_end_the_run():
+    times = []
+
+    def call(particles):
+        times.append(particles.time)
+        return len(times) < 2
+
+    run = pair(events={"apsis(1)": call})
+    assert not run.integrate(30.0).interrupted
+    found = rows(run)["time"]
+    assert len(times) == len(found) == 2 and run.time == times[-1]
+    assert all(0 <= after - at < 0.5 for after, at in zip(times, found, strict=True))
+
+
+def test_the_error_of_a_called_function_is_raised_when_the_file_is_finished(tmp_path):
+    def call(particles):
+        raise ZeroDivisionError("mine")
+
+    run = pair(events={"apsis(1)": call}, output=tmp_path / "run.h5", end=30.0, record={"dt": 0.5})
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        run.run()
+    with nbody.Trajectory(tmp_path / "run.h5") as recorded:
+        assert len(recorded.event_rows()) == 1 and recorded.time[-1] == run.time
+
+
+def test_the_file_has_room_for_the_events_asked_for(tmp_path):
+    said = []
+    run = pair(
+        events=["apsis(1)"], output=tmp_path / "r.h5", notify=said.append, record={"dt": 1.0, "events": 3}, end=40.0
+    )
+    run.run()
+    with nbody.Trajectory(tmp_path / "r.h5") as recorded:
+        assert len(recorded.event_rows()) == 3 < len(rows(run))
+    assert sum("room for 3 events (record.events)" in line for line in said) == 1
+
+
+# --- Scenarios and the command line ---
+
+
+SCENARIO = """
+name: pair
+units: {length: au, mass: Msun, time: yr}
+initial: {generator: planets, bodies: [{m: 1}, {m: 1e-3, a: 1 au, e: 0.5}]}
+integrator: {scheme: ias15, end: 3 yr}
+precision: float64
+record: {dt: 0.1 yr}
+events:
+  - {kind: transit, bodies: 1, axis: x}
+  - apsis(1, which=apocentre)
+  - distance(0, 1) > 1.4 au: record
+"""
+
+
+def test_a_scenario_and_options_name_events(tmp_path, capsys):
+    path = tmp_path / "pair.yaml"
+    path.write_text(SCENARIO)
+    output = str(tmp_path / "run.h5")
+    command = ["run", str(path), "-o", output, "--stop-when", "distance(0,1) < 0.6 au", "--event", "crossing(1,axis=y)"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "stopped: t = " in said.err and "0 and 1 are 0.6 apart" in said.err
+    with nbody.Trajectory(output) as run:
+        kinds = [each["kind"] for each in run.resolved["events"]]
+        assert kinds == ["transit", "apsis", "distance", "crossing", "distance"]
+        assert run.resolved["events"][-1] == {"kind": "distance", "action": "stop", "bodies": [0, 1], "below": 0.6}
+        assert {b"distance", b"apocentre"} <= set(run.event_rows()["kind"])
+    assert main(["info", output]) == 0
+    assert "0 and 1 are 0.6 apart" in capsys.readouterr().out
+    assert main(["info", output, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["events"] > 2
+    assert main(["resume", output, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ("distanc(0, 1) < 1", "did you mean 'distance'"),
+        ("distance(0, 1)", "give 'below' or 'above'"),
+        ("distance(0, 0) < 1", "body 0 is named twice"),
+        ("distance(0, 7) < 1", "there is no body with the id 7; ids go from 0 to 1"),
+        ("distance(0) < 1", "0.bodies: must be the ids of two bodies"),
+        ("distance(0, 1) < x", "0.below: must be a number"),
+        ("distance(0, 1) < 1 pc", "has a unit"),
+        ("transit(1, axis=w)", "axis"),
+        ("escape()", "give a 'radius'"),
+        ("import os", "is no event"),
+        ("distance(0, 1) <", "is no event"),
+        ("distance(__import__('os'), 1) < 1", "is no event"),
+        ({"kind": "transit", "bodies": [1], "acton": "stop"}, "did you mean 'action'"),
+        ({"kind": "transit", "bodies": [1], "action": "halt"}, "must be 'record' or 'stop'"),
+        ({"kind": "function", "function": 3}, "must be a function of the particles"),
+        ({"kind": "function", "function": len, "action": "halt"}, "must be 'record' or 'stop'"),
+        (3, "must be a list of events"),
+    ],
+)
+def test_a_wrong_event_is_refused_in_one_line(event, line):
+    with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
+        pair(events=[event])
+    assert "\n" not in str(error.value) and "event" in str(error.value)
