@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nbody.errors import InputError
+from nbody.errors import InputError, shortened
 
 T = TypeVar("T", int, float)
 
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 200:
         return "a very large number"
     text = ascii(value) if isinstance(value, str) else " ".join(repr(value).split())
-    return text if len(text) <= 48 else f"{text[:45]}..."
+    return shortened(text, 48)
 
 
 def number(value: object) -> float:

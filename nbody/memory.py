@@ -46,10 +46,8 @@ def _left_in_groups(root: Path) -> Iterator[int]:
         else:
             continue
         inner = Path(path.lstrip("/"))
-        for group in (
-            inner,
-            *inner.parents,
-        ):  # a limit holds for all below it; in a container the path may be the host's
+        # A limit holds for all groups below it. In a container the path may be the host's.
+        for group in (inner, *inner.parents):
             folder = root / mount / group
             with contextlib.suppress(OSError, ValueError):  # no such group, or no limit: "max"
                 most, used = int((folder / limit).read_text()), int((folder / usage).read_text())

@@ -1,6 +1,6 @@
 """The file of a figure: PNG, PDF or SVG, whole or not at all; an older file keeps a numbered name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +12,7 @@ from nbody.analysis.figure import DPI
 from nbody.errors import InputError
 from nbody.figures import RC
 from nbody.output_file import FileKind, checked_path, new_file
+from nbody.whole_file import Notify
 
 SIGNATURES = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -43,9 +44,7 @@ def check_figure(path: Path, overwrite: bool = False, runs: Sequence[Path] = ())
     return path
 
 
-def save_figure(
-    figure: Figure, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-) -> None:
+def save_figure(figure: Figure, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
     """Write ``figure`` in the format of the name's suffix. Raises InputError or RunFailed if it can't be written."""
     suffix, drawn = path.suffix.lower(), BytesIO()  # to a full disk, matplotlib's PDF fails with other errors
     with rc_context(RC):

@@ -1,7 +1,13 @@
 """``nbody diff``: the first place where two recordings differ."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from nbody.cli.options import Recording
 from nbody.cli.streams import result
+
+if TYPE_CHECKING:
+    from nbody.trajectory.reading.difference import Difference
 
 
 def diff(first: Recording, second: Recording) -> int:
@@ -15,6 +21,10 @@ def diff(first: Recording, second: Recording) -> int:
     """
     from nbody.trajectory import first_difference
 
-    difference = first_difference(first, second)
+    return show_difference(first, second, first_difference(first, second))
+
+
+def show_difference(first: Path, second: Path, difference: "Difference | None") -> int:
+    """Print the difference of two recordings, or that there is none; returns the exit code."""
     result(str(difference) if difference else f"{first} and {second} hold the same bits")
     return 1 if difference else 0

@@ -3,7 +3,7 @@
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from nbody.errors import DeviceError, InputError
 from nbody.scenario.quantities import shown_time
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from nbody.integrators.facts import SchemeFacts
     from nbody.trajectory import Trajectory
 
 
@@ -92,15 +95,10 @@ def _scenario(path: Path) -> Json:
 
 def _recording(path: Path, verify: bool) -> Json:
     """The facts about a recording, in types that JSON has."""
-    import numpy as np
-
-    from nbody.diagnostics.energy import relative_energy_error
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
-        energy, balance = run.observable("total_energy"), run.energy_balance()
-        errors = [relative_energy_error(float(value), float(balance[0])) for value in balance]
         found = {
             "file": str(path),
             "kind": "recording",
@@ -109,17 +107,12 @@ def _recording(path: Path, verify: bool) -> Json:
             "dimensions": run.dimensions,
             "frames": len(run),
             "frames_planned": run.planned,
-            "steps": [int(run.step[k]) for k in (0, -1)] if len(run) else [],
-            "time": [float(run.time[k]) for k in (0, -1)] if len(run) else [],
+            "steps": _ends(run.step),
+            "time": _ends(run.time),
             **_events(run),
-            "energy": [float(energy[k]) for k in (0, -1)] if len(run) else [],
-            "energy_error": errors[-1] if len(run) else 0.0,
-            "without_potential": run.without_potential,
-            "energy_error_largest": max(errors, key=abs, default=0.0),
+            **_energy(run),
             "observables": {
-                name: np.asarray(run.observable(name)[[0, -1]]).tolist()
-                for name in (run.widths if len(run) else ())
-                if name not in COLUMNS
+                name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS
             },
             "file_bytes": path.stat().st_size,
             **_scheme(run.resolved),
@@ -131,6 +124,25 @@ def _recording(path: Path, verify: bool) -> Json:
         if len(run) and number_of_systems(run.resolved):
             found["ensemble"] = summary(run)
         return found | ({"damaged": run.verify()} if verify else {})
+
+
+def _ends(values: "np.ndarray") -> list[Any]:
+    """The first and the last value of a column; empty if it is."""
+    return values[[0, -1]].tolist() if len(values) else []
+
+
+def _energy(run: "Trajectory") -> Json:
+    """The energies of a recording and their errors."""
+    from nbody.diagnostics.energy import relative_energy_error
+
+    balance = run.energy_balance()
+    errors = [relative_energy_error(float(value), float(balance[0])) for value in balance]
+    return {
+        "energy": _ends(run.observable("total_energy")),
+        "energy_error": errors[-1] if errors else 0.0,
+        "without_potential": run.without_potential,
+        "energy_error_largest": max(errors, key=abs, default=0.0),
+    }
 
 
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
@@ -183,14 +195,5 @@ def _scheme(scenario: Json) -> Json:
     name = chosen.get("scheme") if isinstance(chosen, dict) else None
     if not isinstance(chosen, dict) or name not in INTEGRATORS:
         return {}
-    kind = INTEGRATORS.load(str(name))
-    # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
-    lengths = "adaptive" if chosen.get("shared") else kind.facts.lengths
-    predicted = lengths == "individual" and chosen.get("end") is None
-    return {
-        "order": kind.facts.order,
-        "evaluations_per_step": kind.facts.evaluations,
-        "source": kind.facts.source,
-        "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
-        "frames_are": "predicted" if predicted else "synchronized",
-    }
+    facts: SchemeFacts = INTEGRATORS.load(str(name)).facts
+    return facts.described(chosen)

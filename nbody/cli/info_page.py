@@ -105,7 +105,7 @@ def _origin(provenance: Json) -> dict[str, str]:
     cores, driver, device = known.pop("cores", ""), known.pop("driver", ""), known.pop("device", "")
     if device != known.get("cpu"):
         known["card"] = ", ".join(filter(None, [str(device), driver and f"driver {driver}"]))
-    known["cpu"] = joined("cpu", "simd") + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
+    known["cpu"] = joined("cpu", "simd") + (f", {counted(cores, 'core')}" if cores else "")
     started, wall = str(known.pop("started", "")), known.pop("wall_s", None)
     errors, hosts = known.pop("force_error", None), known.pop("hosts", {})
     known["ranks"] = joined("ranks", "mpi") + (f"; {_flat(hosts)}" if hosts else "")
@@ -152,7 +152,7 @@ def _integrator(found: Json) -> str:
     if "order" not in found:
         return ""
     count, lengths = found["evaluations_per_step"], found["step_lengths"]
-    evaluations = f"{count} force evaluation{'s' * (count != 1)} per step"
+    evaluations = f"{counted(count, 'force evaluation')} per step"
     frames = f", frames are {found['frames_are']}" if lengths == "individual" else ""
     return f"order {found['order']}, {evaluations}, {lengths} steps{frames} ({found['source']})"
 

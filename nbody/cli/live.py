@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nbody.cli.streams import flush, print_message
 from nbody.errors import DeviceError, NBodyError
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.run.live import LiveRun
@@ -32,9 +33,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Di
     return 0
 
 
-def run_in_view(
-    settings: "Scenario", output: Path, overwrite: bool, notify: Callable[[str], None], quiet: bool, as_json: bool
-) -> int:
+def run_in_view(settings: "Scenario", output: Path, overwrite: bool, notify: Notify, quiet: bool, as_json: bool) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""
     from nbody.cli.progress import progress_bar

@@ -1,7 +1,7 @@
 """``nbody movie``: makes a movie of a recording, or of a scenario that it runs first."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from nbody.cli.options import (
 from nbody.cli.streams import result
 from nbody.viewer.movie.film import MOVIE_FORMATS, Film, Writer, checked, moments
 from nbody.viewer.picture.look import Look
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.viewer.sources.recording import RecordedSource
@@ -158,9 +159,7 @@ def _report(film: Film, made: int, took: float) -> None:
 
 
 @contextmanager
-def _recorded(
-    run: Path, folder: Path, replaced: Replaced, notify: Callable[[str], None], quiet: bool
-) -> Iterator[Path]:
+def _recorded(run: Path, folder: Path, replaced: Replaced, notify: Notify, quiet: bool) -> Iterator[Path]:
     """The recording to show; of a scenario a temporary one in ``folder``."""
     if not is_scenario(run):
         replaced.refuse(run)

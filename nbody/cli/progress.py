@@ -13,16 +13,16 @@ from nbody.cli.summary import speed, unit_of
 from nbody.compute.announce import announcing
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import time_text
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.run.simulation import Simulation
 
-Tell = Callable[[str], None]  # shows a line
 LOG_SECONDS = 10.0  # seconds between two lines of a batch job's log
 
 
 @contextmanager
-def messages(quiet: bool = False) -> Iterator[Tell]:
+def messages(quiet: bool = False) -> Iterator[Notify]:
     """What a run tells on standard error: nothing if ``quiet``; on a terminal also that it compiles kernels, if that takes
     long."""
     if quiet:
@@ -33,7 +33,7 @@ def messages(quiet: bool = False) -> Iterator[Tell]:
 
 
 @contextmanager
-def status_line() -> Iterator[Tell]:
+def status_line() -> Iterator[Notify]:
     """One status line on standard error, which is overwritten; without a terminal (a batch job's log), one line every ten
     seconds. (No spinner: its thread would disturb the measurement.)"""
     if not _terminal():
@@ -51,7 +51,7 @@ def _terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _log() -> Tell:
+def _log() -> Callable[[str], None]:
     """Prints a line, unless it has printed one in the last :data:`LOG_SECONDS`."""
     last = time.monotonic()
 

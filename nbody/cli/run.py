@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from nbody.cli.diff import show_difference
 from nbody.cli.groups import Replaced, grouped
 from nbody.cli.options import (
     AsJson,
@@ -18,7 +19,6 @@ from nbody.cli.options import (
     quantity_option,
 )
 from nbody.cli.ranks import refuse_ranks
-from nbody.cli.streams import result
 
 
 @grouped
@@ -131,5 +131,4 @@ def rerun(
     if code or not verify:
         return code
     difference = team().broadcast(first_difference(run, target) if team().first else None)
-    result(str(difference) if difference else f"{run} and {target} hold the same bits")
-    return 1 if difference else 0
+    return show_difference(run, target, difference)

@@ -2,17 +2,19 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+
+from nbody.whole_file import Notify
 
 LONG = 1.0
 """Seconds after which the compilation of a kernel is announced."""
 
-_notify: list[Callable[[str], object]] = []
+_notify: list[Notify] = []
 
 
 @contextlib.contextmanager
-def announcing(notify: Callable[[str], object]) -> Iterator[None]:
+def announcing(notify: Notify) -> Iterator[None]:
     """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
     :data:`LONG`."""
     _notify.append(notify)

@@ -14,7 +14,7 @@ from typing import Any
 
 from nbody.compute.device import SIMULATED, cuda, facts, use_device
 from nbody.compute.failures import HELPING, failure, is_of_driver
-from nbody.errors import InputError
+from nbody.errors import InputError, counted
 
 Gpus = int | str | Sequence[int] | None
 """What a user asks for: a number of devices, ``all``, the devices' own numbers, or None for one."""
@@ -38,7 +38,7 @@ def devices_for(gpus: Gpus, where: str = "") -> tuple[int, ...]:
         wanted = tuple(range(there if gpus == "all" else int(gpus)))
     else:
         wanted = tuple(gpus)
-    shown = f"{there} GPU{'s' * (there != 1)}"
+    shown = counted(there, "GPU")
     if isinstance(gpus, int) and gpus > there:
         raise InputError(
             f"{where}{gpus} GPUs are asked for, and this machine has {shown}; write --gpus {there}, or all"

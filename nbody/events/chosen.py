@@ -31,12 +31,17 @@ class Event(NamedTuple):
     call: Action | None = None
 
     @property
+    def is_function(self) -> bool:
+        """True if it is a zero of a function, which no file can hold."""
+        return isinstance(self.kind, Function)
+
+    @property
     def acts(self) -> bool:
         """True if it is more than recorded."""
         return self.stops or self.call is not None
 
 
-FROM_PYTHON = ScenarioText(options={("function",): "events: function", ("action",): "events: action"})
+FROM_PYTHON = ScenarioText(replaced_by={("function",): "events: function", ("action",): "events: action"})
 """Where the keys of a function are written, for the errors about them."""
 
 

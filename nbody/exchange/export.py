@@ -1,7 +1,7 @@
 """Exports frames of a recording to files that other programs read."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from nbody.output_file import FileKind, as_input_error, checked_path, new_file
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.opening import is_recording, one_line
+from nbody.whole_file import Notify
 
 ELEMENTS = ("a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E", "l", "T")
 """The orbital elements of an exported table; see :class:`~nbody.diagnostics.orbits.Elements`."""
@@ -27,7 +28,7 @@ def export(
     frames: Sequence[int] | None = None,
     name: str | None = None,
     overwrite: bool = False,
-    notify: Callable[[str], object] = lambda line: None,
+    notify: Notify = lambda line: None,
 ) -> list[Path]:
     """Write frames of a recording to ``path``, in the format ``name`` (by default that of the suffix).
 
@@ -64,7 +65,7 @@ def export_elements(
     frames: Sequence[int] | None = None,
     about: int | str = "inner",
     overwrite: bool = False,
-    notify: Callable[[str], object] = lambda line: None,
+    notify: Notify = lambda line: None,
 ) -> Path:
     """Write the orbital elements of frames of a recording to one .csv file: the columns of :data:`ELEMENTS` after ``time``
     and ``id``, angles in degrees, a row per body and frame; no row of a body that has merged into another one.

@@ -11,6 +11,7 @@ from nbody.fields.registry import FIELDS
 from nbody.given import shown
 from nbody.scenario import Scenario
 from nbody.scenario.groups import FieldChoice
+from nbody.whole_file import Notify
 
 
 def field_function(name: str) -> Callable[..., FieldChoice]:
@@ -42,7 +43,7 @@ def given_fields(given: object, G: float) -> list[Any]:
     return [choice for each in _several(given) for choice in _choices(each, G)]
 
 
-def with_functions(scenario: Scenario, given: object, notify: Callable[[str], None]) -> Scenario:
+def with_functions(scenario: Scenario, given: object, notify: Notify) -> Scenario:
     """A recorded scenario in which functions of this process take the places of the recorded ones.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError, unknown
-from nbody.forces.choose import Notify, choose
+from nbody.forces.choose import choose
 from nbody.forces.engine import Engine
 from nbody.forces.make import make_engine
 from nbody.forces.options import Accuracy, gpus_asked
@@ -20,6 +20,7 @@ from nbody.particles import Particles
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import Group, validated
 from nbody.state import Outputs
+from nbody.whole_file import Notify
 
 WHERE = "accelerations: "
 """What messages begin with."""

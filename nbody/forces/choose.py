@@ -23,6 +23,7 @@ from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.registry import AUTOMATIC, ENGINES, MEANT, STAND_FOR, TREES
 from nbody.forces.resources import fits
 from nbody.forces.timing import bucket, key, seconds
+from nbody.whole_file import Notify
 
 KIND = "fastest"
 """The kind of cache entry; see :mod:`nbody.compute.cache`."""
@@ -37,7 +38,6 @@ ORDINARY = tuple(
 )
 """The engines that are considered where the user names none; of trees the fast ones."""
 
-Notify = Callable[[str], None]
 Refusal = Callable[[type[Engine], Problem], str]
 """Why the scheme cannot have an engine, in one clause; empty if it can."""
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
-from nbody.given import shown
+from nbody.given import KeyProblem, shown
 from nbody.initial.generator import Generator, at_rest
 from nbody.initial.masses import Fraction, Masses, segregated
 from nbody.initial.orbit import on_orbit, true_anomaly
 from nbody.initial.sampling import rescaled
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.values import Flag, Group, KeyProblem, Length, Mass, Time, a_list
+from nbody.scenario.values import Flag, Group, Length, Mass, Time, a_list
 
 Array = np.ndarray
 

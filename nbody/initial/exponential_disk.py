@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import i0e, i1e, k0e, k1e
 
 from nbody.errors import InputError
+from nbody.given import KeyProblem
 from nbody.initial.combine import apportioned
 from nbody.initial.eddington import Sphere, hernquist, sphere, tapering
 from nbody.initial.generator import Generator, at_rest
@@ -18,7 +19,7 @@ from nbody.initial.sampling import on_circle, on_sphere
 from nbody.initial.softened_forces import levels, rotation_of_thick_disc, softened_mass, vertical_pull
 from nbody.law import LAWS, Gravity
 from nbody.particles import Particles
-from nbody.scenario.values import Finite, Group, KeyProblem, Length, Mass, NotNegative, Positive
+from nbody.scenario.values import Finite, Group, Length, Mass, NotNegative, Positive
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbody.errors import did_you_mean
+from nbody.errors import counted, did_you_mean
 
 LARGEST = float(np.finfo(float).max)
 DEEPEST = 50
@@ -53,8 +53,7 @@ def _compiled(node: ast.AST, text: str, variable: str, depth: int) -> Function:
                 raise ValueError(f"unknown function '{name[:40]}'{hint}; one of: {', '.join(FUNCTIONS)}")
             function = FUNCTIONS[name]
             if len(parts) != function.nin:
-                takes = f"{function.nin} argument{'s' * (function.nin > 1)}"
-                raise ValueError(f"{name}() takes {takes}, got {len(parts)}")
+                raise ValueError(f"{name}() takes {counted(function.nin, 'argument')}, got {len(parts)}")
         case ast.Name(id=name):
             if name not in (variable, "pi"):
                 hint = did_you_mean(name, known)

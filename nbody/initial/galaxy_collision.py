@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, model_validator
 
+from nbody.given import KeyProblem
 from nbody.initial.combine import apportioned, joined, placed
 from nbody.initial.exponential_disk import ExponentialDisk, Height, Spheroid, ToomreQ
 from nbody.initial.generator import Generator, centred
@@ -13,7 +14,7 @@ from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.bodies import Placed, Rotation
-from nbody.scenario.values import Finite, KeyProblem, Length, Mass, NotNegative, Positive, a_list
+from nbody.scenario.values import Finite, Length, Mass, NotNegative, Positive, a_list
 
 Pair = Annotated[tuple[Finite, Finite], BeforeValidator(a_list("a list of two angles, one per galaxy"))]
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field, model_serializer, model_validator
 
-from nbody.scenario.values import Finite, Group, KeyProblem, Name, SolarMasses, one_of
+from nbody.given import KeyProblem
+from nbody.scenario.values import Finite, Group, Name, SolarMasses, one_of
 
 Array = np.ndarray
 

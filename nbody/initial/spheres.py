@@ -16,11 +16,12 @@ from scipy.integrate import solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline
 from scipy.special import erf
 
+from nbody.given import KeyProblem
 from nbody.initial.cluster import StarCluster
 from nbody.initial.eddington import POINTS, Sphere, hernquist, sphere, tapering
 from nbody.initial.formula import compiled
 from nbody.initial.sampling import on_sphere
-from nbody.scenario.values import Finite, KeyProblem, Positive, Text
+from nbody.scenario.values import Finite, Positive, Text
 
 Array = np.ndarray
 

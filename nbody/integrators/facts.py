@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,19 @@ class SchemeFacts(NamedTuple):
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:
         """What the scheme asks of the forces."""
         return Problem(gravity, precision, count, self.outputs, self.targets, own_sums=self.own_forces)
+
+    def described(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts for ``nbody info``, for a scenario's group ``integrator`` with all values, in types that JSON has."""
+        # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
+        lengths = "adaptive" if chosen.get("shared") else self.lengths
+        predicted = lengths == "individual" and chosen.get("end") is None
+        return {
+            "order": self.order,
+            "evaluations_per_step": self.evaluations,
+            "source": self.source,
+            "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
+            "frames_are": "predicted" if predicted else "synchronized",
+        }
 
 
 class SchemeReport(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
-from nbody.forces.choose import ORDINARY, Choice, Notify, check_name, choose
+from nbody.forces.choose import ORDINARY, Choice, check_name, choose
 from nbody.forces.engine import Engine
 from nbody.forces.options import Accuracy, GpuOptions, gpus_asked
 from nbody.forces.problem import PRECISIONS, Problem, Refusal, SchemeProblem
@@ -19,6 +19,7 @@ from nbody.scenario import Scenario
 from nbody.scenario.groups import EngineChoice
 from nbody.scenario.model import component
 from nbody.scenario.values import Group, unknown_key, validated
+from nbody.whole_file import Notify
 
 ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags)
 """The engines that every machine has."""

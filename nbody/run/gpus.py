@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nbody.errors import InputError, RunFailed
-from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
 from nbody.parallel import team
 from nbody.scenario import Scenario
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.compute import GpuFailed

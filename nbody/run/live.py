@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from nbody.errors import InputError, NBodyError
-from nbody.forces.choose import Notify
 from nbody.initial import check_initial, make_particles
 from nbody.particles import Particles
 from nbody.run.live_pace import UNLIMITED, LivePace
@@ -28,6 +27,7 @@ from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.state import State
+from nbody.whole_file import Notify
 
 TIMEOUT = 2.0
 """Seconds that closing waits for the current step; then the step is abandoned."""

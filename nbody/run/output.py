@@ -1,6 +1,6 @@
 """The file of a simulation: the first run makes it, and later runs of the same simulation append to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from nbody.scenario import FromArrays
 from nbody.state import Moment, Outputs
 from nbody.trajectory import Checkpoint, RunHeader, TrajectoryWriter, check_output, read_checkpoint, state_bytes
 from nbody.trajectory.writing.output_path import RECORDING, RESUMED, check_suffix
+from nbody.whole_file import Notify
 
 GROWTH = 2**30
 """The most bytes of room that a file gets beyond the frames of the next run. (A file without room is copied to a larger one,
@@ -41,7 +42,7 @@ class Output:
         self,
         path: str | Path,
         overwrite: bool,
-        notify: Callable[[str], None],
+        notify: Notify,
         checkpoint: Checkpoint | None = None,
         inputs: Sequence[Path] = (),
     ) -> None:
@@ -106,6 +107,8 @@ class Output:
         if self.checkpoint is None and setup.measures_forces and Outputs.ACCELERATION in state.clock.current:
             drawn = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
+        if functions := sum(event.call is not None or event.is_function for event in setup.events):
+            known["event_functions"] = functions
         return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:

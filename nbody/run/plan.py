@@ -11,7 +11,6 @@ from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
-from nbody.forces.choose import Notify
 from nbody.forces.engine import SOFTENING2, Engine
 from nbody.forces.make import make_engine
 from nbody.forces.options import gpu_count
@@ -32,6 +31,7 @@ from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
 from nbody.state import Column, Moment, checkpoint_arrays, itemsize
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.trajectory import RunHeader

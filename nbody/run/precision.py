@@ -8,10 +8,10 @@ from nbody.errors import InputError
 from nbody.forces.problem import PRECISIONS
 from nbody.forces.range import check_range, farthest
 from nbody.forces.registry import ENGINES
+from nbody.given import KeyProblem
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.scenario.values import KeyProblem
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from nbody.errors import InputError
-from nbody.forces.choose import Notify
 from nbody.given import converted, number, shown, whole
 from nbody.integrators.integrator import Integrator
 from nbody.scenario import Scenario
 from nbody.scenario.quantities import DIMENSIONS, is_quantity
 from nbody.state import Moment
+from nbody.whole_file import Notify
 
 FRAMES = 100
 """The default number of frames of a run that ends at a time and has steps of different lengths."""

@@ -12,7 +12,6 @@ from nbody.compute.precompile import workers_ahead
 from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
-from nbody.forces.choose import Notify
 from nbody.forces.engine import Engine
 from nbody.integrators.integrator import Integrator, unsupported
 from nbody.parallel import Team
@@ -23,6 +22,7 @@ from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
 from nbody.state import Moment
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.events.chosen import Event, Given

@@ -12,7 +12,6 @@ import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
-from nbody.forces.choose import Notify
 from nbody.forces.engine import devices_of
 from nbody.given import shown
 from nbody.initial import files_read
@@ -32,6 +31,7 @@ from nbody.run.step_call import StepCall
 from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements

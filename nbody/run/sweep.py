@@ -30,7 +30,7 @@ from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.contents import parse_json
 from nbody.trajectory.structure.opening import one_line
-from nbody.whole_file import whole_file
+from nbody.whole_file import Notify, whole_file
 
 INTERRUPTED = 130
 """The exit code of a run that a signal stopped."""
@@ -129,7 +129,7 @@ class Sweep:
     def _table(self) -> Path:
         return self.folder / "table.csv"
 
-    def run(self, notify: Callable[[str], None]) -> bool:
+    def run(self, notify: Notify) -> bool:
         """Make the runs that are not complete. ``notify`` gets one line per run. Returns False if a signal stopped it."""
         slots = self._slots()
         with stop_on_signals() as stop, ThreadPoolExecutor(slots.qsize()) as pool:

@@ -11,6 +11,7 @@ from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
 from nbody.run.stepper import Stepper
 from nbody.state import Outputs
+from nbody.whole_file import Notify
 
 LONG = 0.5
 """Seconds after which the progress of a step is shown."""
@@ -29,9 +30,7 @@ class Watch:
         notify: called with a line for the user.
     """
 
-    def __init__(
-        self, stepper: Stepper, stop: StopRequest, show: Callable[[str, float], None], notify: Callable[[str], None]
-    ) -> None:
+    def __init__(self, stepper: Stepper, stop: StopRequest, show: Callable[[str, float], None], notify: Notify) -> None:
         self._stepper, self._stop, self._show, self._notify = stepper, stop, show, notify
         self._announced = False
         self._speed = self._earlier = 0.0

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from pydantic import model_validator
 
-from nbody.given import shown
+from nbody.errors import counted
+from nbody.given import KeyProblem, shown
 from nbody.scenario.source import Keys
-from nbody.scenario.values import Count, Group, KeyProblem
+from nbody.scenario.values import Count, Group
 
 MOST_SYSTEMS = 2**20
 
@@ -32,23 +33,27 @@ FEWEST_BODIES, MOST_BODIES = 2, 64
 FORMS = "a range (1..8), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
 
 
-def _counted(a: float, b: float, count: float) -> None:
+def _check_count(a: float, b: float, count: float) -> None:
+    """Raise a ValueError unless ``count`` is a number of values."""
     if not (count == int(count) and 1 <= count <= MOST_SYSTEMS):
         raise ValueError(f"the third number of 'linear' is how many values there are, got {shown(count)}")
 
 
-def _ascending(a: float, b: float) -> None:
+def _check_ends(a: float, b: float) -> None:
+    """Raise a ValueError unless a ≤ b."""
     if not a <= b:
         raise ValueError(f"'uniform' and 'log_uniform' take the smaller number first, got {a:g} and {b:g}")
 
 
-def _positive(a: float, b: float) -> None:
-    _ascending(a, b)
+def _check_positive(a: float, b: float) -> None:
+    """Raise a ValueError unless 0 < a ≤ b."""
+    _check_ends(a, b)
     if a <= 0:
         raise ValueError(f"'log_uniform' takes positive numbers, got {a:g}")
 
 
-def _wide(*numbers: float) -> None:
+def _check_sigma(*numbers: float) -> None:
+    """Raise a ValueError if the last number, a standard deviation, is negative."""
     if numbers[-1] < 0:
         raise ValueError(f"sigma must not be negative, got {numbers[-1]:g}")
 
@@ -70,13 +75,13 @@ class Form(NamedTuple):
 
 
 GROUPS = {
-    "linear": Form(3, _counted, True, lambda begin, end, count: np.linspace(begin, end, int(count))),
-    "uniform": Form(2, _ascending, False, lambda rng, count, a, b: rng.uniform(a, b, count)),
+    "linear": Form(3, _check_count, True, lambda begin, end, count: np.linspace(begin, end, int(count))),
+    "uniform": Form(2, _check_ends, False, lambda rng, count, a, b: rng.uniform(a, b, count)),
     "log_uniform": Form(
-        2, _positive, False, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))
+        2, _check_positive, False, lambda rng, count, a, b: np.exp(rng.uniform(math.log(a), math.log(b), count))
     ),
-    "normal": Form(2, _wide, False, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
-    "rayleigh": Form(1, _wide, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
+    "normal": Form(2, _check_sigma, False, lambda rng, count, mean, sigma: rng.normal(mean, sigma, count)),
+    "rayleigh": Form(1, _check_sigma, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
 }
 
 _RANGE = re.compile(r"(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})")
@@ -188,5 +193,5 @@ def _check(values: object) -> None:
     numbers, takes = _numbers(given), GROUPS[name].takes
     real = all(isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) for x in numbers)
     if not real or len(numbers) != takes:
-        raise ValueError(f"'{name}' takes {takes} number{'s' * (takes > 1)}, got {shown(given)}")
+        raise ValueError(f"'{name}' takes {counted(takes, 'number')}, got {shown(given)}")
     GROUPS[name].check(*numbers)

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError
-from nbody.given import path_text, shown
+from nbody.given import KeyProblem, path_text, shown
 from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
@@ -34,7 +34,7 @@ from nbody.scenario.options import AUTO, ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import Group, KeyProblem, Text, unknown_key, validated
+from nbody.scenario.values import Group, Text, unknown_key, validated
 from nbody.scenario.yaml_reader import dump, read_file, read_text
 
 

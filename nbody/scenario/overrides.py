@@ -87,15 +87,15 @@ ACTIONS = {"event": "record", "stop-when": "stop", "stop_when": "stop"}
 
 def _with_events(source: ScenarioText, option: str, value: object, action: str) -> ScenarioText:
     """The source with further events. Raises InputError: a text is none."""
-    options = dict(source.options)
+    replaced_by = dict(source.replaced_by)
     try:
         found = listed(source.values.get("events") or [])
         for text in value if isinstance(value, list | tuple) else [value]:
-            options["events", str(len(found))] = option
+            replaced_by["events", str(len(found))] = option
             found.append(event_of_text(str(text)) | {"action": action})
     except ValueError as error:
         raise InputError(f"{option}: {error}") from None
-    return replace(source, values={**source.values, "events": found}, options=options)
+    return replace(source, values={**source.values, "events": found}, replaced_by=replaced_by)
 
 
 def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
@@ -107,11 +107,11 @@ def _softened(source: ScenarioText, option: str, value: object) -> ScenarioText:
     return source.with_option(("gravity", "length"), option, found["length"]) if "length" in found else source
 
 
-def _without_foreign_options(source: ScenarioText, keys: Keys, name: object, given: Container[Keys]) -> ScenarioText:
+def _without_foreign_options(source: ScenarioText, keys: Keys, value: object, given: Container[Keys]) -> ScenarioText:
     """Drop the options of a scheme that is replaced by another one, but those ``given`` with it. (An engine replaces its
     whole group.)"""
     group = source.values.get(keys[0])
-    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == name:
+    if keys != ("integrator", "scheme") or not isinstance(group, Mapping) or group.get(keys[1]) == value:
         return source
     kept = {key: value for key, value in group.items() if key in IntegratorKeys.model_fields or (keys[0], key) in given}
     return replace(source, values={**source.values, keys[0]: kept})

@@ -1,11 +1,10 @@
 """The scenarios that come with nbody: by a name or a path that ends in ``scenarios/NAME.yaml``, and copies for the user."""
 
 import os.path
-from collections.abc import Callable
 from pathlib import Path
 
 from nbody.errors import InputError, did_you_mean, not_written, printable
-from nbody.whole_file import if_free, whole_file
+from nbody.whole_file import Notify, if_free, whole_file
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -24,7 +23,7 @@ def path_of(name: str) -> Path:
     return _folder() / f"{name}.yaml"
 
 
-def locate(path: Path, notify: Callable[[str], None] = lambda line: None) -> Path:
+def locate(path: Path, notify: Notify = lambda line: None) -> Path:
     """The file that a scenario argument means.
 
     An existing file means itself. A bare name (``disk``) means the packaged scenario of this name. So do ``disk.yaml`` and

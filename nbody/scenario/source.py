@@ -25,7 +25,7 @@ class ScenarioText:
         text: the YAML as written.
         values: the values as written, including options, without defaults.
         lines: the line of each key, counted from 1.
-        options: for each value that an option of the command line replaced, that option.
+        replaced_by: for each value that an option of the command line replaced, that option.
         scale: the units, which convert quantities; None if the scenario has none.
     """
 
@@ -34,7 +34,7 @@ class ScenarioText:
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[Keys, int] = field(default_factory=dict)
-    options: Mapping[Keys, str] = field(default_factory=dict)
+    replaced_by: Mapping[Keys, str] = field(default_factory=dict)
     scale: Scale | None = None
 
     def line(self, keys: Keys) -> int:
@@ -46,7 +46,7 @@ class ScenarioText:
     def order(self, keys: Keys) -> tuple:
         """A sort key for errors: first those in the file from top to bottom, then missing keys, then options."""
         line = self.line(keys)
-        return keys in self.options, line == 0, line
+        return keys in self.replaced_by, line == 0, line
 
     def farthest(self, at: Keys) -> tuple[Keys, object]:
         """The keys and the value of the number or quantity below ``at`` that differs most from 1, by orders of magnitude;
@@ -78,7 +78,7 @@ class ScenarioText:
             return f"{option}: "
         options = [option for each in others if (option := self._option(each))]
         if not options and self.name and self.folder in packaged.FOLDERS:
-            options = [option for written, option in self.options.items() if written[:1] == keys[:1]]
+            options = [option for written, option in self.replaced_by.items() if written[:1] == keys[:1]]
         line = self.line(keys)
         file = f"{self.name}:{line}" if self.name and line else self.name
         location = ", ".join(dict.fromkeys(options)) or file
@@ -89,9 +89,9 @@ class ScenarioText:
         """The option that replaced a value or a group that contains it, or that set a key in a group that was not written;
         empty if there is none."""
         ends = range(len(keys), 0, -1)
-        found = [self.options[keys[:end]] for end in ends if keys[:end] in self.options]
+        found = [self.replaced_by[keys[:end]] for end in ends if keys[:end] in self.replaced_by]
         if keys and keys not in self.lines:
-            found += [option for written, option in self.options.items() if written[: len(keys)] == keys]
+            found += [option for written, option in self.replaced_by.items() if written[: len(keys)] == keys]
         return next(iter(found), "")
 
     def with_option(self, keys: Keys, option: str, value: object, removed: Keys | None = None) -> "ScenarioText":
@@ -102,19 +102,24 @@ class ScenarioText:
         group = values
         for key, after in pairwise(keys):
             index = _index(group, key, option)
-            below = group[index] if isinstance(group, list) else group.get(key)
-            if isinstance(below, list | tuple) and after.isdecimal():
-                group[index] = list(below)
-            elif below is not None and not isinstance(below, str | Mapping):
+            below = _copy(group[index] if isinstance(group, list) else group.get(key), after)
+            if below is None:
                 return self
-            else:
-                named = {"name": below} if isinstance(below, str) else {}
-                group[index] = dict(below) if isinstance(below, Mapping) else named
-            group = group[index]
+            group[index] = below
+            group = below
         if removed:
             group.pop(removed[-1], None)
         group[_index(group, keys[-1], option)] = value
-        return replace(self, values=values, options={**self.options, keys: option})
+        return replace(self, values=values, replaced_by={**self.replaced_by, keys: option})
+
+
+def _copy(value: Any, key: str) -> dict | list | None:
+    """A copy of a value as a group (or a list) in which ``key`` can be replaced; None if it can't be one."""
+    if isinstance(value, list | tuple) and key.isdecimal():
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {} if value is None else {"name": value} if isinstance(value, str) else None
 
 
 def _index(group: Any, key: str, option: str) -> Any:

@@ -1,6 +1,5 @@
 """Draws a frame without a screen and saves the picture."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from nbody.output_file import FileKind, checked_path, new_file
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.source import Source
+from nbody.whole_file import Notify
 
 SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL may allow less
 
@@ -67,9 +67,7 @@ def draw_frame(
         return studio.read()
 
 
-def save_picture(
-    picture: np.ndarray, path: Path, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-) -> None:
+def save_picture(picture: np.ndarray, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
     """Write ``picture`` as a PNG, whole or not at all; an older file keeps a numbered name unless ``overwrite``. Raises
     InputError if it can't be written, RunFailed if the disk is full or fails.
     """

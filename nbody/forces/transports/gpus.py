@@ -12,8 +12,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.parallel.devices import ForceTransport, Worker
 from nbody.state.device import DeviceState
+from nbody.state.partition import ForceTransport, Worker
 
 
 class HelpingGpu(Worker):

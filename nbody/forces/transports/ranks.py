@@ -12,9 +12,9 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.parallel import Team
-from nbody.parallel.devices import ForceTransport
 from nbody.parallel.nccl import Message, Nccl, connected
 from nbody.parallel.speed import exchange_speed
+from nbody.state.partition import ForceTransport
 
 FEWEST = {"float32": 98304, "mixed": 98304, "float64": 65536}
 """Bodies from which on ranks divide the forces, by precision; below, every rank computes all. (A step of 65536 bodies, two

@@ -4,7 +4,7 @@ whole. Nothing here imports an encoder before it is used."""
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from nbody.errors import InputError, RunFailed, did_you_mean
 from nbody.output_file import FileKind, checked_path
 from nbody.registry import Entry, Registry
 from nbody.viewer.sources.frames import Array
-from nbody.whole_file import if_free, keeping, whole_file
+from nbody.whole_file import Notify, if_free, keeping, whole_file
 
 MOST = 1_000_000  # the most pictures of a movie: nine hours at 30 per second
 WAITING = 4  # pictures that wait for the encoder. Then the drawing waits, so that the memory is bounded
@@ -133,9 +133,7 @@ class Writer:
         pictures: the number of pictures added.
     """
 
-    def __init__(
-        self, film: Film, overwrite: bool = False, notify: Callable[[str], object] = lambda line: None
-    ) -> None:
+    def __init__(self, film: Film, overwrite: bool = False, notify: Notify = lambda line: None) -> None:
         self.film = film
         self._encoder = MOVIE_FORMATS.load(film.format)
         self.nv12: bool = self._encoder.nv12

@@ -18,9 +18,10 @@ from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
+from nbody.whole_file import Notify
 
-MARKED, SHORTEST_MARK = 0.025, 4  # a collision is marked for this fraction of the frames, and at least for so many
-MOST_MARKS = 32  # the most collisions that are marked at the same time, the latest ones
+MARKED, SHORTEST_MARK = 0.025, 4  # an event is marked for this fraction of the frames, and at least for so many
+MOST_MARKS = 32  # the most events that are marked at the same time, the latest ones
 MOST_BYTES = 2**30  # bytes of frames that are kept, if that is at least LEAST_FRAMES
 LEAST_FRAMES, MOST_FRAMES = 3, 8  # frames that are kept: two that are shown, and the next; more do not help a playback
 MOST_THREADS = 4  # a frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4)
@@ -82,7 +83,7 @@ class RecordedSource(Source):
     without a frame.
     """
 
-    def __init__(self, run: Trajectory, notify: Callable[[str], object] | None = None) -> None:
+    def __init__(self, run: Trajectory, notify: Notify | None = None) -> None:
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run = run
@@ -208,14 +209,19 @@ class RecordedSource(Source):
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):
             return super().flashes(at)
-        last = np.arange(self.frames)
-        shown = max(SHORTEST_MARK, MARKED * self.frames)
-        falls = -1 if self.run.time[-1] < self.run.time[0] else 1
-        when = np.interp(falls * self._events["time"], falls * self.run.time[:], last)
-        chosen = np.flatnonzero((when <= at) & (when > at - shown))[-MOST_MARKS:]
-        rows = self._events[chosen][~np.isin(self._events["kind"][chosen], BY_CALL)]
+        shown, when = max(SHORTEST_MARK, MARKED * self.frames), self.marks()
+        somewhere = (self._events["id_1"] >= 0) & ~np.isin(self._events["kind"], BY_CALL)
+        chosen = np.flatnonzero((when <= at) & (when > at - shown) & somewhere)[-MOST_MARKS:]
+        rows = self._events[chosen]
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
-        return places, (at - np.interp(rows["time"], self.run.time, last)) / shown
+        return places, (at - when[chosen]) / shown
+
+    def marks(self) -> Array:
+        if not len(self._events):
+            return super().marks()
+        falls = -1 if self.run.time[-1] < self.run.time[0] else 1
+        found: Array = np.interp(falls * self._events["time"], falls * self.run.time[:], np.arange(self.frames))
+        return found
 
     def home(self, frame: int | None = None) -> Camera:
         # The view of the run frames the bodies of its samples together.
@@ -252,12 +258,13 @@ class RecordedSource(Source):
         )  # fmt: skip
 
     def _note(self, k: int) -> str:
-        """The collisions and changes until frame ``k`` in words; empty if there are none."""
+        """The collisions, events and changes until frame ``k`` in words; empty if there are none."""
         done = self._events[self._events["step"] <= self.run.step[k]]
         if not len(done):
             return ""
-        collisions, left = int(np.isin(done["kind"], COLLISIONS).sum()), int(self.run.left(k).alive.sum())
-        words = [counted(collisions, "collision")] if collisions else []
+        watched, collisions = int((done["event"] >= 0).sum()), int(np.isin(done["kind"], COLLISIONS).sum())
+        left = int(self.run.left(k).alive.sum())
+        words = [counted(n, what) for n, what in ((collisions, "collision"), (watched, "event")) if n]
         if left != self.catalogue.count:
             words.append(f"{counted(left, 'particle is', 'particles are')} left")
         return ", ".join(words)

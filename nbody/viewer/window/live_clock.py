@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
+from nbody.errors import counted
 from nbody.run.live_pace import UNLIMITED
 from nbody.run.schedule import StepSchedule
 from nbody.viewer.sources.live import Live
@@ -130,5 +131,5 @@ def _speed(steps_per_picture: float) -> str:
     if steps_per_picture >= UNLIMITED:
         return "full speed"
     if steps_per_picture >= 1:
-        return f"{steps_per_picture:.0f} step{'s' * (steps_per_picture > 1)} per picture"
+        return f"{counted(round(steps_per_picture), 'step')} per picture"
     return f"1 step per {1 / steps_per_picture:.0f} pictures"
