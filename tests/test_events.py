@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from nbody.errors import InputError
 from nbody.events.finder import root
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference
+from nbody.viewer.display.hud import Timeline
+from nbody.viewer.sources.recording import RecordedSource
 
 SEVERAL = [
     "apsis(1, 2, 3)",
@@ -329,3 +332,59 @@ def test_a_wrong_event_is_refused_in_one_line(event, line):
     with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
         pair(events=[event])
     assert "\n" not in str(error.value) and "event" in str(error.value)
+
+
+# --- Later ---
+
+
+def test_a_resumed_run_asks_for_its_functions(tmp_path):
+    path, said, seen = tmp_path / "run.h5", [], []
+    events = [{"apsis(1, which=pericentre)": seen.append}, lambda now: now.position[1, 1]]
+    pair(events=events, output=path, end=4.0, record={"dt": 0.5}).run()
+    assert len(seen) == 1
+    resume(path, end=8.0, notify=said.append)
+    assert [line for line in said if "give resume(events=" in line]
+    resume(path, end=12.0, notify=said.append, events=events).run()
+    with nbody.Trajectory(path) as run:
+        assert len(seen) == 2 and (run.event_rows()["kind"] == b"function").sum() == 3
+
+
+def test_a_run_back_in_time_finds_the_events_of_the_run_forward():
+    """Pericentres stay pericentres, and what grows with time grows."""
+    events = ["apsis(1)", "crossing(1, axis=x, direction=up)", "distance(0, 1) < 0.7"]
+    run = pair(events=events)
+    run.integrate(9.0)
+    forward = rows(run)
+    run.integrate(0.5)
+    back = rows(run)[len(forward) :]
+    apsides = [found[found["event"] < 2] for found in (forward, back[::-1])]
+    assert apsides[0]["kind"].tolist() == apsides[1]["kind"].tolist()
+    np.testing.assert_allclose(apsides[1]["time"], apsides[0]["time"], atol=1e-9)
+
+
+def test_a_copy_and_a_pickle_go_on_with_events():
+    run = pair(events=["apsis(1)"])
+    run.integrate(1.0)
+    others = [run.copy(), pickle.loads(pickle.dumps(run))]
+    for each in (run, *others):
+        each.integrate(7.0)
+        np.testing.assert_array_equal(rows(each), rows(run))
+    assert len(rows(run)) == 2
+
+
+def test_a_called_function_may_change_the_bodies():
+    """The planet is stopped at its pericentre: it falls into the star."""
+    run = pair(events={"apsis(1, which=pericentre)": lambda now: run.change(1, velocity=[0, 0, 0])}, softening=0.05)
+    run.integrate(3.3)
+    assert np.abs(run.particles.velocity[1]).max() < 1.0 and len(run.events) > 1
+
+
+def test_the_time_line_and_the_caption_show_events(tmp_path):
+    pair(events=["apsis(1)"], output=tmp_path / "run.h5", end=7.0, record={"dt": 0.1}).run()
+    with nbody.Trajectory(tmp_path / "run.h5") as run:
+        source = RecordedSource(run)
+        np.testing.assert_allclose(source.marks(), [10 * math.pi, 20 * math.pi], rtol=1e-6)
+        assert source.caption(40.0).note == "1 event" and len(source.flashes(32.0)[0]) == 1
+        plain, marked = (Timeline((800, 600)).image(0, len(run), marks) for marks in (None, source.marks()))
+        assert (plain != marked).any(axis=(0, 2)).sum() >= 2
+        source.close()

@@ -162,3 +162,15 @@ def test_the_viewer_tells_the_orbit_of_a_chosen_planet(run):
             "", "a 1 kpc, e 0.7, i 22.92°", "a −2.5 kpc, e 1.6, i 143.2°",
         ]  # fmt: skip
         source.close()
+
+
+def test_a_damaged_velocity_leaves_chords_and_a_long_path_some_arcs_out(tmp_path):
+    path = record(tmp_path / "a.h5")
+    with nbody.Trajectory(path) as opened:
+        needle = opened.velocity[5].tobytes()[24:88]
+    data = bytearray(path.read_bytes())
+    data[data.index(needle)] ^= 1
+    path.write_bytes(data)
+    assert len(nbody.plot(path, "orbits", bodies=[1]).axes[0].lines[0].get_xdata()) == 12
+    drawn = nbody.plot(record(tmp_path / "long.h5", 7.0, 300), "orbits", bodies=[1]).axes[0].lines[0].get_xdata()
+    assert 5000 < np.isfinite(drawn).sum() <= 20_000

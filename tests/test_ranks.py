@@ -326,6 +326,26 @@ def test_an_exchange_with_a_dead_rank_ends_the_run():
         ranks._tested(lambda: 1 / 0)
 
 
+def test_a_rank_that_hangs_within_an_exchange_of_an_evaluation_is_waited_for_no_longer_than_for_rows():
+    """It has sent the length of its value, and the value itself does not come."""
+    from nbody.parallel.mpi import MpiTeam
+
+    def lengths(own, found):
+        found[...] = own
+        return SimpleNamespace(Test=lambda: True)
+
+    ranks = object.__new__(MpiTeam)
+    ranks.rank, ranks.size, ranks.timeout, ranks._calls = 0, 2, 0.02, 0
+    ranks._mpi, ranks._announce, ranks._absent = (
+        SimpleNamespace(BYTE=None, Exception=OSError),
+        lambda: None,
+        lambda: "rank 1",
+    )
+    ranks._comm = SimpleNamespace(Iallgather=lengths, Iallgatherv=lambda *_: SimpleNamespace(Test=lambda: False))
+    with pytest.raises(RunFailed, match=r"rank 0 has waited 0.02 s for rank 1"):
+        ranks.allgather("a value", short_timeout=True)
+
+
 @pytest.mark.parametrize(
     "options,reason",
     [

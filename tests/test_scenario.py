@@ -97,15 +97,19 @@ def test_every_short_name_reaches_its_value_from_the_command_line_and_from_pytho
     given = {
         "particles": 3, "seed": 4, "steps": 5, "dt": 0.25, "integrator": "taylor", "end": 2.0, "engine": "cpu",
         "precision": "float64", "every": 2, "G": 3.0, "softening": "none", "accuracy": 1e-3, "gpus": 2,
-        "observables": ["escapers"], "length": 0.5,
+        "observables": ["escapers"], "length": 0.5, "event": "closest(0, 1)", "stop_when": ["apsis(1)"],
     }  # fmt: skip
+    events = {"event": ("record", "closest", [0, 1]), "stop_when": ("stop", "apsis", [1])}
+    expected = given | {
+        name: ({"action": action, "kind": kind, "bodies": bodies},) for name, (action, kind, bodies) in events.items()
+    }
     assert set(given) == set(OPTIONS)
     softened = scenario().override(softening="plummer:0.1")
     for name, option in OPTIONS.items():
         group = change(softened if name == "length" else scenario(), **{name: given[name]}).resolved()
         for key in option.keys:
             group = group[key]
-        assert group == given[name]
+        assert group == expected[name]
 
 
 def test_keywords_in_any_order_give_the_same_scenario():

@@ -19,10 +19,12 @@ ASKED = {
     "float32": {"precision": "float32"},
     "mixed": {"precision": "mixed"},
     "softening": {"gravity": {"softening": "plummer", "length": 0.1}},
-    "a field": {"fields": [{"field": "point_mass", "mass": 1.0}]},
-    "a field, no largest step": {"fields": [{"field": "point_mass", "mass": 1.0}], "integrator": {"end": 0.01}},
+    "a field": {"fields": [{"field": "plummer", "mass": 1.0, "b": 1.0}]},
+    "a field, no largest step": {"fields": [{"field": "plummer", "mass": 1.0, "b": 1.0}], "integrator": {"end": 0.01}},
     "relativity": {"fields": [{"field": "post_newtonian", "c": 1e3}]},
-    "relativity and a field": {"fields": [{"field": "post_newtonian", "c": 1e3}, {"field": "point_mass", "mass": 1.0}]},
+    "relativity and a field": {
+        "fields": [{"field": "post_newtonian", "c": 1e3}, {"field": "plummer", "mass": 1.0, "b": 1.0}]
+    },
     "relativity, softened": {
         "fields": [{"field": "post_newtonian", "c": 1e3}],
         "gravity": {"softening": "plummer", "length": 0.1},

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics.orbits import elements, relative_motion
+from nbody.errors import InputError
 from nbody.initial.orbit import on_orbit
 from nbody.particles import Particles
 from nbody.trajectory import Trajectory
@@ -36,13 +37,22 @@ def kepler_arcs(run: Trajectory, frames: Sequence[int], rows: Sequence[int]) -> 
     moving = np.array([row for row in rows if row > 0], int)
     if not len(moving) or len(frames) < 2 or run.mass[:2].sum() <= run.mass.sum() / 2:
         return {}
-    moments = [run.frame(k) for k in frames]
-    bodies = [Particles(run.left(k).mass, now.position, now.velocity) for k, now in zip(frames, moments, strict=True)]
-    position = np.array([each.in_space()[0][moving] for each in bodies])
-    x, v, mass = map(np.array, zip(*(relative_motion(each, moving, "inner") for each in bodies), strict=True))
-    time = np.array([now.time for now in moments])
+    try:
+        moments = [_about_focus(run, frame, moving) for frame in frames]
+    except InputError:  # a damaged velocity: chords need none
+        return {}
+    position, x, v, mass = map(np.array, zip(*moments, strict=True))
+    time = run.time[list(frames)]
     paths = {row: _path(position[:, k], x[:, k], v[:, k], run.G * mass[:, k], time) for k, row in enumerate(moving)}
     return {int(row): path for row, path in paths.items() if len(path) > len(frames)}
+
+
+def _about_focus(run: Trajectory, frame: int, rows: Array) -> tuple[Array, ...]:
+    """Positions (K, 3) of some bodies at a frame, their positions and velocities about the focus, and the masses (K,) that
+    move them; bodies that have merged into others have no mass. Raises InputError if the frame is damaged."""
+    now = run.frame(frame)
+    bodies = Particles(run.left(frame).mass, now.position, now.velocity)
+    return bodies.in_space()[0][rows], *relative_motion(bodies, rows, "inner")
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -31,6 +31,11 @@ class Event(NamedTuple):
     call: Action | None = None
 
     @property
+    def is_function(self) -> bool:
+        """True if it is a zero of a function, which no file can hold."""
+        return isinstance(self.kind, Function)
+
+    @property
     def acts(self) -> bool:
         """True if it is more than recorded."""
         return self.stops or self.call is not None

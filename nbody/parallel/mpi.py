@@ -87,7 +87,7 @@ class MpiTeam(Team):
 
     def allgather(self, value: Any, short_timeout: bool = False) -> list[Any]:
         data, limit = _pickled(value), self.timeout * (1 if short_timeout else DECISION_FACTOR)
-        found = self._gathered(self._headers(data, VALUE, limit=limit), data)
+        found = self._gathered(self._headers(data, VALUE, limit=limit), data, limit)
         self._lost = False
         return found
 
@@ -117,20 +117,17 @@ class MpiTeam(Team):
     def _headers(self, data: bytes, kind: int, own: BaseException | None = None, limit: float = 0.0) -> np.ndarray:
         """The lengths of what the ranks are about to exchange. Raises the error of the first rank that has failed; there it
         is the original one, ``own``."""
-        found, self._lost = np.zeros((self.size, 2), np.int64), True
-        header = np.array([len(data), kind], np.int64)
-        self._wait(self._comm.Iallgather(header, found), limit or self.timeout * DECISION_FACTOR)
+        found, self._lost, limit = np.zeros((self.size, 2), np.int64), True, limit or self.timeout * DECISION_FACTOR
+        self._wait(self._comm.Iallgather(np.array([len(data), kind], np.int64), found), limit)
         lengths, kinds = np.ascontiguousarray(found.T)
         failed = np.flatnonzero(kinds == FAILED)
         error: Any = None
         if len(failed):
             first = int(failed[0])
-            shipped = self._gathered(np.where(kinds == FAILED, lengths, 0), data if kind == FAILED else b"")[first]
-            error = (
-                own
-                if first == self.rank
-                else type(shipped)(self.with_rank(first, str(shipped)) if first else str(shipped))
-            )
+            sent = data if kind == FAILED else b""
+            shipped = self._gathered(np.where(kinds == FAILED, lengths, 0), sent, limit)[first]
+            text = self.with_rank(first, str(shipped)) if first else str(shipped)
+            error = own if first == self.rank else type(shipped)(text)
         elif len(set(kinds)) > 1:  # a rank was interrupted where a library does not tell
             error = RunFailed(self.with_rank(int(np.argmax(kinds)), "has ended before the others"))
         if error is not None:
@@ -138,13 +135,13 @@ class MpiTeam(Team):
             raise error
         return lengths
 
-    def _gathered(self, lengths: np.ndarray, data: bytes) -> list[Any]:
-        """The pickled values of all ranks; None where the length is 0."""
+    def _gathered(self, lengths: np.ndarray, data: bytes, limit: float) -> list[Any]:
+        """The pickled values of all ranks, which arrive within ``limit`` seconds; None where the length is 0."""
         ends = np.cumsum(lengths)
         received = np.empty(int(ends[-1]), np.uint8)
         layout = [received, lengths, ends - lengths, self._mpi.BYTE]
         sent = [np.frombuffer(data, np.uint8), self._mpi.BYTE]
-        self._wait(self._comm.Iallgatherv(sent, layout), self.timeout * DECISION_FACTOR)
+        self._wait(self._comm.Iallgatherv(sent, layout), limit)
         spans = zip(ends - lengths, ends, strict=True)
         return [pickle.loads(received[a:b].tobytes()) if b > a else None for a, b in spans]
 

@@ -69,10 +69,10 @@ class Nccl:
 
         self._team, self._nccl, self.name = team, nccl, f"NCCL {version()[0]}"
         try:
-            mark = nccl.UniqueId.from_buffer(team.broadcast(bytes(nccl.get_unique_id()) if team.first else None))
+            unique_id = nccl.UniqueId.from_buffer(team.broadcast(bytes(nccl.get_unique_id()) if team.first else None))
             config = nccl.Config()
             config.blocking = 0
-            self._comm = nccl.comm_init_rank_config(team.size, mark.ptr, team.rank, config.ptr)
+            self._comm = nccl.comm_init_rank_config(team.size, unique_id.ptr, team.rank, config.ptr)
         except nccl.NCCLError as error:
             self._fail(error)
         team.wait(self._is_idle)

@@ -45,8 +45,8 @@ class Team(ABC):
 
     def own_range(self, count: int) -> tuple[int, int]:
         """The part [first, last) of ``count`` equal pieces that belongs to this rank."""
-        bounds = self.bounds(count)
-        return bounds[self.rank], bounds[self.rank + 1]
+        first, last = self.bounds(count)[self.rank : self.rank + 2]
+        return first, last
 
     def bounds(self, count: int) -> list[int]:
         """The first piece of each rank, and ``count``: rank p has the pieces [bounds[p], bounds[p + 1])."""

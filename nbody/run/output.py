@@ -107,6 +107,8 @@ class Output:
         if self.checkpoint is None and setup.measures_forces and Outputs.ACCELERATION in state.clock.current:
             drawn = seed if isinstance(seed, int) else 1
             known["force_error"] = force_errors(setup.engine, state, setup.bodies.mass, drawn)
+        if functions := sum(event.call is not None or event.is_function for event in setup.events):
+            known["event_functions"] = functions
         return replace(setup.plan.header(**machine.provenance(**known)), events=setup.event_capacity)
 
     def _reopen(self, room: int, keep: int, resolved: Mapping[str, Any] | None) -> TrajectoryWriter:

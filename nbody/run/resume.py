@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
-from nbody.errors import InputError, printable
+from nbody.errors import InputError, printable, unknown
 from nbody.fields.given import with_functions
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -28,6 +28,7 @@ from nbody.trajectory.structure.opening import one_line
 from nbody.whole_file import Notify
 
 Outcome = Callable[[Particles], Particles | None] | None
+GIVEN = ("fields", "on_collision", "events")
 
 
 def resume(
@@ -37,8 +38,7 @@ def resume(
     notify: Notify = print,
     end: float | str | None = None,
     gpus: int | str | None = None,
-    fields: object = None,
-    on_collision: Outcome = None,
+    **given: Any,
 ) -> Simulation:
     """The simulation that continues the recording at ``path``, ready to :meth:`~Simulation.run`.
 
@@ -52,35 +52,36 @@ def resume(
         every: a new number of steps between frames, from here on.
         end: the time at which the run ends.
         gpus: other GPUs than those of the run, with the same bits: their number, ``all``, or which ones (``"0,2"``).
-        on_collision: the function of a run with ``collisions: {rule: function}``.
-        fields: the functions of the run (:func:`nbody.force`): their source is in the file, and is never executed.
+        given: functions of a Python program, which the file does not hold: ``on_collision``, that of a run with
+            ``collisions: {rule: function}``; ``events``, those of the run if some are functions or call one, in the same
+            order; ``fields``, the forces of the run (:func:`nbody.force`), whose source is in the file and never executed.
 
     Raises:
         InputError: not a recording, no checkpoint in it, or an end before the checkpoint.
         DeviceError: its engine needs a GPU, and there is none.
     """
+    for name in given.keys() - GIVEN:
+        raise unknown("keyword", name, GIVEN, "resume: ")
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
-        found = team().broadcast(_resumed(path, changes, notify, fields) if team().first else None)
-    simulation = Simulation(
-        found.scenario,
-        path,
-        notify=notify,
-        particles=found.particles,
-        start=found.start,
-        on_collision=on_collision,
-    )
+        found = team().broadcast(_resumed(path, changes, notify, given.pop("fields", None)) if team().first else None)
+    given.pop("fields", None)  # on other ranks
+    simulation = Simulation(found.scenario, path, notify=notify, particles=found.particles, start=found.start, **given)
+    if given.get("events") is None and found.event_functions:
+        notify("warning: events of this run are functions, or call one, and are not in the file: give resume(events=…)")
     _compare_scope(found.scope, simulation.setup.scope(), simulation.setup.notify)
     return simulation
 
 
 class Resumed(NamedTuple):
-    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, and what the bits depended on."""
+    """What a resumed run begins with: scenario, bodies of the first frame, checkpoint, what the bits depended on, and
+    whether a Python program has given functions as events."""
 
     scenario: Scenario
     particles: Particles
     start: Start
     scope: dict[str, str]
+    event_functions: bool
 
 
 def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object) -> Resumed:
@@ -92,6 +93,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
         particles, stored = _start(run), _scenario(run)
+        functions = bool(run.stored_provenance.get("event_functions"))
         if (
             "origin" in facts and changes["end"] is not None
         ):  # it has turned round: which side of its beginning says nothing
@@ -133,7 +135,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         raise InputError(
             f"{option}: the run has made {step} steps already, to t = {time:g}; give more than {made:g}, got {given:g}"
         )
-    return Resumed(scenario, particles, start, scope)
+    return Resumed(scenario, particles, start, scope, functions)
 
 
 def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:

@@ -8,7 +8,8 @@
  :mod:`.outputs`  what a force evaluation computes; :mod:`.progress`, how far it is
  :mod:`.host`     all of this in host memory
  :mod:`.device`   all of this on a GPU: :mod:`.device_moves`; :mod:`.replay`, steps as CUDA graphs, with their
-                  :mod:`.graph_time`; :mod:`.staging`, frames on their way to the host; :mod:`.device_progress`
+                  :mod:`.graph_time`; :mod:`.staging`, frames on their way to the host; :mod:`.device_progress`;
+                  :mod:`.partition`, the devices that divide an evaluation
 ================ ====================================================================================================
 
 Only snapshots and columns that are requested are copied from a GPU to the host.

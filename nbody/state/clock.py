@@ -27,10 +27,6 @@ class Moment(NamedTuple):
         return self.step - self.within
 
 
-def _all_together() -> None:
-    """Of schemes that move all bodies together."""
-
-
 class StateClock:
     """The steps and the time of one state. Schemes :meth:`count`; all others read.
 
@@ -49,7 +45,7 @@ class StateClock:
     def __init__(self, time: float) -> None:
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
         self.revision = 0
-        self.synchronize: Callable[[], None] = _all_together
+        self.synchronize: Callable[[], None] = lambda: None
         self.set(Moment(0, float(time), float(time)))
 
     @property

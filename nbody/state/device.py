@@ -19,8 +19,9 @@ from nbody.compute import cuda, out_of_memory
 from nbody.particles import Particles
 from nbody.state.columns import Column, bytes_of
 from nbody.state.device_moves import DeviceMoves
-from nbody.state.device_progress import DeviceProgress, WorkPartition
+from nbody.state.device_progress import DeviceProgress
 from nbody.state.graph_time import DeviceClock
+from nbody.state.partition import WorkPartition
 from nbody.state.replay import ReplayedFrames
 from nbody.state.state import State
 
@@ -73,11 +74,8 @@ class DeviceState(State[DeviceArray]):
         rows[:, : self.dimensions], rows[:, 3] = particles.position, particles.mass
         self.body.copy_to_device(rows)
         arrays = self.body, self.velocity, self.acceleration
-        self.stream, self.partition, self.clock = (
-            cuda.stream(),
-            WorkPartition(self.count, self.count),
-            DeviceClock(particles.time),
-        )
+        self.stream, self.clock = cuda.stream(), DeviceClock(particles.time)
+        self.partition = WorkPartition(self.count, self.count)
         self.progress = DeviceProgress(self.stream, self.partition)
         self.moves = DeviceMoves(arrays, self.stream, self.clock)
         self.frames = ReplayedFrames(arrays, self.stream, self.clock, self.moves, self.progress)

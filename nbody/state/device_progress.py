@@ -2,11 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from nbody.compute import mark, wait_for
-from nbody.parallel.devices import ONE_DEVICE, ForceTransport
+from nbody.state.partition import WorkPartition
 from nbody.state.progress import ForceProgress
 
 EVENT_INTERACTIONS = 1 << 34
@@ -56,28 +55,6 @@ class StreamEvents:
         event, interactions = self._pending.popleft()
         wait_for(event, lambda: computed(0))
         computed(interactions)
-
-
-@dataclass
-class WorkPartition:
-    """How the force evaluations of a state on a GPU are divided.
-
-    Attributes:
-        count: the number of bodies.
-        acting: how many of them exert forces, the first ones; the others have no mass.
-        interactions: those of an evaluation, in an engine that computes fewer than all pairs.
-        transport: who computes the parts of an evaluation. No graph can record several ranks.
-    """
-
-    count: int
-    acting: int
-    interactions: int | None = None
-    transport: ForceTransport = ONE_DEVICE
-
-    @property
-    def pairs(self) -> int:
-        """Interactions per force evaluation."""
-        return self.interactions or self.count * self.acting
 
 
 class DeviceProgress(ForceProgress):

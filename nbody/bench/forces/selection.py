@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from nbody.bench import Notify, card
-from nbody.bench.forces.competitor import ALL_CORES, Competitor
+from nbody.bench.forces.competitor import Competitor
+from nbody.bench.forces.rows import ALL_CORES
 from nbody.errors import InputError, unknown
 from nbody.forces import ENGINES
 from nbody.forces.engine import ROUNDOFF, Engine

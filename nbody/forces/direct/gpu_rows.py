@@ -15,9 +15,9 @@ from nbody import compute
 from nbody.forces.direct.gpu_pieces import SEGMENTS_FROM, interactions_per_piece
 from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import Abilities
-from nbody.parallel.devices import Worker
 from nbody.parallel.team import bounds
 from nbody.state.device import DeviceState
+from nbody.state.partition import Worker
 
 
 class ThreadBlock(NamedTuple):

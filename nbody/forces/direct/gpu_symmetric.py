@@ -45,11 +45,11 @@ from nbody.forces.direct.gpu_triangle import (
 from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
-from nbody.parallel.devices import Worker
 from nbody.parallel.team import bounds
 from nbody.particles import Particles
 from nbody.state import Outputs, State, itemsize
 from nbody.state.device import DeviceState
+from nbody.state.partition import Worker
 
 
 def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> PairTiling:

@@ -12,8 +12,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.parallel.devices import ForceTransport, Worker
 from nbody.state.device import DeviceState
+from nbody.state.partition import ForceTransport, Worker
 
 
 class HelpingGpu(Worker):
@@ -58,7 +58,7 @@ class HelpingGpu(Worker):
         acceleration[rows].copy_to_device(self.acceleration[rows], self.stream)
 
 
-class Gpus(ForceTransport):
+class GpuTransport(ForceTransport):
     """Several devices of this process: that of a state, and its helpers.
 
     Attributes:

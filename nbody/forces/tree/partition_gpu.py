@@ -15,8 +15,8 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.tree.octree.groups_gpu import TargetRuns
 from nbody.forces.tree.tree_gpu import DeviceTree
-from nbody.parallel.devices import Worker
 from nbody.state.device import DeviceArray, DeviceState
+from nbody.state.partition import Worker
 
 RUNS = 16
 """Runs per device. Interactions of the busiest of two devices, divided by the mean, for five systems of 60 000 bodies

@@ -163,13 +163,17 @@ class Timeline:
         fraction = (x - self.left) / self.width
         return min(max(int(fraction * frames), 0), frames - 1)
 
-    def image(self, frame: float, frames: int) -> Array:
-        """The bar with its knob at the moment ``frame``, (h, w, RGBA) uint8."""
+    def image(self, frame: float, frames: int, marks: Array | None = None) -> Array:
+        """The bar with its knob at the moment ``frame``, and ticks at the moments ``marks``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale
         at = min(max((frame + 0.5) / frames * self.width, knob), self.width - 1 - knob)
         draw.rounded_rectangle((0, middle - thick, self.width - 1, middle + thick), thick, fill=(120, 128, 145, 90))
         draw.rounded_rectangle((0, middle - thick, at, middle + thick), thick, fill=(150, 175, 230, 220))
+        moments = np.zeros(0) if marks is None else marks
+        for x in np.unique(((moments + 0.5) / frames * self.width).astype(int)):
+            ends = int(x), middle - 2 * thick, int(x), middle + 2 * thick
+            draw.line(ends, fill=(240, 190, 110, 230), width=max(1, round(self.scale)))
         draw.ellipse((at - knob, middle - knob, at + knob, middle + knob), fill=BRIGHT)
         return np.asarray(image)

@@ -145,7 +145,7 @@ class PictureRenderer:
             self._overlay.draw("scale bar", image, corner, size, background.paper)
 
     def _draw_flashes(self, camera: Camera, size: tuple[int, int], text: float, paper: bool) -> None:
-        """Mark the latest collisions with rings that fade."""
+        """Mark the latest events with rings that fade."""
         places, ages = self.source.flashes(self.moment.number)
         for (x, y), age in zip(camera.project(places, size) if len(places) else (), ages, strict=True):
             image = faded_ring(text, round((1 - age) * RING_SHADES))

@@ -13,14 +13,15 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
+from nbody.trajectory.structure.layout import BOUNCE, CONTACT, MERGER
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 from nbody.whole_file import Notify
 
-MARKED, SHORTEST_MARK = 0.025, 4  # a collision is marked for this fraction of the frames, and at least for so many
-MOST_MARKS = 32  # the most collisions that are marked at the same time, the latest ones
+MARKED, SHORTEST_MARK = 0.025, 4  # an event is marked for this fraction of the frames, and at least for so many
+MOST_MARKS = 32  # the most events that are marked at the same time, the latest ones
 MOST_BYTES = 2**30  # bytes of frames that are kept, if that is at least LEAST_FRAMES
 LEAST_FRAMES, MOST_FRAMES = 3, 8  # frames that are kept: two that are shown, and the next; more do not help a playback
 MOST_THREADS = 4  # a frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4)
@@ -208,14 +209,19 @@ class RecordedSource(Source):
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):
             return super().flashes(at)
-        last = np.arange(self.frames)
-        shown = max(SHORTEST_MARK, MARKED * self.frames)
-        falls = -1 if self.run.time[-1] < self.run.time[0] else 1
-        when = np.interp(falls * self._events["time"], falls * self.run.time[:], last)
-        chosen = np.flatnonzero((when <= at) & (when > at - shown))[-MOST_MARKS:]
+        shown, when = max(SHORTEST_MARK, MARKED * self.frames), self.marks()
+        somewhere = self._events["id_1"] >= 0
+        chosen = np.flatnonzero((when <= at) & (when > at - shown) & somewhere)[-MOST_MARKS:]
         rows = self._events[chosen]
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
         return places, (at - when[chosen]) / shown
+
+    def marks(self) -> Array:
+        if not len(self._events):
+            return super().marks()
+        falls = -1 if self.run.time[-1] < self.run.time[0] else 1
+        found: Array = np.interp(falls * self._events["time"], falls * self.run.time[:], np.arange(self.frames))
+        return found
 
     def home(self, frame: int | None = None) -> Camera:
         # The view of the run frames the bodies of its samples together.
@@ -252,11 +258,14 @@ class RecordedSource(Source):
         )  # fmt: skip
 
     def _note(self, k: int) -> str:
-        """The collisions until frame ``k`` in words; empty if there are none."""
-        done = int((self._events["step"] <= self.run.step[k]).sum())
-        if not done:
+        """The collisions and events until frame ``k`` in words; empty if there are none."""
+        done = self._events[self._events["step"] <= self.run.step[k]]
+        if not len(done):
             return ""
-        left, text = int(self.run.left(k).alive.sum()), counted(done, "collision")
+        watched = int((done["event"] >= 0).sum())
+        collisions = int(np.isin(done["kind"], (CONTACT, MERGER, BOUNCE)).sum())
+        left = int(self.run.left(k).alive.sum())
+        text = ", ".join(counted(n, what) for n, what in ((collisions, "collision"), (watched, "event")) if n)
         return text if left == self.catalogue.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
 
 

@@ -160,9 +160,13 @@ class Source(ABC):
         """Frame ``number``; None if there is none, it is damaged, or it can't be had any more (a live simulation)."""
 
     def flashes(self, at: float) -> tuple[Array, Array]:
-        """The places of the latest collisions before the moment ``at``, (M, 3) in the picture's units, and how much of the
-        time for which they are marked has passed, (M,) from 0 to 1."""
+        """The places of the latest events before the moment ``at``, (M, 3) in the picture's units, and how much of the time
+        for which they are marked has passed, (M,) from 0 to 1."""
         return np.zeros((0, 3)), np.zeros(0)
+
+    def marks(self) -> Array:
+        """The moments of all events, (M,), for the time line."""
+        return np.zeros(0)
 
     def waiting(self, at: float) -> bool:
         """True if the frames of the moment ``at`` are being read, so that :meth:`moment` would wait for the disk."""

@@ -1,8 +1,9 @@
-"""Who computes the parts of a force evaluation on a GPU: its own device alone; several of this process
-(:mod:`nbody.forces.transports.gpus`); or one of each rank (:mod:`nbody.forces.transports.ranks`)."""
+"""How the force evaluations of a state on a GPU are divided, and who computes the parts: its own device alone; several of
+this process (:mod:`nbody.forces.transports.gpus`); or one of each rank (:mod:`nbody.forces.transports.ranks`)."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -99,3 +100,25 @@ class ForceTransport:
 
 
 ONE_DEVICE = ForceTransport()
+
+
+@dataclass
+class WorkPartition:
+    """How the force evaluations of a state on a GPU are divided.
+
+    Attributes:
+        count: the number of bodies.
+        acting: how many of them exert forces, the first ones; the others have no mass.
+        interactions: those of an evaluation, in an engine that computes fewer than all pairs.
+        transport: who computes the parts of an evaluation. No graph can record several ranks.
+    """
+
+    count: int
+    acting: int
+    interactions: int | None = None
+    transport: ForceTransport = ONE_DEVICE
+
+    @property
+    def pairs(self) -> int:
+        """Interactions per force evaluation."""
+        return self.interactions or self.count * self.acting
