@@ -298,7 +298,7 @@ class RecordedFrames:
         except InputError as error:
             return [f"unreadable ({error})"]
         numbers = struct.pack("<dq", time, step) + b"".join(each.astype("<f8").tobytes() for each in others)
-        own = map(zlib.crc32, (position, velocity, numbers))
+        own = [zlib.crc32(each) for each in (position, velocity, numbers)]
         return [what for what, found, stored in zip(CHECKED, own, sums, strict=True) if found != stored]
 
     def close(self) -> None:

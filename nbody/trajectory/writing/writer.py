@@ -100,7 +100,8 @@ class TrajectoryWriter:
             self._lock.release()
             raise
         self._part = part if part.exists() else None
-        self._sequence, self._events, self._restart_at = 0, 0, None
+        self._sequence = self._events = 0
+        self._restart_at: int | None = None
         self._waits_for_checkpoint = self._has_failed = self._bodies_change = False
         self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
         self._sync = BackgroundSync(self._file.sync)
