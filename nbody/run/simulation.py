@@ -386,8 +386,8 @@ class Simulation:
         """Make steps: ``simulation.step()`` makes one, ``simulation.step(100)`` a hundred.
 
         The bits are those of :meth:`run`. There is no progress and no summary, and numbers that are no longer finite are
-        reported by the next :meth:`run`; so a step of a few bodies takes microseconds. With an output, collisions, several
-        ranks or an energy limit it is :meth:`run`.
+        reported by the next :meth:`run`; so a step of a few bodies takes microseconds, and with events some ten more. With
+        an output, collisions, several ranks or an energy limit it is :meth:`run`. An event that stops a run ends the call.
         """
         return StepCall(self._make_steps)
 
