@@ -75,7 +75,12 @@ VALUES = [
     ("{particles: 10}", PLUMMER, "2: initial: ", "'generator: NAME'"),
     ("file: a.npz", "seed: 1", "2: initial.file: ", "not both"),
     ("initial: disk", GOOD.splitlines()[1], "2: initial: ", "needs 'generator: NAME'"),
-    ("record: 5", "record: {every: 1}", "10: record: ", "must be a group of keys (every, dt, events, observables), got 5"),
+    (
+        "record: 5",
+        "record: {every: 1}",
+        "10: record: ",
+        "must be a group of keys (every, dt, events, observables), got 5",
+    ),
     ("record:", "record: {every: 1}", "10: record: ", "got nothing"),
     ("dt: 0", "dt: 0.01", "6: integrator.dt: ", "must not be 0"),
     ("dt: .nan", "dt: 0.01", "6: integrator.dt: ", "must be a finite number"),
