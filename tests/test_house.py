@@ -178,7 +178,7 @@ LINES = {
     "lessons": 1104,
     "linalg": 2939,
     "parallel": 827,
-    "run": 5866,
+    "run": 5900,
     "scenario": 2248,
     "state": 1709,
     "trajectory": 3377,
