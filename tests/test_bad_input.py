@@ -348,6 +348,10 @@ TABLES = {
     "an underscore": (HEADER + ROW.replace("2", "1_0"), "line 2: x: '1_0' is not a finite number"),
     "a negative mass": (HEADER + ROW.replace("1,", "-1,"), "mass of particle 0 (counted from 0) is negative"),
     "no mass at all": (HEADER + ROW.replace("1,", "0,"), "every mass is zero"),
+    "a misspelt extra column": (
+        HEADER.replace("m,", "radios,m,") + ROW,
+        "line 1: unknown column 'radios' (did you mean 'radius'?)",
+    ),
     "an unknown column": (HEADER.replace("m,", "weight,") + ROW, "line 1: unknown column 'weight'"),
     "a column twice": (HEADER.replace("y", "x", 1) + ROW, "line 1: column 'x' appears twice"),
     "a missing column": ("m,x,y,z,vx,vy\n1,2,3,4,5,6\n", "line 1: there is no column 'vz'"),
