@@ -11,12 +11,7 @@ from measured_report import measured_report
 
 from nbody.bench import report, timing
 from nbody.bench.forces import competitor, foreign, lecture, problems, suite, tables
-from nbody.bench.forces.competitor import (
-    ALL_CORES,
-    ONE_CORE,
-    Competitor,
-    Speed,
-)
+from nbody.bench.forces.competitor import Competitor, Speed
 from nbody.bench.forces.lecture import LectureRun
 from nbody.bench.forces.problems import (
     LECTURE,
@@ -28,7 +23,7 @@ from nbody.bench.forces.problems import (
     lecture_disk,
     on_all_cores,
 )
-from nbody.bench.row import Row
+from nbody.bench.forces.rows import ALL_CORES, ONE_CORE, ForceRow, LectureRow
 from nbody.bench.timing import ENOUGH, TimedCall, in_turns
 from nbody.cli import main, progress
 from nbody.forces import ENGINES
@@ -96,15 +91,15 @@ def reference():
 def test_a_wrong_engine_gets_no_time(quick, add_engine, kind):
     add_engine("wrong", kind)
     (row,) = suite.measure([Competitor.of("wrong", "float64")], [200])
-    assert row.wrong and "wrong" in row.note and row.error > row["error_bound"]
-    assert row.seconds is None and row.interactions_per_s is None and row["lecture_seconds"] is None
+    assert row.wrong and "wrong" in row.note and row.error > row.error_bound
+    assert row.seconds is None and row.interactions_per_s is None and row.lecture_seconds is None
 
 
 def test_an_engine_that_is_wrong_on_the_lectures_disc_gets_no_lecture_time(quick, add_engine, monkeypatch):
     monkeypatch.setattr(lecture, "COUNTS", (200,))
     add_engine("flat", RightIn3DOnly)
     row, run = suite.measure([Competitor.of("flat", "float64")], [200])
-    assert row.wrong and row.seconds and row["lecture_seconds"] is None
+    assert row.wrong and row.seconds and row.lecture_seconds is None
     assert run.suite == "lecture" and run.wrong and run.seconds is None and "disc are wrong" in run.note
 
 
@@ -119,8 +114,8 @@ def test_the_command_prints_a_wrong_engine_without_a_time_and_fails(quick, add_e
 
 
 def test_right_engines_are_within_the_bound_at_ragged_sizes(found):
-    for row in found.of("forces"):
-        assert not row.wrong and 0 <= row["error_median"] <= row["error_99"] <= row.error <= row["error_bound"]
+    for row in found.of(ForceRow):
+        assert not row.wrong and 0 <= row.error_median <= row.error_99 <= row.error <= row.error_bound
 
 
 # --- The judge ------------------------------------------------------------------------------------------------------
@@ -169,7 +164,7 @@ def test_a_report_has_the_machine_and_complete_rows():
     assert plain["suite"] == "forces" and plain["options"]["particles"] == [65, 130]
     assert {row["clock"] for row in rows if row["seconds"]} == {"host"}
     needed = "name device backend precision threads particles seconds spread interactions_per_s gflops speedup error"
-    more = "speedup_all_cores speedup_reference error_median error_99 error_bound lecture_seconds compile_seconds"
+    more = "speedup_all_cores speedup_reference error_median error_99 error_bound lecture_seconds"
     for row in rows:
         assert {*needed.split(), *more.split(), "wrong", "note"} <= set(row) and row["device"] == machine["cpu"]
     offered = [(name, p) for name in (ALL_CORES, ONE_CORE) for p in ("float32", "float64")] + [("reference", "float64")]
@@ -178,17 +173,16 @@ def test_a_report_has_the_machine_and_complete_rows():
 
 
 def test_rates_follow_from_the_time_at_n_squared_interactions_and_20_flops(found):
-    for row in found.of("forces"):
+    for row in found.of(ForceRow):
         assert row.interactions_per_s == pytest.approx(row.particles**2 / row.seconds)
         assert row.gflops == pytest.approx(20 * row.interactions_per_s / 1e9)
-        assert row["compile_seconds"] >= 0
         # The competitor in C knows only the law of the force rows.
-        assert (row["lecture_seconds"] is None) == (row.name == foreign.NAME)
+        assert (row.lecture_seconds is None) == (row.name == foreign.NAME)
 
 
 def timed(name, precision, count, rate, backend="cpu"):
-    row = Row(suite="forces", name=name, device="", backend=backend, precision=precision, threads=1, particles=count)
-    return row.timed(timing.Timing(count**2 / rate, count**2 / rate), count**2)
+    row = ForceRow(name=name, device="", backend=backend, precision=precision, threads=1, particles=count)
+    return row.with_rates(timing.Timing(count**2 / rate, count**2 / rate), count**2)
 
 
 def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
@@ -201,7 +195,7 @@ def test_speedups_refer_to_the_same_precision_and_the_largest_n_below():
     )  # fmt: skip
     assert [r.speedup for r in rows[:5]] == pytest.approx([1, 1, 1, 10, 12])
     assert rows[5].speedup is None  # nothing to compare with at so small an N
-    assert all(r["speedup_all_cores"] is None and r["speedup_reference"] is None for r in rows)
+    assert all(r.speedup_all_cores is None and r.speedup_reference is None for r in rows)
 
 
 def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_page(monkeypatch):
@@ -210,7 +204,7 @@ def test_an_experimental_engine_is_marked_and_never_the_fastest_on_the_front_pag
     rows = [timed(name, "float32", n, r, name[:3]) for n in (1024, 20480) for name, r in names.items()]
     found = report.Report(report.machine(), suite.with_speedups(rows))
     assert "| `gpu-split` (experimental) |" in tables.full_table(found)
-    assert tables.WHO[1].cell(rows[-1]) == "gpu-split (experimental)"
+    assert tables.FORCES[1].cell(rows[-1]) == "gpu-split (experimental)"
     lines = tables.speed_table(found).splitlines()
     assert [line.split("`")[1] for line in lines[4:]] == [ONE_CORE, ALL_CORES, "gpu-symmetric"]
     assert len(lines[2].split("|")) == 8
@@ -250,27 +244,27 @@ def test_the_clock_runs_until_everything_is_back(monkeypatch):
 
 
 def test_the_lectures_table_has_rates_over_one_core_and_all_cores_at_the_same_n(found):
-    rows = {(row.name, row.precision, row.particles): row for row in found.of("lecture")}
+    rows = {(row.name, row.precision, row.particles): row for row in found.of(LectureRow)}
     for count in (65, 130):
         one, every = rows[ONE_CORE, "float32", count], rows[ALL_CORES, "float32", count]
-        assert one.speedup == every["speedup_all_cores"] == 1 and one["k40c_seconds"] is None
+        assert one.speedup == every.speedup_all_cores == 1 and one.k40c_seconds is None
         assert every.speedup == pytest.approx(one.seconds / every.seconds)
         assert one.interactions_per_s == pytest.approx(LECTURE_STEPS * one.particles**2 / one.seconds)
-        assert one.error <= one["error_bound"]
+        assert one.error <= one.error_bound
 
 
 def test_the_lectures_run_is_made_for_the_lectures_n_and_no_larger(quick, monkeypatch):
     monkeypatch.setattr(lecture, "COUNTS", (100,))
     rows = suite.measure([reference()], [99, 100, 101])
     assert [(row.suite, row.particles) for row in rows] == [*(("forces", n) for n in (99, 100, 101)), ("lecture", 100)]
-    assert [bool(row["lecture_seconds"]) for row in rows[:3]] == [True, True, False]
+    assert [bool(row.lecture_seconds) for row in rows[:3]] == [True, True, False]
     assert all(row.seconds and not row.wrong for row in rows)
 
 
 def test_a_lecture_run_that_takes_long_is_left_out_with_a_reason(quick, monkeypatch):
     monkeypatch.setattr(suite, "LONGEST_RUN", 0.0)
     (row,) = suite.measure([reference()], [100])
-    assert row.seconds and row["lecture_seconds"] is None and "lecture run left out" in row.note
+    assert row.seconds and row.lecture_seconds is None and "lecture run left out" in row.note
 
 
 def test_competitors_take_turns_and_the_median_ignores_an_interruption(monkeypatch):
@@ -418,6 +412,6 @@ def test_a_gpus_rows_bear_its_name(capsys, tmp_path):
 
 
 def test_the_table_shows_what_was_noted_and_who_is_absent(found):
-    noted = replace(found.of("forces")[0], note="a note")
+    noted = replace(found.of(ForceRow)[0], note="a note")
     (sheet,) = tables.sheets(report.Report(found.machine, [noted], ["pytreegrav (it is not installed)"]))
     assert "a note" in sheet.about and "Not in the table: pytreegrav (it is not installed)." in sheet.about

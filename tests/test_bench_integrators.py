@@ -45,9 +45,9 @@ def test_a_smaller_step_costs_more_and_the_errors_are_those_of_the_end(few):
     rows = suite.measure()
     assert [row.name for row in rows] == ["leapfrog_dkd"] * 2 + ["ias15"] * 3
     coarse, fine, *_, exact = rows
-    assert (coarse["steps"], fine["steps"]) == (4096, 8192) and all(row.seconds > 0 for row in rows)
-    assert fine["energy_error"] < coarse["energy_error"] < 0.1 and fine.error < coarse.error
-    assert exact.error < 1e-11 and exact["energy_error"] < 1e-13
+    assert (coarse.steps, fine.steps) == (4096, 8192) and all(row.seconds > 0 for row in rows)
+    assert fine.energy_error < coarse.energy_error < 0.1 and fine.error < coarse.error
+    assert exact.error < 1e-11 and exact.energy_error < 1e-13
 
 
 def test_the_command_writes_shows_and_compares_its_report(few, tmp_path, capsys):
@@ -74,7 +74,7 @@ def test_small_systems_are_timed_call_by_call_beside_a_competitor_that_is_instal
     for name in ("STEPS", "CALLS", "ROUNDS"):
         monkeypatch.setattr(calls, name, 1)
     rows, absent = calls.measure()
-    settings = {(row.name, row["setting"]) for row in rows if row.seconds}
+    settings = {(row.name, row.setting) for row in rows if row.seconds}
     assert {("leapfrog", each) for each in ("many steps", "one step", "run(steps=1)", "construction")} < settings
     assert ("wisdom_holman", "many steps") in settings
     assert bool(absent) != (("rebound whfast", "many steps") in settings)

@@ -14,14 +14,19 @@ import pytest
 from earlier_reports import MACHINE, product, row, written
 from measured_report import measured_report
 
-from nbody.bench import SUITES, part, readme, report
+from nbody.bench import SUITES, readme, report, tables
 from nbody.bench.compare import DEVICE, HOST, again, compare, compared
-from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.errors import InputError
 
 PNG = b"\x89PNG\r\n\x1a\nold"
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def force(**more):
+    """A row of the kind that ``suite`` names."""
+    plain = row(**more)
+    return report.kinds()[plain["suite"]][1].of(plain)
 
 
 @pytest.fixture
@@ -31,7 +36,7 @@ def measured(monkeypatch):
 
     def measure(*_):
         calls.append(1)
-        return [Row.of(row()), Row.of(row(particles=200))]
+        return [force(), force(particles=200)]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     monkeypatch.setattr("nbody.bench.forces.foreign.competitors", lambda *_: ())
@@ -42,8 +47,8 @@ def measured(monkeypatch):
 def page(monkeypatch, tmp_path):
     """A checkout whose README files are one, with room for every table."""
     path = tmp_path / "README.md"
-    tables = [name for suite in SUITES for name in part(suite, "tables").PAGES]
-    path.write_text("# head\n" + "\n".join("\n".join([*readme.markers(name), f"after {name}"]) for name in tables))
+    names = [name for suite in SUITES for name in tables(suite).PAGES]
+    path.write_text("# head\n" + "\n".join("\n".join([*readme.markers(name), f"after {name}"]) for name in names))
     monkeypatch.setattr(readme, "pages", lambda: [path])
     return path
 
@@ -143,17 +148,13 @@ def test_a_wrong_row_of_an_earlier_report_fails_the_command(tmp_path, capsys):
 # --- Comparing ----------------------------------------------------------------------------------------------------------
 
 
-def force(**more):
-    return Row.of(row(**more))
-
-
 @pytest.mark.parametrize(
     "old,new,verdict",
     [(1, 1, ""), (1, 1.09, ""), (1, 1.2, "slower"), (1, 0.8, "faster"), (2, 1, "faster"), (1, 0.95, "")],
 )
 def test_a_row_on_the_hosts_clock_may_differ_by_a_tenth(old, new, verdict):
     found = compared(force(seconds=old), force(seconds=new))
-    assert found["verdict"] == verdict and found["ratio"] == pytest.approx(old / new)
+    assert found.verdict == verdict and found.ratio == pytest.approx(old / new)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +166,8 @@ def test_a_row_on_the_hosts_clock_may_differ_by_a_tenth(old, new, verdict):
 )  # fmt: skip
 def test_the_noise_is_that_of_the_clock_and_a_measured_spread_widens_it(kind, noise):
     old, slow = force(**kind), kind | {"seconds": 1 + 2 * noise}
-    assert compared(old, force(**slow))["verdict"] == "slower" and compared(old, old)["noise"] == noise
-    assert compared(old, force(**slow, spread=0.9))["verdict"] == ""
+    assert compared(old, force(**slow)).verdict == "slower" and compared(old, old).noise == noise
+    assert compared(old, force(**slow, spread=0.9)).verdict == ""
 
 
 def loaded(path, *rows, **more):
@@ -183,7 +184,7 @@ def test_only_the_same_measurement_is_compared_and_another_machine_is_named(tmp_
         row(name="untimed"), product(seconds=2.0), product(n=4, seconds=2.0),
     )  # fmt: skip
     found = compare(old, new, "a")
-    assert [(each["name"], each["particles"]) for each in found.rows] == [("cpu", 100), ("k00", 64)]
+    assert [(each.name, each.particles) for each in found.rows] == [("cpu", 100), ("k00", 64)]
     assert (found.only_old, found.only_new) == (3, 5) and "another" in found.elsewhere
     assert compare(new, new, "b").elsewhere == ""
 
@@ -336,7 +337,7 @@ def test_the_status_line_is_cleared_before_the_next_line(measured, monkeypatch, 
 
     def measure(who, counts, notify):
         notify("measuring")
-        return [Row.of(row())]
+        return [force()]
 
     monkeypatch.setattr("nbody.bench.forces.suite.measure", measure)
     assert main(["bench", "--cpu", "-o", str(tmp_path)]) == 0

@@ -8,10 +8,10 @@ from compiled_forces import for_h200, kernel_of
 
 from nbody import compute
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.roofline import bounds, slots
+from nbody.bench.roofline import slots
 from nbody.bench.roofline import suite as roofline
 from nbody.bench.roofline.slots import InstructionCounts
-from nbody.bench.row import Row
+from nbody.bench.roofline.tables import RooflineRow
 from nbody.bench.timing import Timing, seconds
 from nbody.cli import main
 from nbody.forces import ENGINES
@@ -26,7 +26,7 @@ H200 = compute.DeviceProperties("NVIDIA H200", (9, 0), 132, 1.98e9, 141 << 30, 1
 def a_row(**more):
     """A row of an engine on a card."""
     known = {"name": "x", "device": "", "backend": "gpu", "precision": "float32", "threads": 0, "particles": 1000}
-    return Row(suite="roofline", **known | more)
+    return RooflineRow(**known | more)
 
 
 # --- Real kernels, compiled for a card that is not here ---------------------------------------------------------------
@@ -38,20 +38,10 @@ class Compiled:
     def __init__(self, name: str, precision: str) -> None:
         tiling = PairTiling(4, 8 if precision == "float32" else 4)
         kernel, signature = kernel_of(name, 3, Outputs.ACCELERATION, tiling=tiling, precision=precision)
-        self.code, used = for_h200(kernel, signature)
-        self.machine_code, _ = compute.assembled(self.code)
-        self.regs_per_thread, self.shared_mem_per_block = used.registers, used.shared
-        self.local_mem_per_thread = used.local
+        code, _ = for_h200(kernel, signature)
+        self.machine_code, _ = compute.assembled(code)
         self.py_func = kernel.py_func
         self._codelibrary = SimpleNamespace(get_cubin=lambda: self.machine_code)
-
-    def inspect_asm(self, cc):
-        return self.code
-
-    def max_cooperative_grid_blocks(self, threads, dynamic):
-        """By registers alone, which are given out to warps in units of 256, and by 64 warps a multiprocessor."""
-        warps = threads // 32
-        return H200.multiprocessors * min(65536 // (-(-self.regs_per_thread * 32 // 256) * 256) // warps, 64 // warps)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +86,7 @@ def test_float64_is_counted_for_its_own_pipe(compiled):
     assert found.float32 == 0 and 16 <= found.float64 / found.roots <= 19
     work = found.per_interaction(1)
     # Half as many lanes: the pipe, not the issue of instructions, is what bounds it.
-    assert bounds.slot_bound(work, H200) == pytest.approx(132 * H200.clock * 64 / work.float64)
+    assert roofline.slot_bound(work, H200) == pytest.approx(132 * H200.clock * 64 / work.float64)
 
 
 def test_without_a_disassembler_nothing_is_counted(monkeypatch):
@@ -111,9 +101,9 @@ def test_the_bounds_of_an_h200_are_those_that_its_figures_give():
     """132 multiprocessors at 1.98 GHz: 13 slots allow 2.57e12 interactions/s; a root each 4.18e12, a root a pair twice
     that; 66.9 and 33.5 TFLOP/s."""
     plain = InstructionCounts(13, 12, 0, 1)
-    assert bounds.slot_bound(plain, H200) == pytest.approx(2.573e12, rel=1e-3)
-    assert bounds.root_bound(plain, H200) == pytest.approx(4.182e12, rel=1e-3)
-    assert bounds.root_bound(plain._replace(roots=0.5), H200) == pytest.approx(8.364e12, rel=1e-3)
+    assert roofline.slot_bound(plain, H200) == pytest.approx(2.573e12, rel=1e-3)
+    assert roofline.root_bound(plain, H200) == pytest.approx(4.182e12, rel=1e-3)
+    assert roofline.root_bound(plain._replace(roots=0.5), H200) == pytest.approx(8.364e12, rel=1e-3)
     assert (H200.peak_float32, H200.peak_float64) == pytest.approx((66.9e12, 33.5e12), rel=2e-3)
 
 
@@ -148,14 +138,14 @@ def test_the_drivers_version_is_read_from_either_kind_of_driver(line):
 
 def test_a_narrow_float_pipe_bounds_before_the_issue_of_instructions_does():
     a100 = compute.DeviceProperties("A100", (8, 0), 108, 1.41e9, 0, 0, "none")  # 64 float32 lanes for 128 issued
-    assert bounds.slot_bound(InstructionCounts(14, 12, 0, 1), a100) == pytest.approx(108 * 1.41e9 * 64 / 12)
+    assert roofline.slot_bound(InstructionCounts(14, 12, 0, 1), a100) == pytest.approx(108 * 1.41e9 * 64 / 12)
 
 
 def test_a_row_above_its_bound_says_so():
     row = a_row(interactions_per_s=9e12)
-    assert "jumped over" in bounds.bounded(row, H200, InstructionCounts(13, 12, 0, 1)).note
-    fine = bounds.bounded(row, H200, InstructionCounts(1, 1, 0, 0.1))
-    assert fine.note == "" and fine["percent_of_slots"] == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
+    assert "jumped over" in roofline.bounded(row, H200, InstructionCounts(13, 12, 0, 1)).note
+    fine = roofline.bounded(row, H200, InstructionCounts(1, 1, 0, 0.1))
+    assert fine.note == "" and fine.percent_of_slots == pytest.approx(100 * 9e12 / (132 * H200.clock * 128))
 
 
 # --- The command, on a card that is not here --------------------------------------------------------------------------
@@ -185,9 +175,7 @@ def card(monkeypatch, compiled):
     monkeypatch.setattr("nbody.bench.card.no_gpu", lambda: "")
     monkeypatch.setattr(compute, "require", lambda *_: None)
     monkeypatch.setattr(compute, "facts", lambda: H200)
-    monkeypatch.setattr(compute.compiled, "facts", lambda: H200)
     roofline.pairs_loop.cache_clear()
-    monkeypatch.setattr(compute, "threads_per_multiprocessor", lambda: 2048)
     monkeypatch.setattr(roofline, "device_times", lambda work, repeats: Timing.of([seconds(work)] * repeats, "device"))
 
 
@@ -201,13 +189,7 @@ def test_the_command_tells_a_kernel_its_bounds(card, tmp_path, capsys):
     rows = [row for row in found["rows"] if row["suite"] == "roofline"]
     assert [row["particles"] for row in rows] == [1000, 1500]
     assert json.loads((tmp_path / "roofline.json").read_text()) == found
-    kernel = OnThisProcessor.launched
     for row in rows:
-        assert row["kernel"] == "accelerate_tiled" and row["launches"] == 1
-        assert row["registers"] == kernel.regs_per_thread and row["shared_bytes"] == kernel.shared_mem_per_block > 0
-        assert row["local_bytes"] == 0 and row["threads_a_block"] == 256
-        assert row["blocks"] == -(-row["particles"] // 256) and 0 < row["occupancy"] <= 1
-        assert row["waves"] == pytest.approx(row["blocks"] / kernel.max_cooperative_grid_blocks(256, 0))
         assert row["interactions_per_s"] == pytest.approx(row["particles"] ** 2 / row["seconds"])
         # What a processor does of an H200's bounds: little, but by the same arithmetic.
         assert row["percent_of_slots"] == pytest.approx(100 * row["interactions_per_s"] / row["slot_bound"])
@@ -219,7 +201,7 @@ def test_the_command_tells_a_kernel_its_bounds(card, tmp_path, capsys):
 def test_the_tables_and_the_picture_are_drawn(card, tmp_path, capsys):
     assert main([*ROOFLINE, "--particles", "1000", "-o", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    assert "Forces and their bounds on NVIDIA H200" in out and "Their kernels" in out
+    assert "Forces and their bounds on NVIDIA H200" in out
     assert f"wrote {tmp_path / 'roofline.png'}" in err
     assert main(["bench", "show", str(tmp_path / "roofline.json")]) == 0
     assert capsys.readouterr().out == out
@@ -241,7 +223,7 @@ def test_a_kernel_without_roots_gets_no_bound(card, monkeypatch):
     monkeypatch.setattr(slots, "disassembled", lambda cubin: None)
     (row,) = roofline.measure([Competitor.of("gpu-here", "float64")], [300])
     roofline.pairs_loop.cache_clear()
-    assert row.seconds and row["slots"] is None and row["slot_bound"] is None and "no loop" in row.note
+    assert row.seconds and row.slots is None and row.slot_bound is None and "no loop" in row.note
 
 
 @pytest.mark.gpu
@@ -251,4 +233,3 @@ def test_no_engine_passes_its_bound_on_a_card(tmp_path, capsys):
     rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["suite"] == "roofline"]
     assert {row["device"] for row in rows} == {compute.facts().name}
     assert all(0 < row["percent_of_slots"] <= 100 and 0 < row["percent_of_roots"] <= 100 for row in rows)
-    assert all(row["registers"] and row["blocks"] and 0 < row["occupancy"] <= 1 for row in rows)

@@ -6,16 +6,16 @@ from nbody import compute
 from nbody.bench import card, report
 from nbody.bench.output import write
 from nbody.bench.plot import plot
-from nbody.bench.row import Row
 from nbody.bench.scaling import prepare, suite
+from nbody.bench.scaling.tables import ScalingRow
 from nbody.cli import main
 
 
 def test_the_report_of_several_gpus_has_a_table_and_a_picture(tmp_path, capsys):
     path = tmp_path / "scaling.json"
-    known = {"suite": "scaling", "name": "gpu-symmetric", "device": "a card", "precision": "float32", "steps": 20}
+    known = {"name": "gpu-symmetric", "device": "a card", "precision": "float32", "steps": 20}
     rows = [
-        Row.of(known | {"particles": 262144, "gpus": gpus, "speedup": speedup, "efficiency": speedup / gpus})
+        ScalingRow.of(known | {"particles": 262144, "gpus": gpus, "speedup": speedup, "efficiency": speedup / gpus})
         for gpus, speedup in ((1, 1.0), (2, 1.92), (4, 3.64))
     ]
     write(report.Report(report.machine(), rows), path, plot, print)

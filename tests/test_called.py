@@ -42,9 +42,16 @@ def test_the_potential_of_the_bodies_leaves_each_out_of_its_own():
         ({"lenght": 0.1}, "unknown argument 'lenght' .*did you mean 'length'"),
         ({"at": [["x", "y", "z"]]}, "arrays of numbers"),
         ({"at": [[np.nan, 0, 0]]}, "point 0 of at .* is not finite"),
+        ({"engine": "matrix:k02", "gpus": "all"}, "engine 'matrix:k02': it computes on one device; leave gpus out"),
+        ({"gpus": "many"}, "gpus: must be a number of GPUs"),
     ],
 )
 def test_wrong_arguments_are_refused(given, message):
     with pytest.raises(InputError, match=message) as error:
         nbody.accelerations(BODIES.position, BODIES.mass, **{"engine": "cpu", **given})
     assert "\n" not in str(error.value)
+
+
+def test_the_potential_takes_no_argument_potential():
+    with pytest.raises(InputError, match=r"potential is an argument of nbody\.accelerations"):
+        nbody.potential(BODIES.position, BODIES.mass, potential=True)

@@ -11,7 +11,7 @@ from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
 from nbody import compute
-from nbody.forces import ENGINES, gpu_engine
+from nbody.forces import ENGINES
 from nbody.forces.api import accelerations, potential
 from nbody.forces.direct import gpu_symmetric, gpu_triangle
 from nbody.forces.direct.gpu_pair_sums import node_bytes
@@ -175,7 +175,7 @@ def pretended(monkeypatch):
         monkeypatch.setattr(gpu_triangle, "SEGMENTS_FROM", 1)
         kind = ENGINES.load(engine)
         monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
-        monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(ranks_layer.FEWEST, 1))
+        monkeypatch.setattr(ranks_layer, "DIVIDED_FROM_RANKS", dict.fromkeys(ranks_layer.DIVIDED_FROM_RANKS, 1))
         if budget:
             monkeypatch.setattr(gpu_triangle, "COLUMNS_BUDGET", budget)
 

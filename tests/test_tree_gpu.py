@@ -10,13 +10,14 @@ import nbody
 from nbody import compute
 from nbody.fields.added import AddedFields
 from nbody.fields.potentials import PointMass
-from nbody.forces import ENGINES, gpu_engine
+from nbody.forces import ENGINES
 from nbody.forces.api import accelerations
 from nbody.forces.layers import layered
 from nbody.forces.problem import Problem
 from nbody.forces.reusable_tree import Tree
+from nbody.forces.transports import ranks as ranks_layer
 from nbody.forces.tree import tree_gpu
-from nbody.forces.tree.engine_gpu import field_at
+from nbody.forces.tree.engine_gpu import DeviceTreeQuery
 from nbody.forces.tree.octree import cells_gpu
 from nbody.forces.tree.octree.cells_gpu import GROUPS
 from nbody.forces.tree.octree.groups_gpu import RUN
@@ -408,7 +409,7 @@ def test_the_simulator_agrees_for_any_number_of_devices_or_ranks(monkeypatch):
     a, phi = referee(particles)
     kind = ENGINES.load("gpu-tree")
     monkeypatch.setattr(kind, "can", kind.can._replace(divided_from=1))
-    monkeypatch.setattr(gpu_engine, "FEWEST", dict.fromkeys(gpu_engine.FEWEST, 1))
+    monkeypatch.setattr(ranks_layer, "DIVIDED_FROM_RANKS", dict.fromkeys(ranks_layer.DIVIDED_FROM_RANKS, 1))
     for devices, ranks in ((1, 1), (3, 1), (1, 2)):
         monkeypatch.setattr(compute, "devices_for", lambda *of, devices=devices: (0,) * devices)
 
@@ -468,7 +469,7 @@ def test_the_simulator_agrees_for_some_bodies_points_and_an_outlier():
     assert counts[1] == 2 and counts[23] < 12  # roots, and the deepest level
     assert errors(state.values("acceleration")[0][rows], a[rows]).max() < BOUND
     assert np.allclose(state.values("potential")[0][rows], phi[rows], rtol=BOUND)
-    found, found_phi = field_at(engine, state, particles.position[rows], Outputs.POTENTIAL)
+    found, found_phi = DeviceTreeQuery(engine, state)._field(particles.position[rows], Outputs.POTENTIAL)
     assert errors(found, a[rows]).max() < BOUND
     before = state.values("acceleration")[0]
     fields = AddedFields([PointMass(mass=1.0)], 1.0)

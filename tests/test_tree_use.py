@@ -13,10 +13,10 @@ import nbody
 from nbody import Scenario, Simulation, Trajectory
 from nbody.bench.forces import selection
 from nbody.bench.forces.competitor import Competitor
+from nbody.bench.forces.crossings import crossings
+from nbody.bench.forces.rows import ForceRow, TreeRow
 from nbody.bench.forces.suite import measure
-from nbody.bench.forces.tables import crossings
 from nbody.bench.report import Report
-from nbody.bench.row import Row
 from nbody.cli import main
 from nbody.compute import cache
 from nbody.errors import InputError
@@ -314,8 +314,8 @@ def test_invalid_arguments_of_a_tree_are_refused(given, line):
 def test_a_tree_is_measured_in_particles_per_second_beside_its_error():
     (row,) = measure([Competitor.of("cpu-tree", "float32", accuracy=1e-3)], [2048])
     assert row.suite == "trees" and row.name == "cpu-tree, 0.001" and not row.wrong
-    assert row["particles_per_s"] == pytest.approx(2048 / row.seconds)
-    assert 0 < row["interactions"] < 2048**2 and row["error_median"] < 2e-3 < row["error_bound"]
+    assert row.particles_per_s == pytest.approx(2048 / row.seconds)
+    assert 0 < row.interactions < 2048**2 and row.error_median < 2e-3 < row.error_bound
 
 
 def test_a_measurement_of_scaling_has_two_numbers_of_particles_per_factor_of_ten():
@@ -332,9 +332,9 @@ def test_a_measurement_of_scaling_has_two_numbers_of_particles_per_factor_of_ten
 def test_the_crossing_is_between_two_numbers_of_particles():
     """Direct sums take 1 µs times N²/1000, the tree 1 µs times 10 N: equal at N = 10 000."""
     shared = {"device": "a CPU", "precision": "float32", "backend": "cpu", "threads": 1}
-    direct = [Row(suite="forces", name="cpu", particles=n, seconds=1e-9 * n**2, **shared) for n in (1000, 4000)]
+    direct = [ForceRow(name="cpu", particles=n, seconds=1e-9 * n**2, **shared) for n in (1000, 4000)]
     trees = [
-        Row(suite="trees", name="cpu-tree, 0.001", facts={"accuracy": 1e-3}, particles=n, seconds=1e-5 * n, **shared)
+        TreeRow(name="cpu-tree, 0.001", accuracy=1e-3, particles=n, seconds=1e-5 * n, **shared)
         for n in (1000, 4000, 30_000)
     ]
     for some, text in (

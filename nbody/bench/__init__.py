@@ -1,18 +1,20 @@
 """Benchmarks: speed and accuracy on this machine. Each result is checked before it is timed.
 
-To add a suite: a folder, and a line in :data:`SUITES`. The folder has
+A suite is a folder, and a line in :data:`SUITES`. The folder has
 
 ``__init__``
-    ``prepare(notify, *, …)``, which checks its options and returns a :data:`Measure`. Its
-    docstring is the command's help, and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows
-    their names). The module imports nothing heavy at the top.
+    ``prepare(notify, *, …)``, which checks its options and returns a :data:`Measure`. Its docstring is the command's help,
+    and its keyword arguments are the command's options (:mod:`nbody.cli.bench` knows their names). The module imports
+    nothing heavy at the top.
+``suite``
+    ``measure(…)``, which makes the rows.
 ``tables``
-    ``FACTS``: a ``TypedDict`` of what the rows of each kind have beside the fields of every row. ``sheets(report)``: the
-    tables for the terminal. ``picture(report)``: what :mod:`.plot` draws. ``PAGES``: the Markdown for each pair of markers
-    in a README, empty if the report has no such rows.
+    ``ROWS``: the classes of its rows, whose fields say how columns show them (:mod:`.row`). ``sheets(report)``: the tables
+    for the terminal. ``picture(report)``: what :mod:`.plot` draws. ``PAGES``: the Markdown for each pair of markers in a
+    README, empty if the report has no such rows.
 
-A measurement is a :class:`~nbody.bench.row.Row` in every suite. :mod:`.timing` measures times. :mod:`.report`,
-:mod:`.tables`, :mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
+The files of this folder are for all suites: :mod:`.timing` measures times, and :mod:`.report`, :mod:`.columns`,
+:mod:`.compare`, :mod:`.output` and :mod:`.readme` process the rows.
 """
 
 from collections.abc import Callable
@@ -38,10 +40,7 @@ SUITES = Registry(
 )
 """All suites. ``nbody bench`` without a suite's name runs the first."""
 
-KINDS = {"forces": ("forces", "lecture", "trees"), "integrators": ("integrators", "few")}
-"""The kinds of rows of the suites that have several."""
 
-
-def part(suite: str, name: str) -> ModuleType:
-    """A module of a suite: ``tables``."""
-    return import_module(f"{SUITES[suite].target.split(':')[0]}.{name}")
+def tables(suite: str) -> ModuleType:
+    """The module ``tables`` of a suite."""
+    return import_module(f"{SUITES[suite].target.split(':')[0]}.tables")

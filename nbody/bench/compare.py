@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 from nbody.bench import SUITES, Notify
+from nbody.bench.columns import Sheet, TableColumn, columns, per_cent, three
 from nbody.bench.report import Report
 from nbody.bench.row import Row
-from nbody.bench.tables import Sheet, TableColumn, three, whole
 from nbody.errors import InputError
 from nbody.number_format import duration
 
@@ -20,31 +20,39 @@ DEVICE, HOST = 0.05, 0.10
 """The relative noise of times by the device's and by the host's clock. (Between two sessions on one machine with an H200:
 3.7 % at N = 1024, 1.5 % at 4096, 0.2 % from 20480 on.)"""
 
-RUNS, OF_RUNS = ("lecture", "integrators", "few"), {"cpu": 0.25, "gpu": 0.15}
-"""The kinds of rows that are whole runs, and the noise of these: on that machine 22 % on one core, 12 % on the card."""
+OF_RUNS = {"cpu": 0.25, "gpu": 0.15}
+"""The noise of whole runs: on that machine 22 % on one core, 12 % on the card."""
 
-Compared = dict[str, Any]
-"""A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference that
-chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
+
+class Compared(NamedTuple):
+    """A row that both reports have. ``ratio`` is the new speed over the old one, and ``noise`` the relative difference that
+    chance explains. ``verdict`` is ``slower`` or ``faster`` if the speeds differ by more than the noise, else empty."""
+
+    suite: Annotated[str, TableColumn("suite", left=True)]
+    name: Annotated[str, TableColumn("name", left=True)]
+    precision: Annotated[str, TableColumn("precision", left=True)]
+    particles: Annotated[int | None, TableColumn("N")]
+    old_seconds: Annotated[float, TableColumn("old", duration)]
+    new_seconds: Annotated[float, TableColumn("new", duration)]
+    ratio: Annotated[float, TableColumn("new/old", three)]
+    noise: Annotated[float, TableColumn("noise", per_cent)]
+    verdict: Annotated[str, TableColumn("", left=True)]
+
+    @property
+    def slower(self) -> bool:
+        """True if the new speed is lower by more than the noise."""
+        return self.verdict == "slower"
 
 
 def compared(old: Row, new: Row) -> Compared:
     """Compare two rows with the same identity, which both have a time."""
     assert old.seconds and new.seconds
-    usual = DEVICE if new.clock == "device" else OF_RUNS.get(new.backend, HOST) if new.suite in RUNS else HOST
+    usual = DEVICE if new.clock == "device" else OF_RUNS.get(new.backend, HOST) if new.whole_run else HOST
     noise = max(usual, old.spread or 0.0, new.spread or 0.0)
     speed = old.seconds / new.seconds
-    return {
-        "suite": new.suite,
-        "name": new.name,
-        "precision": new.precision,
-        "particles": new["n"] if new.particles is None else new.particles,
-        "old_seconds": old.seconds,
-        "new_seconds": new.seconds,
-        "ratio": speed,
-        "noise": noise,
-        "verdict": "slower" if speed < 1 - noise else "faster" if speed > 1 / (1 - noise) else "",
-    }
+    verdict = "slower" if speed < 1 - noise else "faster" if speed > 1 / (1 - noise) else ""
+    count = getattr(new, "n", new.particles)
+    return Compared(new.suite, new.name, new.precision, count, old.seconds, new.seconds, speed, noise, verdict)
 
 
 @dataclass(frozen=True)
@@ -60,36 +68,24 @@ class Comparison:
 
     def plain(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        known = dict(vars(self))
+        known = vars(self) | {"rows": [row._asdict() for row in self.rows]}
         return known | {"with": known.pop("path")}
 
     def sheet(self) -> Sheet:
         """The table for the terminal."""
-        rows = [row | {"slower": row["verdict"] == "slower"} for row in self.rows]
-        slower = sum(row["slower"] for row in rows)
-        about = [
-            f"New/old: speeds, more than 1 is faster. {slower} of {len(rows)} rows became slower by more than noise."
-        ]
+        slower = sum(row.slower for row in self.rows)
+        about = f"New/old: speeds, more than 1 is faster. {slower} of {len(self.rows)} rows became slower by more than "
+        about += "noise."
         if self.only_old or self.only_new:
-            about.append(
-                f"Not compared: {self.only_old} rows only in {self.path}, {self.only_new} only in the new report."
+            about += (
+                f"\nNot compared: {self.only_old} rows only in {self.path}, {self.only_new} only in the new report."
             )
         if self.elsewhere:
-            about.append(f"{self.path} was measured elsewhere: on {self.elsewhere}.")
-        return Sheet(f"Compared with {self.path}", "\n".join(about), COLUMNS, rows, red="slower")
+            about += f"\n{self.path} was measured elsewhere: on {self.elsewhere}."
+        return Sheet(f"Compared with {self.path}", about, COLUMNS, self.rows, red="slower")
 
 
-COLUMNS = (
-    TableColumn("N", "particles"),
-    TableColumn("suite", "suite", left=True),
-    TableColumn("name", "name", left=True),
-    TableColumn("precision", "precision", left=True),
-    TableColumn("old", "old_seconds", duration),
-    TableColumn("new", "new_seconds", duration),
-    TableColumn("new/old", "ratio", three),
-    TableColumn("noise", lambda row: 100 * row["noise"], lambda noise: f"{whole(noise)} %"),
-    TableColumn("", "verdict", left=True),
-)
+COLUMNS = columns(Compared, "particles suite name precision old_seconds new_seconds ratio noise verdict")
 
 
 def compare(old: Report, new: Report, path: str) -> Comparison:
@@ -99,7 +95,8 @@ def compare(old: Report, new: Report, path: str) -> Comparison:
         has, wants = (" and ".join(report.suites) or "no rows" for report in (old, new))
         raise InputError(f"nothing to compare: {path} has {has}, the other report {wants}")
     then, now = (
-        {tuple(row[key] for key in IDENTITY): row for row in report.rows if row.seconds} for report in (old, new)
+        {tuple(getattr(row, key, None) for key in IDENTITY): row for row in report.rows if row.seconds}
+        for report in (old, new)
     )
     both = [compared(then[key], row) for key, row in now.items() if key in then]
     elsewhere = old.device if old.device != new.device else ""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nbody.bench import part
+from nbody.bench import tables
 from nbody.bench.report import Report
 from nbody.figures import GREY, RC, SERIES, plain
 
@@ -29,15 +29,14 @@ class Bar(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One diagram. ``levels`` are marked on the y axis and ``marks`` on the x axis, each with its text; ``ticks`` are the
-    only labels of the x axis, and ``show`` formats those of the y axis."""
+    """One diagram. ``marks`` are marked on the x axis, each with its text; ``ticks`` are the only labels of the x axis, and
+    ``show`` formats those of the y axis."""
 
     title: str
     xlabel: str
     ylabel: str = ""
     lines: Sequence[Line] = ()
     bars: Sequence[Bar] = ()
-    levels: Sequence[tuple[str, float]] = ()
     marks: Sequence[tuple[str, float]] = ()
     ticks: Sequence[int] = ()
     show: Callable[[float], str] | None = None
@@ -58,7 +57,7 @@ def plot(report: Report, path: Path) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    picture: Picture = part([*report.suites, "forces"][0], "tables").picture(report)
+    picture: Picture = tables([*report.suites, "forces"][0]).picture(report)
     panels = picture.panels or [Panel("none", "")]
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
     with matplotlib.rc_context(RC):
@@ -84,9 +83,6 @@ def _lines(axes: Any, panel: Panel, names: Sequence[str]) -> None:
         again, colour = divmod(names.index(line.name), len(SERIES))
         style = {"ls": ":"} if line.dotted else {"marker": "os^D"[again % 4], "label": line.label or line.name}
         axes.plot(line.x, line.y, color=SERIES[colour], markersize=4, **style)
-    for text, y in panel.levels:
-        axes.axhline(y, color=GREY, linewidth=0.9, linestyle="-.")
-        axes.annotate(text, (0.01, y), xycoords=("axes fraction", "data"), fontsize=7, va="bottom")
     for text, x in panel.marks:
         axes.axvline(x, color=GREY, linewidth=0.9, linestyle="-.")
         axes.annotate(text, (x, 0.98), xycoords=("data", "axes fraction"), rotation=90, fontsize=7, va="top")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from nbody import machine
-from nbody.bench import part
+from nbody.bench import tables as tables_of
 from nbody.bench.report import Report
 from nbody.errors import InputError, not_written
 from nbody.whole_file import whole_file
@@ -34,7 +34,7 @@ def table_slots(suites: Iterable[str]) -> list[TableSlot]:
     Raises:
         InputError: no README has a place for one of them.
     """
-    tables = {name: table for suite in suites for name, table in part(suite, "tables").PAGES.items()}
+    tables = {name: table for suite in suites for name, table in tables_of(suite).PAGES.items()}
     patterns = {name: re.compile("(?<={})\n.*?(?={})".format(*markers(name)), re.DOTALL) for name in tables}
     found = [
         (path, patterns[name], name, table)
@@ -60,7 +60,7 @@ def rewrite(reports: Sequence[Report]) -> list[Path]:
     for path, pattern, name, table in table_slots(
         dict.fromkeys(suite for report in reports for suite in report.suites)
     ):
-        own = [report for report in reports if any(name in part(suite, "tables").PAGES for suite in report.suites)]
+        own = [report for report in reports if any(name in tables_of(suite).PAGES for suite in report.suites)]
         tables = "\n\n".join(filter(None, map(table, own)))
         if not tables:
             continue

@@ -1,20 +1,28 @@
 """The report of a benchmark: the machine and the rows, written and read as one JSON object."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from nbody.bench import SUITES, Measure, Notify, card
-from nbody.bench.row import Row, suite_of
+from nbody.bench import SUITES, Measure, Notify, card, tables
+from nbody.bench.row import Row
 from nbody.errors import InputError, printable
 from nbody.input_file import open_regular
 from nbody.machine import provenance
+
+Kind = TypeVar("Kind", bound=Row)
+
+
+@cache
+def kinds() -> dict[str, tuple[str, type[Row]]]:
+    """The suite and the class of each kind of row, by the name in a report."""
+    return {kind.suite: (suite, kind) for suite in SUITES for kind in tables(suite).ROWS}
 
 
 class Machine(TypedDict):
@@ -40,19 +48,19 @@ class Report:
     """
 
     machine: Machine
-    rows: list[Row]
+    rows: Sequence[Row]
     absent: list[str] = field(default_factory=list)
     suite: str = ""
     options: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, kind: str) -> list[Row]:
+    def of(self, kind: type[Kind]) -> list[Kind]:
         """The rows of one kind."""
-        return [row for row in self.rows if row.suite == kind]
+        return [row for row in self.rows if type(row) is kind]  # type: ignore[misc]
 
     @property
     def suites(self) -> list[str]:
         """The names in ``SUITES`` that the rows belong to."""
-        there = {suite_of(row.suite) for row in self.rows}
+        there = {kinds()[row.suite][0] for row in self.rows}
         return [name for name in SUITES if name in there]
 
     @property
@@ -66,6 +74,12 @@ class Report:
     def provenance(self) -> str:
         """The machine, the date and the version."""
         return f"{self.device}, {self.machine['started'][:10]}, nbody {self.machine['version']}"
+
+    def about(self, explained: str, rows: Iterable[Row]) -> str:
+        """The text below a table: the meaning of its columns and the missing competitors, unless ``explained`` is empty; and
+        the rows' notes."""
+        absent = f"Not in the table: {', '.join(self.absent)}." if explained and self.absent else ""
+        return "\n".join(filter(None, [explained, *(f"{row.what}: {row.note}" for row in rows if row.note), absent]))
 
     def json(self, indent: int | None = None) -> str:
         """The report as one JSON object; numbers that are not finite become null."""
@@ -103,12 +117,15 @@ def load(path: Path) -> Report:
         InputError: there is no such file, or it is not a report; the error names the first mistake.
     """
     where: tuple[str, ...] = ()
+    names: Any = Literal[*kinds()]
     with open_regular(path) as file:
         try:
             plain, rows = TypeAdapter(_Plain).validate_json(file.read()), []
             for number, row in enumerate(plain.rows, 1):
-                where = (f"row {number}",)
-                rows.append(Row.of(row))
+                where = (f"row {number}", "suite")
+                kind = TypeAdapter(names).validate_python(row.get("suite"))
+                where = where[:1]
+                rows.append(kinds()[kind][1].of(row))
             where = ("options",)
             options = _options_of(plain.suite).validate_python(plain.options) if plain.suite in SUITES else {}
             return Report(**vars(plain) | {"rows": rows, "options": options})

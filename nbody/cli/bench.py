@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from nbody.bench import SUITES, part
+from nbody.bench import SUITES, tables
 from nbody.cli import completion
 from nbody.cli.groups import Annotation, Values, with_options
 from nbody.cli.list_command import Context, ListCommand
@@ -22,9 +22,9 @@ from nbody.cli.streams import print_message, result, result_json, styled
 from nbody.errors import InputError, NBodyError, RunFailed
 
 if TYPE_CHECKING:
+    from nbody.bench.columns import Sheet
     from nbody.bench.compare import Comparison
     from nbody.bench.report import Report
-    from nbody.bench.tables import Sheet
 
 FORCES = next(iter(SUITES))  # the suite that 'nbody bench' measures by itself
 SCALING = "scaling"  # the suite that 'nbody bench --gpus' measures
@@ -185,8 +185,8 @@ def _there(path: Path) -> Path:
 
 def _explain(words: Sequence[str], as_json: bool) -> int:
     """Print what rungs are, and what their kernels need of a card."""
-    from nbody.bench.matmul.explain import explain
     from nbody.bench.matmul.suite import check_rung
+    from nbody.linalg.explain import explain
 
     names = [name for word in words for name in word.split(",") if name]
     for name in names:
@@ -242,7 +242,7 @@ def _finish(
         result_json(json.loads(report.json()) | compared)
     if not as_json:
         pairs = [(report, suite) for report in reports for suite in report.suites]
-        sheets = [sheet for report, suite in pairs for sheet in part(suite, "tables").sheets(report)]
+        sheets = [sheet for report, suite in pairs for sheet in tables(suite).sheets(report)]
         _print([*sheets, *([comparison.sheet()] if comparison else [])])
     failed = [*(f"{row.what}: {row.note}" for report in reports for row in report.rows if row.wrong), *failed]
     try:

@@ -8,10 +8,10 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nbody.compute.compiling_faster import compiling_faster
-from nbody.compute.device import cuda, facts
+from nbody.compute.device import cuda
 from nbody.errors import DeviceError
 
 
@@ -77,41 +77,11 @@ def machine_code(kernel: Any) -> bytes:
     return getattr(code, "code", code)
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A kernel, compiled for its arguments, with the grid and the block of one launch."""
+class Launch(NamedTuple):
+    """A kernel that was launched, compiled for its arguments, and the number of threads in all its blocks."""
 
     kernel: Any
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    dynamic_shared: int = 0
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the grid."""
-        return math.prod(self.grid)
-
-    @property
-    def threads(self) -> int:
-        """Threads per block."""
-        return math.prod(self.block)
-
-    def resources(self) -> "Resources":
-        """The registers and memory that the kernel uses."""
-        kernel = self.kernel
-        return Resources(kernel.regs_per_thread, kernel.shared_mem_per_block, kernel.local_mem_per_thread)
-
-    def resident(self) -> int:
-        """Blocks that fit on the card at a time."""
-        return self.kernel.max_cooperative_grid_blocks(self.threads, self.dynamic_shared)
-
-    def cubin(self) -> bytes:
-        """The machine code that runs."""
-        return machine_code(self.kernel)
-
-    def ptx(self) -> str:
-        """The PTX of the machine code."""
-        return self.kernel.inspect_asm(facts().compute_capability)
+    threads: int
 
 
 @contextlib.contextmanager
@@ -125,7 +95,7 @@ def launches() -> Iterator[list[Launch]]:
     launch = _Kernel.launch
 
     def noted(kernel, args, griddim, blockdim, stream=0, sharedmem=0):
-        seen.append(Launch(kernel, tuple(griddim), tuple(blockdim), sharedmem))
+        seen.append(Launch(kernel, math.prod(griddim) * math.prod(blockdim)))
         launch(kernel, args, griddim, blockdim, stream, sharedmem)
 
     with patch.object(_Kernel, "launch", noted):

@@ -5,15 +5,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from nbody import child, install, machine
 from nbody.doctor.finding import Finding, good, missing
 from nbody.errors import counted, last_line, printable
 from nbody.number_format import size
-from nbody.parallel import team
+from nbody.parallel import Team, team
 from nbody.parallel.nccl import version as nccl_version
 from nbody.parallel.speed import exchange_speed
 
@@ -108,8 +110,31 @@ def examine_ranks() -> Iterator[Finding]:
     text = f"{ranks.library}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each rank"
     yield good("exchange", text, mpi=ranks.library, latency_s=latency, bytes_per_s=speed)
     if len({facts["uuid"] for facts in everyone} - {""}) == ranks.size:
-        from nbody.forces.transports.ranks import speed_between_gpus
-
-        way, latency, speed = speed_between_gpus(ranks)
+        way, latency, speed = _speed_between_gpus(ranks)
         text = f"{way}: {1e6 * latency:.0f} µs, and {size(round(speed))}/s arrive at each GPU"
         yield good("exchange gpus", text, way=way, latency_s=latency, bytes_per_s=speed)
+
+
+def _speed_between_gpus(ranks: Team) -> tuple[str, float, float]:
+    """How ranks exchange rows on their GPUs, and the times of :func:`~nbody.parallel.speed.exchange_speed`. All ranks call
+    this together."""
+    from nbody import compute
+    from nbody.compute import cuda
+    from nbody.forces.transports.ranks import Ranks
+
+    transport, stream = Ranks(ranks), cuda.stream()
+
+    def prepared(rows: np.ndarray) -> Callable[[], None]:
+        array, bounds = cuda.to_device(rows), ranks.bounds(len(rows))
+
+        def exchange() -> None:
+            transport.complete(array, bounds, stream)
+            transport.wait()
+            compute.wait_for(compute.mark(stream))
+
+        return exchange
+
+    ranks.in_collective = True  # so an error of one rank ends all, and this stays True
+    latency, speed = exchange_speed(ranks, prepared, 1 << 23)
+    ranks.in_collective = False
+    return transport.nccl.name if transport.nccl else "through host memory", latency, speed

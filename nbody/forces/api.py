@@ -14,7 +14,6 @@ from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.reference import direct_tide
 from nbody.forces.registry import AUTOMATIC, ENGINES
-from nbody.forces.tree.options import TreeOptions
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.source import ScenarioText
@@ -87,20 +86,14 @@ def accelerations(
 
 def engine_for(name: str, problem: Problem, options: dict[str, Any], notify: Notify) -> Engine:
     """The engine that a name stands for, with its options. Raises InputError and DeviceError."""
-    accuracy, gpus = options.get("accuracy"), None
-    if name in AUTOMATIC:
-        given: Any = options_of(Accuracy, options)
-        accuracy, gpus, options = given.accuracy, given.gpus, {}
-    elif accuracy is not None and (name == "tree" or name in ENGINES):
-        kind_of_options = TreeOptions if name == "tree" else ENGINES.load(name).Options
-        accuracy = getattr(options_of(kind_of_options, options), "accuracy", None)
-    problem = problem._replace(accuracy=accuracy, gpus=gpus_asked(gpus))
+    automatic = name in AUTOMATIC
+    common = {key: each for key, each in options.items() if automatic or key in Accuracy.model_fields}
+    asked: Any = options_of(Accuracy, common)
+    problem = problem._replace(accuracy=asked.accuracy, gpus=gpus_asked(asked.gpus))
     chosen = choose(name, problem, where=WHERE, notify=notify).name
     kind = ENGINES.load(chosen)
-    if name in AUTOMATIC and accuracy is not None and "accuracy" in kind.Options.model_fields:
-        options = {"accuracy": accuracy}  # direct sums are more accurate
-    if gpus not in (None, 1):
-        options = options | {"gpus": gpus}
+    if automatic:  # direct sums have no accuracy: they are more accurate
+        options = {key: each for key, each in asked if each is not None and key in kind.Options.model_fields}
     return make_engine(kind, chosen, options_of(kind.Options, options), problem, WHERE)
 
 
@@ -116,6 +109,8 @@ def potential(position, mass=None, *, at=None, **given):
     Raises:
         InputError, DeviceError: as :func:`accelerations`.
     """
+    if "potential" in given:
+        raise InputError("potential: potential is an argument of nbody.accelerations; leave it out")
     return accelerations(position, mass, at=at, potential=True, **given)[1]
 
 

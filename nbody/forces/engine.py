@@ -196,6 +196,12 @@ class Engine(ABC):
         """What computes the forces, with the number of devices that compute those of a state if there are several."""
         return Identity(machine.cpu_name())
 
+    def _kernels(self, state: State, outputs: Outputs) -> tuple:
+        """What the kernels of an evaluation depend on. Those for about as many bodies are the same."""
+        law, options = (self.gravity.softening, self.gravity.per_species), repr(self._options)
+        bodies = state.dimensions, state.count.bit_length()
+        return type(self), self.precision, law, options, bodies, outputs
+
     def _rehearse(self, state: State, outputs: Outputs) -> None:  # noqa: B027
         """Call the kernels of :meth:`_compute` where it does not depend on what they compute: they are noted, not run. What
         else is done must leave the results of the state as they are."""
@@ -234,7 +240,7 @@ def compile_kernels(
     rehearses them, and those that ``others`` call. Nothing is computed."""
     asked = {_offered(engine.can, outputs) for outputs in evaluations} - engine._rehearsed
     engine._rehearsed |= asked
-    rehearsed = {each: _kernels_of(engine, state, each) for each in asked}
+    rehearsed = {each: engine._kernels(state, each) for each in asked}
     if engine._team.size > 1 or _REHEARSED.issuperset(rehearsed.values()):
         return
     _REHEARSED.update(rehearsed.values())
@@ -253,23 +259,6 @@ def compile_kernels(
             compile_together(work)
     finally:
         progress.watch, progress.requested, progress.computed = watch, requested, computed
-
-
-def _kernels_of(engine: Engine, state: State, outputs: Outputs) -> tuple:
-    """What the kernels of an evaluation depend on. Those for about as many bodies are the same."""
-    inner = getattr(engine, "_inner", None)  # of a layer
-    if inner is not None:
-        return type(engine), *_kernels_of(inner, state, outputs)
-    law = engine.gravity.softening, engine.gravity.per_species
-    return (
-        type(engine),
-        engine.precision,
-        *law,
-        repr(engine._options),
-        state.dimensions,
-        state.count.bit_length(),
-        outputs,
-    )
 
 
 def team_of(engine: Engine) -> Team:

@@ -19,8 +19,8 @@ from nbody.forces.layers.sorted import acting
 from nbody.forces.options import GpuOptions
 from nbody.forces.problem import Abilities, Problem
 from nbody.forces.resources import require_device
-from nbody.forces.transports.gpus import Gpus
-from nbody.forces.transports.ranks import FEWEST, Ranks
+from nbody.forces.transports.gpus import GpuTransport
+from nbody.forces.transports.ranks import Ranks, fewest_for_ranks
 from nbody.law import Gravity, pair_law, potential_factor
 from nbody.parallel import ALONE, Team
 from nbody.particles import Particles
@@ -103,9 +103,9 @@ class GpuEngine(Engine):
         assert isinstance(state, DeviceState)
         count = acting(particles.mass.astype(self._dtype)) if self.can.massless else state.count
         state.partition.acting = count
-        if self.can.gpus and len(self._devices) > 1 and count >= fewest_to_divide(self):
-            state.partition.transport = Gpus(self._devices, state, self.gravity.per_species)
-        if self.can.ranks and self._team.size > 1 and count >= fewest_to_divide(self, True, self.precision):
+        if self.can.gpus and len(self._devices) > 1 and count >= self.can.divided_from:
+            state.partition.transport = GpuTransport(self._devices, state, self.gravity.per_species)
+        if self.can.ranks and self._team.size > 1 and count >= fewest_for_ranks(self):
             state.partition.transport = Ranks(self._team)
 
     def _shape(self, outputs: Outputs = Outputs.ACCELERATION) -> Shape:
@@ -117,11 +117,6 @@ class GpuEngine(Engine):
     def _work_per_evaluation(self, state: State) -> int:
         assert isinstance(state, DeviceState)
         return state.count * state.partition.acting
-
-
-def fewest_to_divide(engine: Engine | type[Engine], ranks: bool = False, precision: str = "float32") -> int:
-    """The fewest bodies with mass for which GPUs, or ``ranks`` with a GPU each, divide the work of an engine."""
-    return max(engine.can.divided_from, FEWEST[precision] if ranks else 0)
 
 
 class KernelEngine(GpuEngine):

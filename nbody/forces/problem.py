@@ -82,7 +82,8 @@ class Refusal(str):
 
 
 class Abilities(NamedTuple):
-    """What an engine can compute.
+    """What an engine can compute. (Other rooms read ``device``, ``tree`` and ``growth``, and the bench ``auto_range`` and
+    ``pairs_once``; all else is asked by :meth:`Engine.supports`.)
 
     Attributes:
         precisions: those of :data:`PRECISIONS` that it offers.

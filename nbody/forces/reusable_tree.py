@@ -1,6 +1,6 @@
 """``nbody.Tree``: a tree over bodies that is built once and can be asked again, at the bodies or at any points."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,16 +12,20 @@ from nbody.forces.problem import PRECISIONS, Problem
 from nbody.forces.range import check_range
 from nbody.forces.registry import ENGINES, TREES
 from nbody.forces.tree.options import TreeOptions
-from nbody.forces.tree.tree_cpu import HostTree
-from nbody.particles import Particles
-from nbody.state import Outputs
 
 WHERE = "Tree: "
 """What messages begin with."""
 
-
 KEYWORDS = ("G", "softening", "length", "precision", "engine")
 """The arguments of :class:`Tree` that are no options of an engine."""
+
+
+class TreeQuery(Protocol):
+    """The tree of an engine: the methods are those of :class:`Tree`."""
+
+    def accelerations(self, at: np.ndarray | None) -> np.ndarray: ...
+
+    def potential(self, at: np.ndarray | None) -> np.ndarray: ...
 
 
 class Tree:
@@ -72,14 +76,11 @@ class Tree:
         highest_first = (precision,) if precision else tuple(reversed(PRECISIONS))
         choice = choose(engine, problem, highest_first, where=WHERE)
         kind, precision = ENGINES.load(choice.name), choice.precision
-        made = make_engine(kind, choice.name, chosen, problem._replace(precision=precision), WHERE)
+        made: Any = make_engine(kind, choice.name, chosen, problem._replace(precision=precision), WHERE)
         check_range(kind, gravity, precision, particles, WHERE)
         self._count, self._dimensions = particles.position.shape
         self._name = f"{kind.can.device.upper()}, {precision}"
-        if kind.can.device == "gpu":
-            self._tree: Any = KeptDeviceTree(made, particles)
-        else:
-            self._tree = HostTree(particles.position, particles.mass, gravity, precision, chosen)
+        self._tree: TreeQuery = made._query(particles)
 
     def __repr__(self) -> str:
         return f"<Tree of {counted(self._count, 'body', 'bodies')}, {self._name}>"
@@ -99,26 +100,3 @@ class Tree:
             return None if at is None else points_of(at, self._dimensions, WHERE)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{WHERE}an array of numbers is needed ({error})") from error
-
-
-class KeptDeviceTree:
-    """A tree on the GPU, built once; the methods are those of :class:`Tree`."""
-
-    def __init__(self, engine: Any, particles: Particles) -> None:
-        from nbody.forces.tree.engine_gpu import build_tree, field_at
-
-        self._engine, self._state, self._field_at = engine, engine.load(particles), field_at
-        build_tree(engine, self._state)
-
-    def accelerations(self, at: np.ndarray | None) -> np.ndarray:
-        return self._field(at, Outputs.ACCELERATION)[0]
-
-    def potential(self, at: np.ndarray | None) -> np.ndarray:
-        return self._field(at, Outputs.POTENTIAL)[1]
-
-    def _field(self, at: np.ndarray | None, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-        if at is not None:
-            found: tuple[np.ndarray, np.ndarray] = self._field_at(self._engine, self._state, at, outputs)
-            return found
-        self._engine.evaluate(self._state, outputs)
-        return self._state.values("acceleration", "potential")

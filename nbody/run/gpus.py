@@ -21,9 +21,7 @@ def notify_if_few(kind: type[Engine], gpus: Any, count: int, where: str, notify:
 
     if compute.why_unavailable():
         return  # the engine says so
-    from nbody.forces.gpu_engine import fewest_to_divide
-
-    there, fewest = len(compute.devices_for(gpus, where)), fewest_to_divide(kind)
+    there, fewest = len(compute.devices_for(gpus, where)), kind.can.divided_from
     if count < fewest and there > 1:
         notify(f"gpus: one of {there} GPUs computes; from {fewest} bodies on it is worth dividing the work")
 

@@ -74,9 +74,9 @@ def undivided(ranks: Team, engine: Engine, state: State) -> str:
     """A line if ranks with a GPU each compute the same forces, since there are few bodies; else nothing."""
     if ranks.size == 1 or engine.can.device != "gpu" or cast("DeviceState", state).partition.transport.ranks > 1:
         return ""
-    from nbody.forces.gpu_engine import fewest_to_divide
+    from nbody.forces.transports.ranks import fewest_for_ranks
 
-    fewest = fewest_to_divide(engine, True, engine.precision)
+    fewest = fewest_for_ranks(engine)
     return (
         f"ranks: each of them computes all forces; from {fewest} bodies on it is worth dividing the work (several GPUs of "
         "one host: --gpus)"

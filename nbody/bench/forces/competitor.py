@@ -1,14 +1,13 @@
 """A competitor of the force suite: an engine in one precision on a number of threads, with what timing needs."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
+from nbody.bench.forces.rows import ALL_CORES, ONE_CORE
+from nbody.compute.cpu_threads import threads
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
@@ -31,9 +30,6 @@ makes 32e9 interactions/s with 4096 particles, 617e9 with 262144)."""
 LONGEST_SECOND_RUN = 5.0
 """The largest estimated time of the second run in seconds; else its N is reduced. (The first rate is too low.)"""
 
-ALL_CORES, ONE_CORE = "cpu", "cpu (1 core)"
-"""The engine to which speed-ups refer, with all threads and with one."""
-
 
 class Speed:
     """What is known of an engine's speed, to estimate the time of a larger N.
@@ -42,12 +38,11 @@ class Speed:
         rate: the best N**growth per second so far; 0 if none is known.
         took: seconds of the last evaluation that was waited for.
         measured: True once it was timed with some N.
-        compile_s: seconds its first call took longer than later ones.
     """
 
     def __init__(self, kind: type[Engine]) -> None:
         self._kind = kind
-        self.rate = self.took = self.compile_s = 0.0
+        self.rate = self.took = 0.0
         self.measured = False
 
     def learn(self, count: int, seconds: float) -> None:
@@ -66,6 +61,7 @@ class Competitor:
         name: its name in the table.
         kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
+        tree: True if it is a tree.
         threads: CPU threads that it uses; 0 on a GPU.
         one_core: True if it is kept to one thread, though its engine uses all.
         foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
@@ -80,7 +76,7 @@ class Competitor:
         self._engine = self.engine(gravity)
         self.backend, self.device = kind.can.device, self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
-        self.foreign, self.one_core = foreign, one_core
+        self.tree, self.foreign, self.one_core = kind.can.tree, foreign, one_core
         self.speed = Speed(kind)
         self._state: State | None = None
 
@@ -88,7 +84,7 @@ class Competitor:
     def of(cls, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> "Competitor":
         """An engine of ``ENGINES``. ``one_core``: the ``cpu`` engine on one thread, not on all; ``accuracy``: a tree's."""
         kind: type[Engine] = ENGINES.load(engine)
-        name, options, threads = engine, None, 1
+        name, options, used = engine, None, 1
         if accuracy is not None:
             name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
         if one_core:
@@ -96,13 +92,8 @@ class Competitor:
         elif engine == ALL_CORES or (kind.can.tree and kind.can.device == "cpu"):
             import numba
 
-            threads = numba.get_num_threads()
-        return cls(name, kind, precision, options, threads, one_core=one_core)
-
-    @property
-    def suite(self) -> str:
-        """The kind of its rows."""
-        return "trees" if self.kind.can.tree else "forces"
+            used = numba.get_num_threads()
+        return cls(name, kind, precision, options, used, one_core=one_core)
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""
@@ -110,15 +101,14 @@ class Competitor:
 
     def by_own_law(self, problem: ForceProblem) -> ForceProblem:
         """The problem with the law that it computes."""
-        return replace(problem, gravity=self._engine.gravity)
+        return problem._replace(gravity=self._engine.gravity)
 
     def load(self, problem: ForceProblem) -> None:
         """Load a problem's bodies, and release those of the problem before."""
         self._state = None  # free its memory before the next state is allocated
         self._state = self._engine.load(problem.particles)
-        if self.suite == "trees":
-            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
-            self.wait()
+        if self.tree:
+            self.timed()  # a second one knows the size of the forces, as in each step of a run
 
     def evaluate(self) -> None:
         """Compute the accelerations; on a GPU, only enqueue that."""
@@ -140,14 +130,16 @@ class Competitor:
 
         return on_all_cores(of, rows)
 
-    def facts(self) -> dict[str, Any]:
-        """What else a tree's row says about the last evaluation."""
-        if self.suite != "trees" or self.foreign:
-            return {}
+    @property
+    def accuracy(self) -> float | None:
+        """The accuracy of a tree that has one."""
+        return getattr(self._options, "accuracy", None)
+
+    def interactions(self) -> int | None:
+        """The pairs and moments that the last evaluation has computed, if they are fewer than N²."""
         assert self._state is not None
         computed = self._engine.work(self._state, Outputs.ACCELERATION)
-        accuracy = getattr(self._options, "accuracy", None)
-        return {"accuracy": accuracy, "interactions": computed if computed < self._state.count**2 else None}
+        return computed if computed < self._state.count**2 else None
 
     def release(self) -> None:
         """Release the bodies."""
@@ -157,50 +149,34 @@ class Competitor:
         """True if there is memory for ``count`` particles."""
         return fits(self.kind, Problem(CLUSTER, self.precision, count))
 
-    def wait(self) -> None:
-        """Wait until the enqueued work is done."""
-        if self._state is not None:
-            self._state.progress.wait(soon=True)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """A context manager in which it runs; it sets the number of threads."""
-        if not self.one_core:
-            yield
-            return
-        import numba
-
-        before = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
+    def running(self) -> AbstractContextManager[None]:
+        """The block in which it runs, on its number of threads."""
+        return threads(1) if self.one_core else nullcontext()
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
+        assert self._state is not None, "load a problem first"
         with self.running():
             start = time.perf_counter()
             self.evaluate()
-            self.wait()
+            self._state.progress.wait(soon=True)
             self.speed.took = time.perf_counter() - start
             return self.speed.took
 
     def warm_up(self, largest: int) -> None:
         """Compile and measure the rate, with at most :data:`PILOT` particles; on a GPU again with more."""
-        first, fastest = self._pilot(min(PILOT, largest))
-        self.speed.compile_s = max(0.0, first - fastest)
+        self._pilot(min(PILOT, largest))
         count = largest // FULLER if self.backend == "gpu" else 0
         while count and (self.speed.expected(count) > LONGEST_SECOND_RUN or not self.fits(count)):
             count //= FULLER
         if count > PILOT:
             self._pilot(count)
 
-    def _pilot(self, count: int) -> tuple[float, float]:
-        """Seconds of the first evaluation of ``count`` particles, and of the fastest of some more; updates the rate."""
+    def _pilot(self, count: int) -> None:
+        """Compile, and update the rate with the fastest of some evaluations of ``count`` particles."""
         self.load(cluster(count))
-        first, others = self.timed(), [self.timed()]
-        while len(others) < PILOTS and sum(others) < PILOT_SECONDS:
-            others.append(self.timed())
-        self.speed.learn(count, min(others))
-        return first, min(others)
+        self.timed()
+        times = [self.timed()]
+        while len(times) < PILOTS and sum(times) < PILOT_SECONDS:
+            times.append(self.timed())
+        self.speed.learn(count, min(times))

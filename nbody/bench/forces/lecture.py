@@ -3,8 +3,8 @@
 import numpy as np
 
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem, Judge, with_error
-from nbody.bench.row import Row
+from nbody.bench.forces.problems import LECTURE_DT, LECTURE_STEPS, ForceProblem, Judge
+from nbody.bench.forces.rows import LectureRow
 from nbody.bench.timing import TimedCall, Timing, in_turns
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
@@ -57,14 +57,14 @@ class LectureRun:
         self._state.frames.snapshot().wait().release()
 
 
-def lecture_row(c: Competitor, judge: Judge) -> Row:
+def lecture_row(c: Competitor, judge: Judge) -> LectureRow:
     """One engine's run of the judge's disc, checked, then timed."""
     disk = judge.problem
     run, (known, times_faster) = LectureRun(c, disk), K40C.get((c.name, judge.count), (None, None))
     bound = c.bound(disk, judge.rows)
-    row = Row(
-        suite="lecture", name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=judge.count, facts={"steps": LECTURE_STEPS, "k40c_seconds": known, "k40c_speedup": times_faster},
+    row = LectureRow(
+        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
+        particles=judge.count, steps=LECTURE_STEPS, k40c_seconds=known, k40c_speedup=times_faster,
     )  # fmt: skip
-    row = with_error(row, judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")
-    return row if row.wrong else row.timed(run.timing(), LECTURE_STEPS * judge.count**2)
+    row = row.with_error(judge.error(run.accelerations(), bound), bound, "forces on the lecture's disc")
+    return row if row.wrong else row.with_rates(run.timing(), LECTURE_STEPS * judge.count**2)

@@ -3,14 +3,13 @@ referee, and the largest that rounding explains."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import machine
-from nbody.bench.row import Row
+from nbody.bench.forces.rows import ErrorStatistics
 from nbody.forces import timing
 from nbody.forces.direct.sums import direct_sums
 from nbody.forces.reference import direct_sum
@@ -25,8 +24,7 @@ LECTURE_DT, LECTURE_STEPS = 0.001, 10
 """The lecture timed ten steps of its Taylor scheme, with the copies to the GPU before and from it after them."""
 
 
-@dataclass(frozen=True)
-class ForceProblem:
+class ForceProblem(NamedTuple):
     """Bodies, and the law between them."""
 
     particles: Particles
@@ -54,28 +52,6 @@ percentile (ten particles are beyond it), and finds a fault in one particle of 3
 
 MOST_BY_REFEREE = 1 << 19
 """Above this N the judge is the ``cpu`` engine in float64, judged at smaller N: the referee takes ten times longer."""
-
-
-@dataclass(frozen=True)
-class ErrorStatistics:
-    """Relative errors |a_i - a_i,ref| / |a_i,ref| of the checked particles. ``excess`` is the largest ratio of an error to
-    the error that rounding explains; above 1 the force is wrong."""
-
-    median: float
-    percentile_99: float
-    maximum: float
-    excess: float
-
-
-def with_error(row: Row, error: ErrorStatistics, bound: np.ndarray | float, what: str = "forces") -> Row:
-    """The row with its error; it is marked wrong if the error exceeds the bound."""
-    row = replace(row, error=error.maximum).extended(
-        error_median=error.median, error_99=error.percentile_99, error_bound=float(np.max(bound))
-    )
-    if error.excess <= 1:
-        return row
-    largest = f"largest relative error {error.maximum:.1e}, {error.excess:.2g} times what rounding explains"
-    return row.noted(f"{what} are wrong: {largest}", True)
 
 
 def judged(count: int) -> np.ndarray:

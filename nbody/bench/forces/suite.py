@@ -1,16 +1,21 @@
 """The force suite: every engine, precision and N on the same bodies; each result is checked before it is timed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
-from nbody.bench import KINDS, Notify
+from nbody.bench import Notify
+from nbody.bench.columns import ratio
 from nbody.bench.forces import lecture
-from nbody.bench.forces.competitor import ALL_CORES, ONE_CORE, Competitor
-from nbody.bench.forces.problems import LECTURE_STEPS, Judge, cluster, lecture_disk, with_error
-from nbody.bench.row import Row, ratio
+from nbody.bench.forces.competitor import Competitor
+from nbody.bench.forces.problems import LECTURE_STEPS, Judge, cluster, lecture_disk
+from nbody.bench.forces.rows import ALL_CORES, ONE_CORE, EvaluationRow, ForceRow, LectureRow, TreeRow
 from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
 from nbody.law import Gravity
+
+Kind = TypeVar("Kind", bound=EvaluationRow)
+SpedUp = TypeVar("SpedUp", ForceRow, LectureRow)
 
 LONGEST = 10.0
 """An evaluation that would take longer than this (in seconds) is left out."""
@@ -23,7 +28,9 @@ LONGEST_RUN = 3.0
 """A lecture run that would take longer than this (in seconds) is left out."""
 
 
-def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None) -> list[Row]:
+def measure(
+    competitors: Sequence[Competitor], counts: Sequence[int], notify: Notify = lambda _: None
+) -> list[EvaluationRow]:
     """Rows of every competitor at every N, with speed-ups. ``notify`` gets a line before each measurement."""
     for number, competitor in enumerate(competitors, 1):
         notify(f"compiling {competitor.name} {competitor.precision} ({number} of {len(competitors)})")
@@ -31,22 +38,23 @@ def measure(competitors: Sequence[Competitor], counts: Sequence[int], notify: No
         competitor.release()
     # Competitors on a CPU are measured together, in turns.
     groups = [[c for c in competitors if c.backend == "cpu"], *([c] for c in competitors if c.backend == "gpu")]
-    rows: list[Row] = []
+    rows: list[EvaluationRow] = []
     for count in sorted(counts):
         bench = _AtCount(count, notify)
         for group in filter(None, groups):
             rows += bench.rows(group)
-    return [each for kind in KINDS["forces"] for each in with_speedups(row for row in rows if row.suite == kind)]
+    direct = with_speedups([row for row in rows if isinstance(row, ForceRow)])
+    runs = with_speedups([row for row in rows if isinstance(row, LectureRow)])
+    return [*direct, *runs, *(row for row in rows if isinstance(row, TreeRow))]
 
 
-def checked(kind: str, competitor: Competitor, judge: Judge, notify: Notify, longest: float = LONGEST) -> Row:
-    """The row, of a kind, of a competitor that has computed the forces of the judge's problem: with its error, and no time
-    yet; or with the reason why it is left out, if it would take more than ``longest`` seconds."""
-    c, count = competitor, judge.count
-    row = Row(
-        suite=kind, name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads,
-        particles=count, facts={"compile_seconds": c.speed.compile_s},
-    )  # fmt: skip
+def checked(kind: type[Kind], c: Competitor, judge: Judge, notify: Notify, longest: float = LONGEST) -> Kind:
+    """The row of a competitor that has computed the forces of the judge's problem: with its error, and no time yet; or with
+    the reason why it is left out, if it would take more than ``longest`` seconds."""
+    count = judge.count
+    row = kind(
+        name=c.name, device=c.device, backend=c.backend, precision=c.precision, threads=c.threads, particles=count
+    )
     if c.speed.expected(count) > longest:
         return row.noted(f"left out: one evaluation would take about {c.speed.expected(count):.0f} s")
     if not c.fits(count):
@@ -55,7 +63,7 @@ def checked(kind: str, competitor: Competitor, judge: Judge, notify: Notify, lon
     c.load(judge.problem)
     c.timed()
     bound = c.bound(judge.problem, judge.rows)
-    return with_error(row.extended(**c.facts()), judge.error(c.acceleration(), bound), bound)
+    return row.with_error(judge.error(c.acceleration(), bound), bound)
 
 
 class _AtCount:
@@ -75,42 +83,45 @@ class _AtCount:
     def _disk(self) -> Judge:
         return Judge(lecture_disk(self._count))
 
-    def rows(self, group: Sequence[Competitor]) -> list[Row]:
+    def rows(self, group: Sequence[Competitor]) -> list[EvaluationRow]:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
         longest = [LONGEST_AGAIN if c.speed.measured and c.backend == "cpu" else LONGEST for c in group]
-        rows = [checked(c.suite, c, self._judge(c), self._notify, most) for c, most in zip(group, longest, strict=True)]
+        rows: list[ForceRow | TreeRow] = [
+            checked(TreeRow if c.tree else ForceRow, c, self._judge(c), self._notify, most)  # type: ignore[misc]
+            for c, most in zip(group, longest, strict=True)
+        ]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
         if right:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
             self._notify(f"N = {self._count}: timing {names}")
         for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
-            rows[k] = _timed(rows[k], time)
+            rows[k] = _timed(group[k], rows[k], time)
             group[k].speed.learn(self._count, time.best)
             group[k].speed.measured = True
         for competitor in group:
             competitor.release()
         return [each for c, row in zip(group, rows, strict=True) for each in self._with_lecture(c, row)]
 
-    def _with_lecture(self, competitor: Competitor, row: Row) -> list[Row]:
+    def _with_lecture(self, competitor: Competitor, row: ForceRow | TreeRow) -> list[EvaluationRow]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        makes_one = competitor.suite == "forces" and not competitor.foreign
-        if not (row.seconds and makes_one and self._count <= max(lecture.COUNTS)):
+        within = self._count <= max(lecture.COUNTS) and not competitor.foreign
+        if not (isinstance(row, ForceRow) and row.seconds and within):
             return [row]
         expected = LECTURE_STEPS * competitor.speed.expected(self._count)
         if expected > LONGEST_RUN:
             return [row.noted(f"lecture run left out: it would take about {expected:.0f} s")]
         self._notify(f"N = {self._count}: lecture run by {competitor.name} {competitor.precision}")
         run = lecture.lecture_row(competitor, self._disk)
-        row = (row.noted(run.note, True) if run.wrong else row).extended(lecture_seconds=run.seconds)
+        row = replace(row.noted(run.note, True) if run.wrong else row, lecture_seconds=run.seconds)
         return [row, run] if self._count in lecture.COUNTS else [row]
 
 
-def _timed(row: Row, time: Timing) -> Row:
+def _timed(competitor: Competitor, row: ForceRow | TreeRow, time: Timing) -> ForceRow | TreeRow:
     """The row with its time; a tree computes fewer than N² interactions, and counts them."""
-    if row.suite != "trees":
-        return row.timed(time, row.count**2)
-    timed = row.timed(time, row["interactions"]).extended(particles_per_s=row.count / time.median)
-    return replace(timed, gflops=None)
+    if isinstance(row, ForceRow):
+        return row.with_rates(time, row.count**2)
+    row = replace(row, accuracy=competitor.accuracy, interactions=competitor.interactions())
+    return replace(row.with_rates(time, row.interactions), gflops=None, particles_per_s=row.count / time.median)
 
 
 def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
@@ -126,11 +137,10 @@ def _times(group: Sequence[Competitor], count: int) -> list[Timing]:
     )
 
 
-def with_speedups(rows: Iterable[Row]) -> list[Row]:
+def with_speedups(rows: Sequence[SpedUp]) -> list[SpedUp]:
     """The rows, with their speeds relative to the baselines among them."""
-    rows = list(rows)
 
-    def speedup(row: Row, name: str, precision: str) -> float | None:
+    def speedup(row: SpedUp, name: str, precision: str) -> float | None:
         speeds = {
             base.count: base.interactions_per_s
             for base in rows
@@ -139,10 +149,10 @@ def with_speedups(rows: Iterable[Row]) -> list[Row]:
         }
         return ratio(row.interactions_per_s, speeds[max(speeds)]) if speeds else None
 
-    def complete(row: Row) -> Row:
+    def complete(row: SpedUp) -> SpedUp:
         precision = "float32" if row.precision == "mixed" else row.precision  # what the cpu engine has
-        row = replace(row, speedup=speedup(row, ONE_CORE, precision))
-        others = speedup(row, ALL_CORES, precision), speedup(row, "reference", "float64")
-        return row.extended(speedup_all_cores=others[0], speedup_reference=others[1])
+        one, every = speedup(row, ONE_CORE, precision), speedup(row, ALL_CORES, precision)
+        numpy = speedup(row, "reference", "float64")
+        return replace(row, speedup=one, speedup_all_cores=every, speedup_reference=numpy)
 
-    return [row if row.suite == "trees" else complete(row) for row in rows]
+    return [complete(row) for row in rows]

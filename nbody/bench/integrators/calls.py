@@ -1,6 +1,5 @@
 """Small systems as a Python program calls them: the time per step or per call, beside REBOUND where it is installed."""
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,8 +9,8 @@ import numpy as np
 from nbody import machine
 from nbody.bench import Notify
 from nbody.bench.integrators.problems import SUN, outer_solar_system
-from nbody.bench.integrators.tables import CallFacts
-from nbody.bench.row import Row
+from nbody.bench.integrators.tables import CallRow
+from nbody.bench.timing import seconds
 from nbody.initial.few import FigureEight
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -52,7 +51,7 @@ def small_systems() -> list[SmallSystem]:
     ]
 
 
-def measure(notify: Notify = lambda _: None) -> tuple[list[Row], list[str]]:
+def measure(notify: Notify = lambda _: None) -> tuple[list[CallRow], list[str]]:
     """The rows, and a clause for REBOUND if it is not there."""
     notify("small systems, call by call")
     try:
@@ -60,22 +59,18 @@ def measure(notify: Notify = lambda _: None) -> tuple[list[Row], list[str]]:
     except ImportError:
         rebound = None
     cases = [case for system in small_systems() for case in _cases(system, rebound)]
-    best = [min(times) for times in zip(*([_seconds(case) for case in cases] for _ in range(ROUNDS)), strict=True)]
+    best = [
+        min(times)
+        for times in zip(*([seconds(case.run) / case.times for case in cases] for _ in range(ROUNDS)), strict=True)
+    ]
     rows = [
-        Row(
-            suite="few", name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1,
-            particles=case.system.bodies.count, seconds=seconds, clock="host",
-            facts=CallFacts(problem=case.system.name, setting=case.setting),
+        CallRow(
+            name=case.name, device=machine.cpu_name(), precision="float64", backend="cpu", threads=1, clock="host",
+            particles=case.system.bodies.count, problem=case.system.name, setting=case.setting, seconds=fastest,
         )
-        for case, seconds in zip(cases, best, strict=True)
+        for case, fastest in zip(cases, best, strict=True)
     ]  # fmt: skip
     return rows, [] if rebound else ["REBOUND (pip install rebound)"]
-
-
-def _seconds(case: CallCase) -> float:
-    start = time.perf_counter()
-    case.run()
-    return (time.perf_counter() - start) / case.times
 
 
 def _cases(system: SmallSystem, rebound: Any) -> Iterator[CallCase]:

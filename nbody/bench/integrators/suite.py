@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from nbody.bench import Notify
 from nbody.bench.integrators.problems import COUNTS, MotionProblem, problems
-from nbody.bench.integrators.tables import IntegratorFacts
-from nbody.bench.row import Row
+from nbody.bench.integrators.tables import IntegratorRow
 from nbody.errors import RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -28,7 +27,7 @@ STEPS = 512
 
 def measure(
     counts: Sequence[int] = COUNTS, backends: Sequence[str] = ("cpu",), notify: Notify = lambda _: None
-) -> list[Row]:
+) -> list[IntegratorRow]:
     """Rows of all problems; on a GPU the cluster alone. ``notify`` gets a line before each scheme."""
     rows = []
     for problem in problems(tuple(counts)):
@@ -49,13 +48,12 @@ def _settings(problem: MotionProblem, name: str) -> Iterator[tuple[str, float]]:
         yield from (("dt", problem.end / round(count / facts.evaluations)) for count in problem.evaluations)
 
 
-def measured(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> Row:
+def measured(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> IntegratorRow:
     """Compile, then make the run and compare its end with its beginning."""
     scheme, motion = _begun(problem, backend, name, key, value)
-    row = Row(
-        suite="integrators", name=name, device=motion.engine.identity().device, precision="float64",
-        particles=motion.state.count, backend=backend,
-        facts=IntegratorFacts(problem=problem.name, setting=f"{key}: {value:.4g}"),
+    row = IntegratorRow(
+        name=name, device=motion.engine.identity().device, precision="float64", particles=motion.state.count,
+        backend=backend, problem=problem.name, setting=f"{key}: {value:.4g}",
     )  # fmt: skip
     scheme.advance(motion, 3, problem.end)
     motion.state.progress.wait()
@@ -78,8 +76,8 @@ def measured(problem: MotionProblem, backend: str, name: str, key: str, value: f
     if problem.exact:
         position = motion.state.frames.snapshot().position
         distance = math.dist(position[0] - position[1], problem.exact)
-    row = replace(row, seconds=seconds, clock="host", error=distance)
-    return row.extended(steps=motion.state.clock.step, energy_error=abs(energy / first - 1))
+    steps, change = motion.state.clock.step, abs(energy / first - 1)
+    return replace(row, seconds=seconds, clock="host", error=distance, steps=steps, energy_error=change)
 
 
 def _begun(problem: MotionProblem, backend: str, name: str, key: str, value: float) -> tuple[Integrator, Motion]:

@@ -1,13 +1,13 @@
-"""The integrators suite's tables and picture: error against time, and the facts that the schemes' classes state."""
+"""The rows of the integrators suite, their tables and their picture; and the facts that the schemes' classes state."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from typing_extensions import TypedDict
-
+from nbody.bench.columns import Sheet, TableColumn, code, column, columns, grouped, markdown, relative_error
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Amount, Count, Row, grouped
-from nbody.bench.tables import Joined, Sheet, TableColumn, about, error, markdown, named, of
+from nbody.bench.row import Amount, Count, Row
 from nbody.forces import ENGINES
 from nbody.forces.problem import PRECISIONS
 from nbody.integrators import INTEGRATORS
@@ -16,38 +16,49 @@ from nbody.law import Gravity
 from nbody.number_format import duration
 
 
-class CallFacts(TypedDict, total=False):
-    """The system, and what is called."""
+@dataclass(frozen=True, kw_only=True)
+class MotionRow(Row):
+    """A problem that was moved by a scheme; ``setting`` says how."""
 
-    problem: str
-    setting: str
+    whole_run: ClassVar[bool] = True
+
+    name: Annotated[str, TableColumn("scheme", left=True)]
+    problem: Annotated[str, TableColumn("problem", left=True)] = ""
+    setting: Annotated[str, TableColumn("setting", left=True)] = ""
+
+    @property
+    def what(self) -> str:
+        return f"{self.name} ({self.setting}), {self.problem}, N = {self.particles}"
+
+    @property
+    def system(self) -> str:
+        """The problem and N."""
+        return f"{self.problem}, N = {self.particles}"
 
 
-class IntegratorFacts(TypedDict, total=False):
-    """The problem, the option that sets the accuracy, the steps, and the error at the end."""
+@dataclass(frozen=True, kw_only=True)
+class IntegratorRow(MotionRow):
+    """A run, whose setting is the option that sets the accuracy, and its errors at the end."""
 
-    energy_error: Amount
-    steps: Count
-    problem: str
-    setting: str
+    suite: ClassVar[str] = "integrators"
+
+    steps: Annotated[Count | None, TableColumn("steps")] = None
+    energy_error: Annotated[Amount | None, TableColumn("energy error", relative_error)] = None
+    error: Annotated[Amount | None, TableColumn("distance", relative_error)] = None
 
 
-FACTS = {"integrators": IntegratorFacts, "few": CallFacts}
+@dataclass(frozen=True, kw_only=True)
+class CallRow(MotionRow):
+    """A call for a small system, which the setting names."""
 
-COLUMNS = (
-    TableColumn("problem", "problem", left=True),
-    TableColumn("N", "particles"),
-    TableColumn("on", lambda row: row.backend.upper(), left=True),
-    TableColumn("scheme", "name", left=True),
-    TableColumn("setting", "setting", left=True),
-    TableColumn("steps", "steps"),
-    TableColumn("time", "seconds", duration),
-    TableColumn("energy error", "energy_error", error),
-    TableColumn("distance", "error", error),
-)
+    suite: ClassVar[str] = "few"
 
-LEAST = 1e-16
-"""What is drawn for an energy error of zero, which has no logarithm."""
+    setting: Annotated[str, TableColumn("what", left=True)] = ""
+
+
+ROWS = (IntegratorRow, CallRow)
+
+RUNS = columns(IntegratorRow, "problem particles backend name setting steps seconds energy_error error")
 
 EXPLAINED = (
     "float64, all cores, excluding compilation. kepler: two bodies, e = 0.9, 9.5 orbits (distance: from the exact solution, "
@@ -55,13 +66,7 @@ EXPLAINED = (
     "time. Energy errors at the end."
 )
 
-CALLS = (
-    TableColumn("problem", "problem", left=True),
-    TableColumn("N", "particles"),
-    TableColumn("scheme", "name", left=True),
-    TableColumn("what", "setting", left=True),
-    TableColumn("time", "seconds", duration),
-)
+CALLS = columns(CallRow, "problem particles name setting seconds")
 
 CALLS_EXPLAINED = (
     "float64, one core: the time per step of one long call (many steps), and per call of step(), run(steps=1) and "
@@ -76,73 +81,74 @@ CALL_HEADINGS = {
 }
 """The calls in the README's table, by their names in a report."""
 
+LEAST = 1e-16
+"""What is drawn for an energy error of zero, which has no logarithm."""
+
 
 def sheets(report: Report) -> Iterator[Sheet]:
     """One table with all problems, and one with the calls for small systems."""
-    if rows := report.of("integrators"):
-        yield Sheet(f"Error against time on {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows, "problem")
-    if rows := report.of("few"):
-        yield Sheet(f"Small systems on {report.device}", about(report, CALLS_EXPLAINED, rows), CALLS, rows, "problem")
+    if runs := report.of(IntegratorRow):
+        yield Sheet(f"Error against time on {report.device}", report.about(EXPLAINED, runs), RUNS, runs, "problem")
+    if calls := report.of(CallRow):
+        yield Sheet(f"Small systems on {report.device}", report.about(CALLS_EXPLAINED, calls), CALLS, calls, "problem")
 
 
 def picture(report: Report) -> Picture:
     """Energy error against seconds, a panel per problem, a line per scheme."""
     panels = []
-    for (problem, count, backend), own in grouped(report.of("integrators"), "problem", "particles", "backend").items():
+    for (system, backend), own in grouped(report.of(IntegratorRow), "system", "backend").items():
         lines = [
-            Line(name, [row["seconds"] for row in of], [max(row["energy_error"], LEAST) for row in of])
-            for (name,), of in grouped([row for row in own if row.seconds], "name").items()
+            Line(name, [row.seconds or 0 for row in timed], [max(row.energy_error or 0, LEAST) for row in timed])
+            for name, timed in grouped([row for row in own if row.seconds], "name").items()
         ]
-        panels.append(Panel(f"{problem}, N = {count}, {backend.upper()}", "seconds", "energy error", lines))
+        panels.append(Panel(f"{system}, {backend.upper()}", "seconds", "energy error", lines))
     return Picture(f"Error against time: {report.device}", panels)
 
 
 def full_table(report: Report) -> str:
     """A line per problem and scheme in Markdown, with the time and the energy error of each setting."""
-    lines = grouped(report.of("integrators"), "problem", "particles", "backend", "name").values()
-    columns = [
-        TableColumn("problem", lambda line: f"{_system(line[0])}, {line[0].backend.upper()}", left=True),
-        TableColumn("scheme", lambda line: f"`{line[0].name}`", left=True),
+    groups = grouped(report.of(IntegratorRow), "system", "backend", "name").values()
+    found = [
+        TableColumn("problem", lambda row: f"{row.system}, {row.backend.upper()}", left=True).of_line(),
+        column(IntegratorRow, "name")._replace(show=code).of_line(),
         *(
-            TableColumn(heading, lambda line, k=k: next(iter(line[k:]), None), _in_short, left=True)  # type: ignore[misc]
-            for k, heading in enumerate(("coarse", "middle", "fine"))
+            TableColumn(name, _in_short, left=True).of_line(key=k)
+            for k, name in enumerate(("coarse", "middle", "fine"))
         ),
     ]
-    return markdown(columns, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
+    lines = [dict(enumerate(own)) for own in groups]
+    return markdown(found, lines, f"On {report.provenance}. {EXPLAINED}") if lines else ""
 
 
 def calls_table(report: Report) -> str:
     """A line per small system and scheme in Markdown, a column per call."""
-    groups = grouped(report.of("few"), "problem", "particles", "name").values()
-    columns = [
-        TableColumn("system", _system, left=True),
-        named("scheme"),
-        *(of(call, heading, "seconds", duration) for call, heading in CALL_HEADINGS.items()),
+    lines = [{row.setting: row for row in own} for own in grouped(report.of(CallRow), "system", "name").values()]
+    time = column(CallRow, "seconds")
+    found = [
+        TableColumn("system", lambda row: row.system, left=True).of_line(),
+        column(CallRow, "name")._replace(show=code).of_line(),
+        *(time.of_line(heading, call) for call, heading in CALL_HEADINGS.items()),
     ]
-    explained = f"On {report.provenance}. {CALLS_EXPLAINED}"
-    return markdown(columns, [Joined(own, "setting") for own in groups], explained) if groups else ""
+    return markdown(found, lines, f"On {report.provenance}. {CALLS_EXPLAINED}") if lines else ""
 
 
-def _system(row: Row | Joined) -> str:
-    return f"{row['problem']}, N = {row['particles']}"
-
-
-def _in_short(row: Row) -> str:
-    found = f"{duration(row.seconds)}, {error(row['energy_error'])}" if row["energy_error"] is not None else "–"
-    return f"{row['setting']}: {found}"
+def _in_short(row: IntegratorRow) -> str:
+    known = row.energy_error is not None
+    return f"{row.setting}: {f'{duration(row.seconds)}, {relative_error(row.energy_error or 0)}' if known else '–'}"
 
 
 def schemes(_: Report | None = None) -> str:
     """Every scheme with its order, steps, engines, precisions, evaluations and source, in Markdown."""
-    columns = [
-        TableColumn("scheme", lambda name: f"`{name}`", left=True),
-        TableColumn("order", lambda name: INTEGRATORS.load(name).facts.order),
-        TableColumn("steps", lambda name: INTEGRATORS.load(name).facts.lengths, left=True),
-        TableColumn("force evaluations per step", lambda name: INTEGRATORS.load(name).facts.evaluations),
+    facts = {name: INTEGRATORS.load(name).facts for name in INTEGRATORS}
+    found = [
+        TableColumn("scheme", code, left=True),
+        TableColumn("order", lambda name: str(facts[name].order)),
+        TableColumn("steps", lambda name: facts[name].lengths, left=True),
+        TableColumn("force evaluations per step", lambda name: str(facts[name].evaluations)),
         TableColumn("runs on", _places, left=True),
-        TableColumn("source", lambda name: INTEGRATORS.load(name).facts.source, left=True),
+        TableColumn("source", lambda name: facts[name].source, left=True),
     ]
-    return markdown(columns, INTEGRATORS)
+    return markdown(found, INTEGRATORS)
 
 
 def _places(name: str) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from nbody.bench import Notify, card
+from nbody.bench.columns import ratio
 from nbody.bench.matmul import cublas
 from nbody.bench.matmul.cublas import CUBLAS
-from nbody.bench.matmul.products import ErrorReport, ProductProblem, check_fits, error_report
-from nbody.bench.row import Row, ratio
+from nbody.bench.matmul.products import ProductProblem, check_fits, error_report
+from nbody.bench.matmul.tables import ProductRow
 from nbody.bench.timing import TimedCall, Timing, device_times, in_turns, seconds
 from nbody.errors import InputError, unknown
 from nbody.linalg import CHAMPIONS, ELEMENTWISE, LADDER, matmul
@@ -35,7 +36,7 @@ CALLS, LARGE = 100, 4096
 
 def measure(
     sizes: Sequence[int], precisions: Sequence[str], rungs: Sequence[str] = (), notify: Notify = lambda _: None
-) -> list[Row]:
+) -> list[ProductRow]:
     """Measure rungs of ``LADDER`` and element-wise kernels (all if none is named) on random square matrices. A rung for few
     columns multiplies (n, n) by (n, columns); a rung with a largest size gets matrices of that size.
 
@@ -43,7 +44,7 @@ def measure(
         For each precision and size, the rows of cuBLAS and then one row per rung. Unknown values are None; a wrong
         result has no time.
     """
-    rows: list[Row] = []
+    rows: list[ProductRow] = []
     for precision in precisions:
         rates: dict[str, float] = {}
         for size in sorted(sizes):
@@ -51,14 +52,16 @@ def measure(
     return rows
 
 
-def with_ratios(rows: list[Row], naive: str) -> list[Row]:
+def with_ratios(rows: list[ProductRow], naive: str) -> list[ProductRow]:
     """The rows of one size and precision with their speeds relative to cuBLAS and to the rung ``naive``."""
-    base, cycles = next(((row.gflops, row["predicted_cycles"]) for row in rows if row.name == naive), (None, None))
-    cublas_rates = {(row["m"], row["n"]): row.gflops for row in rows if row.name in CUBLAS}
+    base, cycles = next(((row.gflops, row.predicted_cycles) for row in rows if row.name == naive), (None, None))
+    cublas_rates = {(row.m, row.n): row.gflops for row in rows if row.name in CUBLAS}
     return [
-        replace(row, speedup=ratio(row.gflops, base)).extended(
-            percent_of_cublas=ratio(row.gflops, cublas_rates.get((row["m"], row["n"])), 100),
-            predicted_speedup=ratio(cycles, row["predicted_cycles"]),
+        replace(
+            row,
+            speedup=ratio(row.gflops, base),
+            percent_of_cublas=ratio(row.gflops, cublas_rates.get((row.m, row.n)), 100),
+            predicted_speedup=ratio(cycles, row.predicted_cycles),
         )
         for row in rows
     ]
@@ -95,7 +98,7 @@ def check_rung(name: str, where: str) -> None:
 
 def _measure_size(
     size: int, precision: str, rungs: Sequence[str], rates: dict[str, float], notify: Notify
-) -> Iterator[Row]:
+) -> Iterator[ProductRow]:
     """Rows of one size and precision, without their ratios; ``rates`` are the FLOP/s of each rung so far."""
     notify(f"making matrices, n = {size}, {precision}")
     problem = cache(lambda shape: ProductProblem(shape, precision))
@@ -114,9 +117,9 @@ def _measure_size(
 
 def _measure_rung(
     name: str, rung: Rung, problem: ProductProblem, size: int, rates: dict[str, float], notify: Notify
-) -> Iterator[Row]:
+) -> Iterator[ProductRow]:
     """The row of a rung; after that of a champion, the row of a call of it."""
-    row = _row(name, rung.title, problem, size, rung.on, improves=rung.improves)
+    row = _row(name, rung.title, problem, size, rung.on)
     try:
         notify(f"{name} {rung.title}, n = {size}, {row.precision}")
         if rung.on == "cpu" and name not in rates:
@@ -135,38 +138,37 @@ def _measure_rung(
         yield as_called(row, problem)
 
 
-def _row(name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu", **facts: Any) -> Row:
+def _row(name: str, title: str, problem: ProductProblem, size: int, on: str = "gpu") -> ProductRow:
     """The row of a product before it is measured."""
     from nbody import compute
 
-    device = "CPU" if on == "cpu" else compute.facts().name
-    facts |= {"title": title, "size": size, **problem.shape._asdict()}
-    return Row(suite="matmul", name=name, device=device, precision=problem.dtype.name, facts=facts)
+    device, shape = "CPU" if on == "cpu" else compute.facts().name, problem.shape._asdict()
+    return ProductRow(name=name, title=title, device=device, precision=problem.dtype.name, size=size, **shape)
 
 
 def checked_and_timed(
-    row: Row, error: ErrorReport, tolerance: float, work: Callable[[], Any], flops: float, moved: float
-) -> Row:
+    row: ProductRow, error: float, tolerance: float, work: Callable[[], Any], flops: float, moved: float
+) -> ProductRow:
     """The row with its error, and with its time if the error is within the tolerance; ``moved``: bytes."""
-    row = replace(row, error=error.maximum).extended(error_mean=error.mean)
-    if not error.maximum <= tolerance:
+    row = replace(row, error=error)
+    if not error <= tolerance:
         return row.noted("the result is wrong; it was not timed", wrong=True)
     on_cpu = row.device == "CPU"
     time = in_turns([TimedCall(work, seconds(work))])[0] if on_cpu else device_times(work)
     return _with_time(row, time, flops, moved)
 
 
-def _with_time(row: Row, time: Timing, flops: float, moved: float) -> Row:
+def _with_time(row: ProductRow, time: Timing, flops: float, moved: float) -> ProductRow:
     """The row with its time and the rates of these operations and bytes; relative to the peak of the card's float pipes."""
     from nbody import compute
 
     peak = None if card.no_gpu() else compute.facts().peak(row.precision)
-    return replace(row.timed(time, None), gflops=flops / time.median / 1e9 or None).extended(
-        percent_of_peak=ratio(flops / time.median, peak, 100), gbytes_per_s=moved / time.median / 1e9
-    )
+    rate, bandwidth = flops / time.median, moved / time.median / 1e9
+    percent = ratio(rate, peak, 100)
+    return replace(row.timed(time), gflops=rate / 1e9 or None, percent_of_peak=percent, gbytes_per_s=bandwidth)
 
 
-def as_called(champion: Row, problem: ProductProblem) -> Row:
+def as_called(champion: ProductRow, problem: ProductProblem) -> ProductRow:
     """The champion as a user calls it, :func:`nbody.linalg.matmul` on device arrays: Python's time per call counts, where it
     is longer than the kernel, so the clock is the host's."""
     from nbody import compute
@@ -174,7 +176,7 @@ def as_called(champion: Row, problem: ProductProblem) -> Row:
     a, b, c = problem.on_device
     calls = CALLS if problem.shape.m < LARGE else CALLS // 10
     took = compute.milliseconds(lambda: matmul(a, b, out=c), inner=calls) / 1e3
-    row = replace(champion, name="as-called").extended(title="matmul() as called")
+    row = replace(champion, name="as-called", title="matmul() as called")
     return _with_time(row, Timing(took, took), problem.shape.flops, problem.bytes)
 
 
@@ -204,30 +206,28 @@ def _pilot(rung: Rung, precision: str) -> float:
     return small.shape.flops / min(seconds(work) for _ in range(3))
 
 
-def _measure(rung: Rung, problem: ProductProblem, row: Row) -> Row:
+def _measure(rung: Rung, problem: ProductProblem, row: ProductRow) -> ProductRow:
     """The row of a rung: check, then time."""
     work, product = _run(rung, problem)
     shape, reads = problem.shape, rung.reads(problem.shape)
-    row = row.extended(
-        reads_global=reads.from_global,
-        bytes_global=reads.from_global * shape.m * shape.n * problem.dtype.itemsize,
-        predicted_cycles=None if rung.on == "cpu" else reads.cycles,
-    )
+    cycles = None if rung.on == "cpu" else reads.cycles
+    row = replace(row, reads_global=reads.from_global, predicted_cycles=cycles)
     tolerance = rung.tolerance(shape.k, problem.dtype)
-    return checked_and_timed(row, problem.error(product), tolerance, work, shape.flops, problem.bytes)
+    return checked_and_timed(row, problem.error(product).maximum, tolerance, work, shape.flops, problem.bytes)
 
 
-def _measure_elementwise(name: str, kernel: Any, problem: ProductProblem) -> Row:
+def _measure_elementwise(name: str, kernel: Any, problem: ProductProblem) -> ProductRow:
     """The row of an element-wise kernel on the same matrices; its work is bytes, not operations."""
     shape, dtype = problem.shape, problem.dtype
     work, result = _on_device(kernel.launch(shape, dtype), problem)
     expected = kernel.reference(problem.a.astype(np.float64), problem.b.astype(np.float64))
     moved = kernel.moved * shape.m * shape.n * dtype.itemsize
-    row = _row(name, kernel.title, problem, shape.n).extended(k=None, bytes_global=moved)
-    return checked_and_timed(row, error_report(result, expected), float(np.finfo(dtype).eps), work, 0.0, moved)
+    row = replace(_row(name, kernel.title, problem, shape.n), k=None)
+    error = error_report(result, expected).maximum
+    return checked_and_timed(row, error, float(np.finfo(dtype).eps), work, 0.0, moved)
 
 
-def _measure_cublas(name: str, problem: ProductProblem, size: int) -> Iterator[Row]:
+def _measure_cublas(name: str, problem: ProductProblem, size: int) -> Iterator[ProductRow]:
     """The row of cuBLAS, if the library is found."""
     library, _ = cublas.load()
     if library is None:
@@ -235,4 +235,4 @@ def _measure_cublas(name: str, problem: ProductProblem, size: int) -> Iterator[R
     work, product = _on_device(library.multiply, problem)
     tolerance = (problem.shape.k + 4) * float(np.finfo(problem.dtype).eps)
     row = _row(name, f"cuBLAS {library.version}", problem, size)
-    yield checked_and_timed(row, problem.error(product), tolerance, work, problem.shape.flops, problem.bytes)
+    yield checked_and_timed(row, problem.error(product).maximum, tolerance, work, problem.shape.flops, problem.bytes)

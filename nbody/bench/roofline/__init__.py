@@ -15,8 +15,7 @@ def prepare(
     """Compare the GPU's engines with the bounds of the card.
 
     Each engine is shown with the bounds from the issue slots in its own
-    machine code and from the card's reciprocal square roots, its registers
-    and its occupancy.
+    machine code and from the card's reciprocal square roots.
 
     Examples:
 

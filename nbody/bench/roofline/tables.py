@@ -1,95 +1,67 @@
-"""The tables of the roofline suite: speeds and bounds, and facts about kernels."""
+"""The rows of the roofline suite, their table and their picture."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from nbody.bench.forces.tables import CheckedFacts, speeds
+from nbody.bench.columns import Sheet, TableColumn, columns
+from nbody.bench.forces.rows import EvaluationRow
+from nbody.bench.forces.tables import ERRORS, SPEED, speeds
 from nbody.bench.plot import Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Amount, Count
-from nbody.bench.tables import ERRORS, SPEED, WHO, Sheet, TableColumn, about, percent
+from nbody.bench.row import Amount
+
+PER_CENT = "{:.1f}".format
 
 
-class RooflineFacts(CheckedFacts, total=False):
-    """What limits a kernel.
+@dataclass(frozen=True, kw_only=True)
+class RooflineRow(EvaluationRow):
+    """An evaluation and its bounds.
 
     Attributes:
+        slots: the issue slots per interaction in the kernel's machine code.
         slot_bound, root_bound: the bounds by issue slots and by reciprocal square roots, in interactions per second at the
             card's highest clock.
         percent_of_slots, percent_of_roots, percent_of_peak: the speed in per cent of them and of the float pipes' peak.
-        slots: the issue slots per interaction in the kernel's machine code.
-        interactions_a_root: interactions per root.
-        launches: kernels per evaluation.
-        kernel: what computes the pairs, in ``blocks`` of ``threads_a_block``; it takes ``registers`` and ``local_bytes`` per
-            thread, and ``shared_bytes`` per block.
-        waves: its blocks divided by those that fit on the card.
-        occupancy: the fraction of the card's warps.
     """
 
-    percent_of_peak: Amount
-    percent_of_slots: Amount
-    percent_of_roots: Amount
-    slots: Amount
-    slot_bound: Amount
-    root_bound: Amount
-    waves: Amount
-    occupancy: Amount
-    interactions_a_root: Count
-    launches: Count
-    registers: Count
-    shared_bytes: Count
-    local_bytes: Count
-    threads_a_block: Count
-    blocks: Count
-    kernel: str
+    suite: ClassVar[str] = "roofline"
+
+    slots: Annotated[Amount | None, TableColumn("slots", "{:.2f}".format)] = None
+    slot_bound: Amount | None = None
+    root_bound: Amount | None = None
+    percent_of_peak: Annotated[Amount | None, TableColumn("% of\npeak", PER_CENT)] = None
+    percent_of_slots: Annotated[Amount | None, TableColumn("% of\nslots", PER_CENT)] = None
+    percent_of_roots: Annotated[Amount | None, TableColumn("% of\nroots", PER_CENT)] = None
+
+    @property
+    def rate_bound(self) -> float | None:
+        """Interactions per second that the issue slots allow."""
+        return self.slot_bound
 
 
-FACTS = {"roofline": RooflineFacts}
+ROWS = (RooflineRow,)
 
-SPEEDS = (
-    *WHO,
-    *SPEED,
-    TableColumn("% of\npeak", "percent_of_peak", percent),
-    TableColumn("% of\nslots", "percent_of_slots", percent),
-    TableColumn("% of\nroots", "percent_of_roots", percent),
-    *ERRORS,
-)
-
-KERNELS = (
-    *WHO,
-    TableColumn("slots", "slots", "{:.2f}".format),
-    TableColumn("regis-\nters", "registers"),
-    TableColumn("shared,\nbytes", "shared_bytes"),
-    TableColumn("local,\nbytes", "local_bytes"),
-    TableColumn("threads", "threads_a_block"),
-    TableColumn("occu-\npancy", "occupancy", lambda part: f"{100 * part:.0f} %"),
-    TableColumn("blocks", "blocks"),
-    TableColumn("waves", "waves", "{:.2f}".format),
-    TableColumn("laun-\nches", "launches"),
-)
+COLUMNS = columns(RooflineRow, f"{SPEED} percent_of_peak percent_of_slots percent_of_roots slots {ERRORS}")
 
 EXPLAINED = (
     "3-D, Plummer softening, unequal masses; device time, excluding launches. GFLOP/s at 20 "
     "operations per interaction, which a kernel that computes each pair once does not all do. Slots: 4 warp instructions "
-    "per clock and multiprocessor, and its float pipes; roots: 16 reciprocal square roots; all at the card's highest clock. "
-    "Errors are relative, against float64 sums."
-)
-
-KERNELS_EXPLAINED = (
-    "Slots: instructions per interaction in the innermost loop of the kernel, counted in its machine code by nvdisasm."
+    "per clock and multiprocessor, and its float pipes, for the instructions per interaction that nvdisasm shows in the "
+    "innermost loop; roots: 16 reciprocal square roots; all at the card's highest clock. Errors are relative, against "
+    "float64 sums."
 )
 
 
 def sheets(report: Report) -> Iterator[Sheet]:
-    """The tables of speeds, and of kernels."""
-    rows = report.of("roofline")
-    yield Sheet(f"Forces and their bounds on {report.device}", about(report, EXPLAINED, rows), SPEEDS, rows)
-    if own := [row for row in rows if row["kernel"]]:
-        yield Sheet("Their kernels", KERNELS_EXPLAINED, KERNELS, own)
+    """The table of speeds and bounds."""
+    rows = report.of(RooflineRow)
+    yield Sheet(f"Forces and their bounds on {report.device}", report.about(EXPLAINED, rows), COLUMNS, rows)
 
 
 def picture(report: Report) -> Picture:
-    """Interactions per second against N below the bounds of the card, a panel per precision."""
-    return speeds("Forces and their bounds", "roofline", report)
+    """Interactions per second against N below the bounds by issue slots, a panel per precision."""
+    return speeds(f"Forces and their bounds: {report.device}", report.of(RooflineRow))
 
 
 PAGES: dict[str, Callable[[Report], str]] = {}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nbody.bench import Notify
+from nbody.bench.columns import ratio
 from nbody.bench.forces.problems import cluster
-from nbody.bench.row import Row, ratio
-from nbody.bench.scaling.tables import ScalingFacts
+from nbody.bench.scaling.tables import ScalingRow
 from nbody.run.simulation import Simulation
 from nbody.scenario.options import PRECISIONS
 
@@ -26,7 +26,7 @@ days does once, if these steps are many."""
 
 def measure(
     gpus: Sequence[int], counts: Sequence[int], kinds: Sequence[tuple[str, str]], notify: Notify = lambda _: None
-) -> list[Row]:
+) -> list[ScalingRow]:
     """Rows for all numbers of bodies and GPUs, of each engine and precision. ``notify`` gets a line before each."""
     rows = []
     for engine, precision in kinds:
@@ -37,14 +37,17 @@ def measure(
                 row, found = _run(count, engine, precision, number, steps)
                 if one is None:
                     one, bits = row, found
-                    steps = row["steps"]
-                row = replace(row, speedup=ratio(one.seconds, row.seconds))
-                row = row.extended(efficiency=ratio(row.speedup, number))
-                rows.append(row if found == bits else row.noted("other bits than on one GPU", wrong=True))
+                    steps = row.steps
+                if found == bits:
+                    speedup = ratio(one.seconds, row.seconds)
+                    rows.append(replace(row, speedup=speedup, efficiency=ratio(speedup, number)))
+                else:
+                    row = replace(row, seconds=None, interactions_per_s=None)
+                    rows.append(row.noted("other bits than on one GPU", wrong=True))
     return rows
 
 
-def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tuple[Row, bytes]:
+def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tuple[ScalingRow, bytes]:
     """A row, and the bits of the last positions. On one GPU the number of steps follows from the speed."""
     problem = cluster(count)
     run = Simulation(
@@ -57,9 +60,9 @@ def _run(count: int, engine: str, precision: str, gpus: int, steps: int) -> tupl
     if steps > WARM:
         run.run(WARM)
     summary = run.run(steps)
-    row = Row(
-        suite="scaling", name=engine, device=summary.device, precision=precision, particles=count,
+    row = ScalingRow(
+        name=engine, device=summary.device, precision=precision, particles=count,
         seconds=ratio(1.0, summary.steps_per_s), clock="host", interactions_per_s=summary.interactions_per_s,
-        facts=ScalingFacts(gpus=gpus, steps=steps),
+        gpus=gpus, steps=steps,
     )  # fmt: skip
     return row, run.state.values("position")[0].tobytes()

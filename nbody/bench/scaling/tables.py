@@ -1,35 +1,35 @@
-"""The table and the picture of the scaling suite."""
+"""The rows of the scaling suite, their table and their picture."""
 
 from collections.abc import Callable, Iterator
-from typing import Required
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from typing_extensions import TypedDict
-
+from nbody.bench.columns import Sheet, TableColumn, columns, grouped
+from nbody.bench.forces.rows import ENGINE
 from nbody.bench.plot import Line, Panel, Picture
 from nbody.bench.report import Report
-from nbody.bench.row import Amount, Count, grouped
-from nbody.bench.tables import WHO, Sheet, TableColumn, about
+from nbody.bench.row import Amount, Count, Row
 from nbody.number_format import duration, rate
 
 
-class ScalingFacts(TypedDict, total=False):
-    """The GPUs, the steps, and the speed divided by that of as many single GPUs."""
+@dataclass(frozen=True, kw_only=True)
+class ScalingRow(Row):
+    """Whole steps on some GPUs. ``speedup`` is relative to one GPU, and ``efficiency`` relative to as many single ones."""
 
-    efficiency: Amount
-    gpus: Required[Count]
-    steps: Required[Count]
+    suite: ClassVar[str] = "scaling"
+
+    name: Annotated[str, ENGINE]
+    gpus: Annotated[Count, TableColumn("GPUs")]
+    steps: Count
+    seconds: Annotated[Amount | None, TableColumn("a whole\nstep", duration, if_wrong="WRONG")] = None
+    interactions_per_s: Annotated[Amount | None, TableColumn("inter-\nactions/s", rate)] = None
+    speedup: Annotated[Amount | None, TableColumn("\nspeed-up", "{:.2f}".format)] = None
+    efficiency: Annotated[Amount | None, TableColumn("effi-\nciency", lambda part: f"{100 * part:.1f} %")] = None
 
 
-FACTS = {"scaling": ScalingFacts}
+ROWS = (ScalingRow,)
 
-COLUMNS = (
-    *WHO,
-    TableColumn("GPUs", "gpus"),
-    TableColumn("a whole\nstep", lambda row: "WRONG" if row.wrong else duration(row.seconds)),
-    TableColumn("inter-\nactions/s", "interactions_per_s", rate),
-    TableColumn("\nspeed-up", "speedup", "{:.2f}".format),
-    TableColumn("effi-\nciency", "efficiency", lambda fraction: f"{100 * fraction:.1f} %"),
-)
+COLUMNS = columns(ScalingRow, "particles name precision gpus seconds interactions_per_s speedup efficiency")
 
 EXPLAINED = (
     "Whole steps of leapfrog by wall time, a frame of every tenth step in memory. Efficiency: the speed divided by that of "
@@ -39,17 +39,17 @@ EXPLAINED = (
 
 def sheets(report: Report) -> Iterator[Sheet]:
     """The table of all runs."""
-    rows = report.of("scaling")
-    yield Sheet(f"Several GPUs of one machine: {report.device}", about(report, EXPLAINED, rows), COLUMNS, rows)
+    rows = report.of(ScalingRow)
+    yield Sheet(f"Several GPUs of one machine: {report.device}", report.about(EXPLAINED, rows), COLUMNS, rows)
 
 
 def picture(report: Report) -> Picture:
     """Speed-up against the number of GPUs, a line per N."""
-    rows = [row for row in report.of("scaling") if row.speedup]
-    numbers = sorted({row["gpus"] for row in rows})
+    rows = [row for row in report.of(ScalingRow) if row.speedup]
+    numbers = sorted({row.gpus for row in rows})
     lines = [Line("ideal", numbers, numbers, dotted=True)]
-    for key, of in grouped(rows, "name", "precision", "particles").items():
-        lines.append(Line("{}, {}, N = {}".format(*key), [row["gpus"] for row in of], [row["speedup"] for row in of]))
+    for key, own in grouped(rows, "name", "precision", "particles").items():
+        lines.append(Line("{}, {}, N = {}".format(*key), [row.gpus for row in own], [row.speedup or 0 for row in own]))
     panel = Panel("dotted: ideal", "GPUs", "speed-up", lines, ticks=numbers, scale="linear")
     return Picture(f"Whole steps on several GPUs: {report.device}", [panel])
 

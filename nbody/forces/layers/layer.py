@@ -41,6 +41,9 @@ class Layer(Engine):
         """The state that the other engine computes."""
         return state
 
+    def _kernels(self, state: State, outputs: Outputs) -> tuple:
+        return type(self), *self._inner._kernels(state, outputs)
+
     def _rehearse(self, state: State, outputs: Outputs) -> None:
         self._inner._rehearse(self._computed(state), outputs)
 

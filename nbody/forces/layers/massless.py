@@ -9,10 +9,12 @@ import numpy as np
 
 from nbody.forces.engine import Targets
 from nbody.forces.layers.layer import Layer
-from nbody.forces.layers.sorted import HostSorted, Sorted, acting
+from nbody.forces.layers.sorted import Sorted, acting
 from nbody.particles import Particles
+from nbody.registry import imported
 from nbody.state import Outputs, State
-from nbody.state.host import HostState
+
+SORTED = {"cpu": "nbody.forces.layers.sorted:HostSorted", "gpu": "nbody.forces.layers.massless_gpu:DeviceSorted"}
 
 
 class WithoutMassless(Layer):
@@ -25,7 +27,7 @@ class WithoutMassless(Layer):
         if order is None or acting(mass[order]) == acting(mass):  # few bodies without mass, or all of them come last
             self._inner._prepare(state, particles)
         else:
-            found = HostSorted(state, order) if isinstance(state, HostState) else _on_device(state, order)
+            found = imported(SORTED[self.can.device])(state, order, self.gravity.per_species)
             self._inner._prepare(found.state, particles.rows(order))
             state.workspace = found
         return state
@@ -42,9 +44,3 @@ class WithoutMassless(Layer):
         rows = None if targets is None else found.index[targets]
         self._inner._fill(found.state, outputs, rows, potential_alone)
         found.scatter(state, outputs, targets, not (potential_alone and self.can.potential == "separate"))
-
-
-def _on_device(state: State, order: np.ndarray) -> Sorted:
-    from nbody.forces.layers.massless_gpu import DeviceSorted
-
-    return DeviceSorted(state, order)

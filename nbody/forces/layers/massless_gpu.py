@@ -1,37 +1,37 @@
 """Bodies with mass first, on a GPU."""
 
-from typing import Any
-
 import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.forces.engine import Targets
 from nbody.forces.layers.sorted import Sorted
 from nbody.state import Outputs
+from nbody.state.device import DeviceState
 
 THREADS = 256
 
 
-class DeviceSorted(Sorted):
+class DeviceSorted(Sorted[DeviceState]):
     """In the memory of a GPU: ``body``, ``acceleration`` and ``softening2`` of :mod:`nbody.state.device`."""
 
-    def __init__(self, state: Any, order: np.ndarray) -> None:
+    def __init__(self, state: DeviceState, order: np.ndarray, per_species: bool) -> None:
         super().__init__(state, order)
-        self._order = cuda.to_device(order.astype(np.int64))
+        self._on_device = cuda.to_device(order.astype(np.int64))
         for name in ("body", "acceleration"):
             setattr(self.state, name, cuda.to_device(np.zeros((state.count, 4), state.dtype)))
-        if hasattr(state, "softening2"):
-            self.state.softening2 = cuda.to_device(state.softening2.copy_to_host()[order])
+        for name in ["softening2"] * per_species:
+            setattr(self.state, name, cuda.to_device(state.column(name).copy_to_host()[order]))
 
-    def gather(self, state: Any, outputs: Outputs) -> None:
-        gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._order, self.state.body)
+    def gather(self, state: DeviceState, outputs: Outputs) -> None:
+        gather_rows[-(-state.count // THREADS), THREADS, state.stream](state.body, self._on_device, self.state.body)
 
-    def scatter(self, state: Any, outputs: Outputs, targets: Any, accelerations: bool) -> None:
-        # (The targets are all bodies: of engines on a GPU only the tree computes some, and it sums over all.)
+    def scatter(self, state: DeviceState, outputs: Outputs, targets: Targets, accelerations: bool) -> None:
+        assert targets is None  # of engines on a GPU only the tree computes some, and it sums over all bodies
         first, end = np.int64(0 if accelerations else 3), np.int64(4 if Outputs.ENERGY in outputs else 3)
         blocks = -(-state.count // THREADS)
         scatter_rows[blocks, THREADS, state.stream](
-            self.state.acceleration, self._order, state.acceleration, first, end
+            self.state.acceleration, self._on_device, state.acceleration, first, end
         )
 
 

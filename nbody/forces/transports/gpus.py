@@ -58,7 +58,7 @@ class HelpingGpu(Worker):
         acceleration[rows].copy_to_device(self.acceleration[rows], self.stream)
 
 
-class Gpus(ForceTransport):
+class GpuTransport(ForceTransport):
     """Several devices of this process: that of a state, and its helpers.
 
     Attributes:

@@ -3,7 +3,7 @@ the others have computed, from their devices by NCCL if all ranks have it, else 
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,14 +11,19 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.forces.engine import Engine
 from nbody.parallel import Team
 from nbody.parallel.nccl import Message, Nccl, connected
-from nbody.parallel.speed import exchange_speed
 from nbody.state.partition import ForceTransport
 
-FEWEST = {"float32": 98304, "mixed": 98304, "float64": 65536}
+DIVIDED_FROM_RANKS = {"float32": 98304, "mixed": 98304, "float64": 65536}
 """Bodies from which on ranks divide the forces, by precision; below, every rank computes all. (A step of 65536 bodies, two
 H200s with NCCL and one alone: in float32 1.73 and 1.33 ms, in float64 1.84 and 3.35 ms.)"""
+
+
+def fewest_for_ranks(engine: Engine) -> int:
+    """The fewest bodies with mass for which ranks with a GPU each divide the work of an engine."""
+    return max(engine.can.divided_from, DIVIDED_FROM_RANKS[engine.precision])
 
 
 class Ranks(ForceTransport):
@@ -122,24 +127,3 @@ def _lines(array: Any, nodes: int, components: int) -> list[int]:
     """The addresses of the first components of the first nodes."""
     begin, (node, line, _) = compute.address(array), array.strides
     return [begin + k * node + c * line for k in range(nodes) for c in range(components)]
-
-
-def speed_between_gpus(team: Team) -> tuple[str, float, float]:
-    """How ranks exchange rows on their GPUs, and the times of :func:`~nbody.parallel.speed.exchange_speed`. All ranks call
-    this together."""
-    ranks, stream = Ranks(team), cuda.stream()
-
-    def prepared(rows: np.ndarray) -> Callable[[], None]:
-        array, bounds = cuda.to_device(rows), team.bounds(len(rows))
-
-        def exchange() -> None:
-            ranks.complete(array, bounds, stream)
-            ranks.wait()
-            compute.wait_for(compute.mark(stream))
-
-        return exchange
-
-    team.in_collective = True  # an error of one rank ends all
-    latency, speed = exchange_speed(team, prepared, 1 << 23)
-    team.in_collective = False
-    return ranks.nccl.name if ranks.nccl else "through host memory", latency, speed

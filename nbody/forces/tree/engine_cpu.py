@@ -83,6 +83,11 @@ class CpuTreeEngine(Engine):
         tree = state.workspace
         return interactions(tree.work.interactions if tree is not None else 0, state.count)
 
+    def _query(self, particles: Particles) -> HostTree:
+        """The tree over some bodies, built once."""
+        assert isinstance(self._options, TreeOptions)
+        return HostTree(particles.position, particles.mass, self.gravity, self.precision, self._options)
+
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The accuracy, and a bound that no body exceeds unless the forces on it nearly cancel."""
         rounding = rounding_bound(self.precision, particles.count)

@@ -226,6 +226,13 @@ class TreeEngine(GpuEngine):
         8.8 ms)."""
         return self._settings.group if targets > bodies // SPARSE else min(self._settings.group, 32)
 
+    def _query(self, particles: Particles) -> "DeviceTreeQuery":
+        """The tree over some bodies, built once."""
+        state = self.load(particles)
+        assert isinstance(state, DeviceState)
+        state.workspace.build(state.body, self.gravity.G, self._settings.group)
+        return DeviceTreeQuery(self, state)
+
     def error(self, particles: Particles, targets: Targets = None) -> ForceError:
         """The error that was asked for; beyond 100 times that a force is wrong."""
         assert isinstance(self._options, TreeOptions)
@@ -243,26 +250,36 @@ class TreeEngine(GpuEngine):
         return Memory(own + tree + exchanged + groups, helper + tree + rows // 2)
 
 
-def build_tree(engine: TreeEngine, state: DeviceState) -> None:
-    """Enqueue the build of the tree for the present positions."""
-    state.workspace.build(state.body, engine.gravity.G, engine._settings.group)
+class DeviceTreeQuery:
+    """The tree of a state, which was built last, asked for forces on its bodies or at points (M, D)."""
 
+    def __init__(self, engine: TreeEngine, state: DeviceState) -> None:
+        self._engine, self._state = engine, state
 
-def field_at(
-    engine: TreeEngine, state: DeviceState, points: np.ndarray, outputs: Outputs = Outputs.ACCELERATION
-) -> tuple[np.ndarray, np.ndarray]:
-    """The accelerations (M, D), and the potential (M,) if it is wanted, at points (M, D) that are no bodies, from the
-    tree that was built last. A body in the place of a point exerts no force on it."""
-    rows = np.zeros((len(points), 4), state.dtype)
-    rows[:, : state.dimensions] = points
-    result, tree = cuda.to_device(np.zeros_like(rows)), state.workspace
-    cells = tree.cells_of(cuda.to_device(rows), engine._group(len(points), state.count))
-    engine._walk(tree, cells, result, Outputs.ACCELERATION, shift=state.count)  # learns |a|
-    cells.restart()
-    engine._walk(tree, cells, result, outputs, shift=state.count)
-    state.progress.wait()
-    found = result.copy_to_host()
-    return found[:, : state.dimensions].copy(), found[:, 3].copy()
+    def accelerations(self, at: np.ndarray | None) -> np.ndarray:
+        """(N, D), or (M, D). A body in the place of a point exerts no force on it."""
+        return self._field(at, Outputs.ACCELERATION)[0]
+
+    def potential(self, at: np.ndarray | None) -> np.ndarray:
+        """(N,), or (M,)."""
+        return self._field(at, Outputs.POTENTIAL)[1]
+
+    def _field(self, at: np.ndarray | None, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
+        engine, state, tree = self._engine, self._state, self._state.workspace
+        if at is None:
+            engine.evaluate(state, outputs)
+            a, phi = state.values("acceleration", "potential")
+            return a, phi
+        rows = np.zeros((len(at), 4), state.dtype)
+        rows[:, : state.dimensions] = at
+        result = cuda.to_device(np.zeros_like(rows))
+        cells = tree.cells_of(cuda.to_device(rows), engine._group(len(at), state.count))
+        engine._walk(tree, cells, result, Outputs.ACCELERATION, shift=state.count)  # learns |a|
+        cells.restart()
+        engine._walk(tree, cells, result, outputs, shift=state.count)
+        state.progress.wait()
+        found = result.copy_to_host()
+        return found[:, : state.dimensions].copy(), found[:, 3].copy()
 
 
 def _typical(precision: str) -> tuple[int, Basis, type]:
