@@ -1,11 +1,13 @@
 """Bodies that are added, removed and changed between steps: they count at once, and the energy that they add is booked."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from nbody import Particles, Simulation, Trajectory, plummer
+from nbody.cli import main
 from nbody.errors import InputError
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import TrajectoryWriter, first_difference
@@ -344,3 +346,63 @@ def test_a_callback_may_add_and_remove_bodies(tmp_path):
         ]  # the frame comes before the callback
         assert file.count == 26 and [file.particles(k).count for k in range(len(file))] == [24] * 5
     assert run.particles.id[[0, -1]].tolist() == [2, 25]
+
+
+# --- On the command line, in the viewer and on a GPU ---
+
+CLUSTER = """
+initial: {generator: plummer, particles: 24, seed: 1}
+gravity: {softening: plummer, length: 0.05}
+integrator: {dt: 0.015625, steps: 20}
+engine: cpu
+"""
+
+
+def test_the_command_line_removes_escapers_and_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    assert main(["run", "cluster.yaml", "--set", "escape.radius=2", "-o", "run.h5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["particles_left"] < 24 and found["booked_energy"] > 0 and found["collisions"] is None
+    assert abs(found["energy_error"]) < 0.1 * found["booked_energy"] / abs(found["energy_initial"])
+    assert main(["info", "run.h5"]) == 0
+    text = capsys.readouterr().out
+    assert f"{found['particles_left']} particles are left" in text and "escaped" in text
+    assert main(["rerun", "run.h5", "-o", "again.h5"]) == 0 and main(["diff", "run.h5", "again.h5"]) == 0
+    capsys.readouterr()
+    assert main(["run", "cluster.yaml", "--set", "escape.radius=-2"]) == 2
+    assert "escape.radius: must be greater than 0, got -2" in capsys.readouterr().err
+
+
+def test_a_viewer_shows_the_bodies_that_are_there(tmp_path):
+    from nbody.viewer.sources.frames import drawn
+    from nbody.viewer.sources.recording import RecordedSource
+
+    recorded(tmp_path / "run.h5", then=(10,))
+    lines = []
+    with Trajectory(tmp_path / "run.h5") as file:
+        source = RecordedSource(file, lines.append)
+        for k in range(len(file)):
+            shown = drawn(source.moment(float(k)).first.position)
+            assert file.id[shown].tolist() == file.particles(k).id.tolist()
+        assert not lines and source.caption(10.0).note == "24 particles are left"
+        source.close()
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(
+    ("scheme", "precision"), [("leapfrog", "float32"), ("leapfrog", "mixed"), ("hermite4_block", "float64")]
+)
+def test_a_gpu_goes_on_with_changed_bodies(scheme, precision):
+    def begun(bodies):
+        integrator = {"scheme": scheme, "dt": 1 / 64}
+        return Simulation(bodies, integrator=integrator, softening=0.05, engine="gpu", precision=precision)
+
+    run = begun(plummer(24, seed=1))
+    run.step(2)
+    change_all(run)
+    now = run.particles
+    other = begun(Particles(now.mass, now.position, now.velocity))
+    run.step(2)
+    other.step(2)
+    assert (run.particles.position == other.particles.position).all() and abs(run.energies.error) < 1e-3

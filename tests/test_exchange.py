@@ -68,6 +68,14 @@ def test_a_recording_of_any_name_begins_a_run(run, tmp_path, suffix):
     np.testing.assert_array_equal(own_bodies.read_bodies(path, 3).position, run.position[-1])
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".nemo", ".tipsy", ".gadget"])
+def test_a_file_that_is_larger_than_the_free_memory_is_refused_before_it_is_read(run, tmp_path, suffix, monkeypatch):
+    (path,) = export(run, tmp_path / f"bodies{suffix}")
+    monkeypatch.setattr("nbody.exchange.format.memory_available", lambda: 100)
+    with pytest.raises(InputError, match=r"may need 0\.0 GiB of memory, more than is free"):
+        own_bodies.read_bodies(path, 3)
+
+
 def test_an_export_of_no_frame_is_refused(run, tmp_path):
     with pytest.raises(InputError, match="no frame is chosen"):
         export(run, tmp_path / "bodies.nemo", [])

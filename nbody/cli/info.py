@@ -149,19 +149,23 @@ SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
 def _events(run: "Trajectory") -> Json:
-    """The collisions and the events of a recording; empty if the run looked for none."""
-    from nbody.trajectory.reading.events import event_line
+    """The collisions, the events and the changes of a recording; empty if the run looked for none and had none."""
+    import numpy as np
 
-    rows, shown = run.event_rows(), shown_time(run.units.symbol("time"))
-    watched, found = rows["event"] >= 0, Json()
+    from nbody.trajectory.reading.events import event_line
+    from nbody.trajectory.structure.layout import ADDED, CHANGED, REMOVED
+
+    rows, shown, kind = run.event_rows(), shown_time(run.units.symbol("time")), run.event_rows()["kind"]
+    watched, changes, found = rows["event"] >= 0, np.isin(kind, (*ADDED, *REMOVED, *CHANGED)), Json()
     for name, asked, some in (
-        ("collisions", run.resolved.get("collisions"), ~watched),
+        ("collisions", run.resolved.get("collisions"), ~(watched | changes)),
         ("events", run.resolved.get("events") or watched.any(), watched),
+        ("changes", changes.any(), changes),
     ):
         if asked:
             found[name] = int(some.sum())
             found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
-    if "collisions" in found:
+    if "collisions" in found or "changes" in found:
         found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
     return found
 

@@ -72,15 +72,12 @@ def _ensemble(found: Json) -> dict[str, str]:
 
 
 def _collisions(found: Json) -> dict[str, str]:
-    """The number of collisions, and the last ones."""
-    if "collisions" not in found:
+    """The numbers of collisions and of changes of the bodies, and the last ones."""
+    if (left := found.get("particles_left")) is None:
         return {}
-    left = found["particles_left"]
-    return _last(
-        found,
-        "collisions",
-        f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else "",
-    )
+    more = f"; {counted(left, 'particle is', 'particles are')} left" if left < found["particles"] else ""
+    latest = {**found, "last_changes": found.get("last_changes", [])[-1:]}
+    return _last(found, "collisions", more) | _last(latest, "changes", more)
 
 
 def _last(found: Json, kind: str, more: str = "") -> dict[str, str]:

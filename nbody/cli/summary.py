@@ -62,8 +62,8 @@ def summary_text(summary: Summary) -> str:
     if summary.body_steps is not None:
         start = "a step is a block: " if summary.blocks is not None else ""
         lines.insert(-1, f"  {start}{counted(summary.body_steps, 'step')} of single bodies")
-    if summary.collisions is not None:
-        lines.append(f"  {_collisions(summary)}")
+    if summary.collisions is not None or summary.booked_energy is not None:
+        lines.append(f"  {_changes(summary)}")
     if summary.output:
         lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
     largest = max(summary.energy_error, summary.energy_error_largest, key=abs)
@@ -75,13 +75,17 @@ def summary_text(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _collisions(summary: Summary) -> str:
-    """The number of collisions, and what mergers have changed."""
-    text = counted(summary.collisions or 0, "collision")
-    if summary.particles_left == summary.particles:
-        return text
-    change = f"mergers changed the energy by {summary.collision_energy:+.4g}"
-    return f"{text}: {counted(summary.particles_left or 0, 'particle is', 'particles are')} left; {change}"
+def _changes(summary: Summary) -> str:
+    """The number of collisions, that of the bodies that are left, and what this has changed."""
+    words = [] if summary.collisions is None else [counted(summary.collisions, "collision")]
+    left, energy, cause = summary.particles_left, summary.collision_energy, "mergers"
+    if left != summary.particles or not words:
+        words.append(f"{counted(left or 0, 'particle is', 'particles are')} left")
+    if summary.booked_energy is not None:
+        energy, cause = summary.booked_energy, "changes of the bodies"
+    elif left == summary.particles:
+        cause = "collisions"
+    return ": ".join(words) + (f"; {cause} changed the energy by {energy:+.4g}" if energy else "")
 
 
 def _error(summary: Summary) -> str:

@@ -7,7 +7,15 @@
  :mod:`.finder`     finds and locates the events of a step
 ================== =====================================================================================
 
-A scenario names them under ``events``, a Python program in ``Simulation(events=[…])``. To add a kind, write a subclass of
+A scenario names them under ``events``, a Python program in ``Simulation(events=[…])``::
+
+    events = ["transit(1, axis=x)", {"distance(0, 1) < 0.01": "stop", "apsis(1)": call}, lambda now: now.position[1, 2]]
+    simulation = nbody.Simulation(bodies, integrator="ias15", precision="float64", events=events)
+    simulation.integrate(100.0)
+    print(simulation.events["time"])
+
+They cost microseconds per step, and change none. With block schemes an event is located on the predicted paths of the bodies
+within the block. An ensemble has no events. To add a kind, write a subclass of
 :class:`~nbody.events.kinds.EventKind`, and add a line to ``EVENTS``.
 """
 

@@ -10,9 +10,8 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.exchange.format import Format, RunConstants
+from nbody.exchange.format import Format, RunConstants, require_memory
 from nbody.input_file import open_regular
-from nbody.memory import memory_available
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -64,9 +63,7 @@ def read_arrays(file: BinaryIO, start: str) -> Particles:
             given = {name: _read_array(archive, name, start) for name in OPTIONAL if name in held}
     except InputError:
         raise
-    except (
-        Exception
-    ) as error:  # of zipfile, of a codec (zlib, lzma), of Python's tokenizer: whatever the damage leads to
+    except Exception as error:  # of zipfile, of a codec (zlib, lzma), of Python's tokenizer: whatever damage leads to
         reason = printable(error)[:100] or type(error).__name__
         raise InputError(f"{start}is damaged or no .npz file ({reason}); save it again with np.savez") from None
     return Particles(mass, position, velocity, **given)  # type: ignore[arg-type]
@@ -93,8 +90,7 @@ def _read_array(archive: zipfile.ZipFile, name: str, start: str) -> np.ndarray:
         size = math.prod(shape) * dtype.itemsize
         if not 0 <= size <= member.file_size:
             raise InputError(f"{start}declares {size} bytes and the file holds {member.file_size}; save it again")
-        if 3 * size > memory_available():  # the bytes, their float64 copy, and the check's work
-            raise InputError(f"{start}needs {3 * size / 2**30:.1f} GiB of memory, more than is free; use fewer bodies")
+        require_memory(3 * size, start, "use fewer bodies")  # the bytes, their float64 copy, and the check's work
         data = np.frombuffer(file.read(size), dtype)
     array = data.reshape(shape, order="F" if fortran_order else "C")
     if name in TEXT:

@@ -108,8 +108,8 @@ def facts_of(run: Trajectory) -> RunConstants:
         law = gravity.get("softening", "none")
         length = gravity.get("length", 0.0) if law in LAWS and LAWS.load(law).has_length else 0.0
         softening = dict(length) if isinstance(length, Mapping) else float(length)
-        units, cgs = getattr(run, "units", None), None
-        if units is not None and units.mass:
+        units, cgs = run.units, None
+        if units.mass:
             from astropy.units import Unit
 
             sizes = (units.length, "cm"), (units.mass, "g"), (units.velocity, "cm/s")

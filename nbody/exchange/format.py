@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.memory import memory_available
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -20,6 +21,18 @@ def frame_number(frame: int | None, count: int, start: str = "") -> int:
     if not 0 <= k < count:
         raise InputError(f"{start}has no frame {k}; it holds {count}, counted from 0")
     return k
+
+
+def require_memory(needed: int, start: str, remedy: str = "use a machine with more memory") -> None:
+    """Raise InputError, which begins with ``start``, if less than ``needed`` bytes of memory are free."""
+    if needed > memory_available():
+        raise InputError(f"{start}may need {needed / 2**30:.1f} GiB of memory, more than is free; {remedy}")
+
+
+def contents(path: Path, start: str) -> bytes:
+    """The bytes of a file, if there is memory for them and for the bodies, in float64, that are made of them."""
+    require_memory(3 * path.stat().st_size, start)
+    return path.read_bytes()
 
 
 @dataclass(frozen=True)

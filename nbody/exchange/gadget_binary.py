@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from nbody.errors import InputError, printable
-from nbody.exchange.format import Format, RunConstants
+from nbody.exchange.format import Format, RunConstants, contents
 from nbody.exchange.snapshot import SPECIES, parts_of_snapshot, refuse_cosmology, say_gas, types_of
 from nbody.particles import Particles
 from nbody.whole_file import Notify
@@ -71,7 +71,7 @@ class GadgetBinary(Format):
 def _read_part(path: Path, start: str) -> dict[str, np.ndarray]:
     """The arrays of one file, and the number of ``files``. Raises InputError."""
     try:
-        return _arrays(path.read_bytes(), start)
+        return _arrays(contents(path, start), start)
     except (ValueError, IndexError, KeyError, OverflowError) as error:
         raise InputError(
             f"{start}is not a binary snapshot of GADGET, or is damaged ({printable(error)[:100]})"

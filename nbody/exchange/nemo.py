@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, RunConstants, frame_number
+from nbody.exchange.format import Format, RunConstants, contents, frame_number
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -97,7 +97,7 @@ class NemoFormat(Format):
         # A frame without masses, as NEMO may write them, has those of the frame before it.
         snapshots: list[dict[str, np.ndarray]] = []
         try:
-            for kind, tag, value in _items(path.read_bytes()):
+            for kind, tag, value in _items(contents(path, start)):
                 if kind == "(" and tag == "SnapShot":
                     mass = {"Mass": snapshots[-1]["Mass"]} if snapshots and "Mass" in snapshots[-1] else {}
                     snapshots.append(mass)

@@ -11,10 +11,9 @@ from typing import BinaryIO
 import numpy as np
 
 from nbody.errors import InputError, did_you_mean
-from nbody.exchange.format import Format, RunConstants
+from nbody.exchange.format import Format, RunConstants, require_memory
 from nbody.given import shown
 from nbody.input_file import open_regular
-from nbody.memory import memory_available
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -64,8 +63,7 @@ def read_table(file: BinaryIO, start: str, notify: Notify = lambda line: None) -
     # The shortest row, "1,1,1,1,1\\n", has 10 bytes and becomes 40; the arrays made from it are a second copy.
     needed = 8 * file.seek(0, io.SEEK_END)
     file.seek(0)
-    if needed > memory_available():
-        raise InputError(f"{start}may need {needed / 2**30:.1f} GiB of memory, more than is free; save it as .npz")
+    require_memory(needed, start, "save it as .npz")
     # Bytes that are not UTF-8 become characters that no number contains, so the error names their line.
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     rows = _rows(text, start)
@@ -125,7 +123,8 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -
         names[0] = ""
     for name in names[1:] if ignored else names:
         if name not in COLUMNS and name not in EXTRA:
-            raise InputError(f"{start}unknown column {shown(name)}{did_you_mean(name, COLUMNS)}; {expected}")
+            hint = did_you_mean(name, (*COLUMNS, *EXTRA, *ALIASES))
+            raise InputError(f"{start}unknown column {shown(name)}{hint}; {expected}")
         if names.count(name) > 1:
             raise InputError(f"{start}column '{name}' appears twice; remove one")
     flat = "z" not in names and "vz" not in names

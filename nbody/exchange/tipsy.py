@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.exchange.format import Format, RunConstants
+from nbody.exchange.format import Format, RunConstants, contents
 from nbody.particles import Particles
 from nbody.whole_file import Notify
 
@@ -34,7 +34,7 @@ class TipsyFormat(Format):
             path.write_bytes(header.tobytes() + rows.tobytes())
 
     def read(self, path: Path, frame: int | None, start: str, notify: Notify = lambda line: None) -> Particles:
-        data = path.read_bytes()
+        data = contents(path, start)
         header = np.frombuffer(data, HEADER, 1)[0] if len(data) >= HEADER.itemsize else np.zeros(1, HEADER)[0]
         counts = [int(header[name]) for name in ("gas", "dark", "stars")]
         size = HEADER.itemsize + sum(n * kind.itemsize for n, kind in zip(counts, (GAS, DARK, STARS), strict=True))

@@ -8,7 +8,9 @@ In the order of a run:
  :mod:`.plan`       ``Plan``: engine, scheme, schedule and sizes; errors in a scenario are found here
  :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or from arrays and keywords
  :mod:`.stepper`    ``Stepper``: makes steps, goes to a time, saves and restores arrays; it knows no files or terminals
- :mod:`.observers`  ``Observer``: says when it looks, and looks. A user's callback, the collisions
+ :mod:`.changes`    what a user adds, removes or changes between steps, checked
+ :mod:`.observers`  ``Observer``: says when it looks, and looks. A user's callback; :mod:`.event_log` keeps events and
+                    collisions, :mod:`.event_watch` looks for events in every step, :mod:`.escape` removes escapers
  :mod:`.recording`  the observer of frames, which also stores checkpoints and events; :mod:`.measured` has the number and
                     the energies of the frames, :mod:`.recorder` is the thread that writes, :mod:`.output` the file
  :mod:`.loop`       asks the observers for their next look, lets the stepper get there, and lets them look

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+CHECKED = ("position", "velocity", "numbers")
+"""What of a frame has a checksum each, in order; the numbers are time, step and observables."""
+
 TORN = 5
 """The number of attempts to read a commit record: its checksum is wrong while it is being written."""
 
@@ -85,18 +88,17 @@ class RecordedFrames:
         self._file: OpenFile | None = file
         self.temporary: TemporaryDirectory | None = None
         """The folder that is removed with the file, if the recording is temporary."""
-        self.position = self._column(layout.POSITION, 0)
-        self.velocity = self._column(layout.VELOCITY, 1)
+        self.position = self._column(layout.POSITION, "position")
+        self.velocity = self._column(layout.VELOCITY, "velocity")
         self.refresh()
 
-    def _column(self, name: str, checksum: int) -> FrameColumn:
-        """The dataset ``name``, whose checksums are a column of theirs."""
+    def _column(self, name: str, what: str) -> FrameColumn:
+        """The dataset ``name``; ``what``: which of :data:`CHECKED` it is."""
 
         def frame(k: int) -> Array:
             k = self.index(k)
             values, sums = self._rows_at((name, layout.CHECKSUMS), k)
-            if zlib.crc32(values) != sums[checksum]:
-                what = name.split("/")[-2]
+            if zlib.crc32(values) != sums[CHECKED.index(what)]:
                 raise InputError(f"{self.path}: frame {k}: the {what} has been damaged since it was recorded")
             return values if self.dimensions == 3 else np.ascontiguousarray(values[:, :2])
 
@@ -296,8 +298,8 @@ class RecordedFrames:
         except InputError as error:
             return [f"unreadable ({error})"]
         numbers = struct.pack("<dq", time, step) + b"".join(each.astype("<f8").tobytes() for each in others)
-        found = {"position": zlib.crc32(position), "velocity": zlib.crc32(velocity), "numbers": zlib.crc32(numbers)}
-        return [name for (name, own), stored in zip(found.items(), sums, strict=True) if own != stored]
+        own = [zlib.crc32(each) for each in (position, velocity, numbers)]
+        return [what for what, found, stored in zip(CHECKED, own, sums, strict=True) if found != stored]
 
     def close(self) -> None:
         """Close the file, and remove it if it is temporary."""

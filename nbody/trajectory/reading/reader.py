@@ -148,8 +148,8 @@ class Trajectory(RecordedFrames):
 
     @property
     def events(self) -> Any:
-        """The collisions as a table, in order of time: a pandas DataFrame if pandas is installed, else a mapping of column
-        names to arrays. Columns: those of :data:`layout.EVENT_DTYPE` without the checksum."""
+        """Events, collisions and changes as a table, in order of time: a pandas DataFrame if pandas is installed, else a
+        mapping of column names to arrays. Columns: those of :data:`layout.EVENT_DTYPE` without the checksum."""
         return event_table(self.event_rows()).shown()
 
     def __repr__(self) -> str:

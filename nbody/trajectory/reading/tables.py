@@ -1,4 +1,4 @@
-"""Columns by name: the observables, the collisions or the systems of a recording."""
+"""Columns by name: the observables, the events or the systems of a recording."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial

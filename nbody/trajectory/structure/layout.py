@@ -82,6 +82,7 @@ EARLIER_EVENT_DTYPE = [
 ]
 """That of nbody 0.2."""
 MERGER, CONTACT, BOUNCE = b"merger", b"contact", b"bounce"
+COLLISIONS = (CONTACT, BOUNCE, MERGER)
 ADDED = (b"added", b"fragment")
 REMOVED = (b"removed", b"consumed", b"escaped")
 CHANGED = (b"changed", b"altered")

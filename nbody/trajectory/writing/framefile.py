@@ -23,8 +23,6 @@ from nbody.trajectory.structure.header import RunHeader
 from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, write
 from nbody.trajectory.writing.background import Threads
 
-COPY_BLOCK = 2**26
-
 
 class FrameFile:
     """The open file of a run.

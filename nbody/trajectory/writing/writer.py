@@ -102,7 +102,7 @@ class TrajectoryWriter:
         self._part = part if part.exists() else None
         self._sequence = self._events = 0
         self._restart_at: int | None = None
-        self._waits_for_checkpoint = self._has_failed = False
+        self._waits_for_checkpoint = self._has_failed = self._bodies_change = False
         self._started = time.perf_counter() - float(self._file.commit["wall_s"][0])
         self._sync = BackgroundSync(self._file.sync)
 
@@ -150,10 +150,13 @@ class TrajectoryWriter:
         add, a larger copy replaces it. Raises as :meth:`append`."""
         file, kind = self._open_file(), events["kind"]
         room = 0 if file.events is None else file.events.capacity - self._events
-        books = np.isin(kind, layout.BOOKED).any() and layout.observable("booked_energy") not in file.rows
+        changes = bool(np.isin(kind, layout.BOOKED).any())
+        added = bool(np.isin(kind, layout.ADDED).any())
+        self._bodies_change |= changes or added  # then checkpoints grow
+        books = changes and layout.observable("booked_energy") not in file.rows
         with self._as_run_failed("an event"):
             self._hide_dropped()
-            if len(events) > room or books or np.isin(kind, layout.ADDED).any():
+            if len(events) > room or books or added:
                 file = self._enlarge(events)
             file.write_events(self._events, events)
             file.set_events(self._events + len(events))
@@ -224,7 +227,7 @@ class TrajectoryWriter:
         with self._as_run_failed("a checkpoint"):
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
             file = self._open_file()
-            if sum(map(len, packed)) > file.slot_bytes > 0 and "collisions.into" in state:  # of more bodies
+            if sum(map(len, packed)) > file.slot_bytes > 0 and self._bodies_change:
                 self._enlarge(np.zeros(0, layout.EVENT_DTYPE), state_bytes(state, meta))
             self._open_file().write_slot(self._sequence + 1, packed)
             self._open_file().sync()

@@ -13,7 +13,7 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.trajectory.structure.layout import BOUNCE, CONTACT, MERGER
+from nbody.trajectory.structure.layout import BY_CALL, COLLISIONS
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
@@ -210,7 +210,7 @@ class RecordedSource(Source):
         if not len(self._events):
             return super().flashes(at)
         shown, when = max(SHORTEST_MARK, MARKED * self.frames), self.marks()
-        somewhere = self._events["id_1"] >= 0
+        somewhere = (self._events["id_1"] >= 0) & ~np.isin(self._events["kind"], BY_CALL)
         chosen = np.flatnonzero((when <= at) & (when > at - shown) & somewhere)[-MOST_MARKS:]
         rows = self._events[chosen]
         places = np.stack([rows[axis] for axis in "xyz"], axis=1) / self.length_unit
@@ -258,15 +258,16 @@ class RecordedSource(Source):
         )  # fmt: skip
 
     def _note(self, k: int) -> str:
-        """The collisions and events until frame ``k`` in words; empty if there are none."""
+        """The collisions, events and changes until frame ``k`` in words; empty if there are none."""
         done = self._events[self._events["step"] <= self.run.step[k]]
         if not len(done):
             return ""
-        watched = int((done["event"] >= 0).sum())
-        collisions = int(np.isin(done["kind"], (CONTACT, MERGER, BOUNCE)).sum())
+        watched, collisions = int((done["event"] >= 0).sum()), int(np.isin(done["kind"], COLLISIONS).sum())
         left = int(self.run.left(k).alive.sum())
-        text = ", ".join(counted(n, what) for n, what in ((collisions, "collision"), (watched, "event")) if n)
-        return text if left == self.catalogue.count else f"{text}, {counted(left, 'particle is', 'particles are')} left"
+        words = [counted(n, what) for n, what in ((collisions, "collision"), (watched, "event")) if n]
+        if left != self.catalogue.count:
+            words.append(f"{counted(left, 'particle is', 'particles are')} left")
+        return ", ".join(words)
 
 
 def recorded_gravity(run: Trajectory) -> Gravity | None:
