@@ -170,7 +170,7 @@ LINES = {
     "diagnostics": 1129,
     "fields": 1396,
     "compute": 3050,
-    "forces": 11384,
+    "forces": 11377,
     "exchange": 1149,
     "initial": 2661,
     "integrators": 7882,
