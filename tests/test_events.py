@@ -33,7 +33,7 @@ def pair(e=0.5, **values):
 
 
 def rows(simulation):
-    return simulation._log.rows
+    return simulation.recording.log.rows
 
 
 # --- Where and when ---

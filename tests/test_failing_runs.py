@@ -4,6 +4,7 @@ that was there, no true word about what is left."""
 import errno
 import os
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -34,9 +35,9 @@ def simulation(path=None, **options):
 
 def stopped_by_ctrl_c(run, step):
     """``run``, which gets one SIGINT when it has made ``step``; every step is made by itself."""
-    run.recording.frames_per_block = 1
     interrupt_at(run, step)
-    return run.run()
+    with patch("nbody.run.recording.frames_per_block", lambda *_: 1):
+        return run.run()
 
 
 class Killed(BaseException):

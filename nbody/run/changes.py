@@ -13,6 +13,7 @@ import numpy as np
 from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
 from nbody.particles import Particles
+from nbody.scenario import Scenario
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
 
 Array = np.ndarray
@@ -21,8 +22,24 @@ ADD, REMOVE, CHANGE = BY_CALL
 WRITABLE = ("mass", "position", "velocity", "radius")
 
 
-def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
-    """The bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name. Raises InputError."""
+def added(given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario) -> Array:
+    """Rows of the bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name. Ids are new:
+    ``used`` are those that bodies have or had. Raises InputError."""
+    bodies = _new_bodies(given, values, now)
+    if scenario.collisions is not None and scenario.collisions.radius is not None and not len(bodies.radius):
+        from nbody.integrators.collisions.radii import radii
+
+        bodies = replace(bodies, radius=radii(scenario, bodies))
+    if (taken := np.isin(bodies.id, used)).any():
+        if not np.array_equal(bodies.id, np.arange(bodies.count)):
+            raise InputError(
+                f"add: id {bodies.id[taken][0]} belongs to a body of this run, or did; leave the ids out to get new ones"
+            )
+        bodies = replace(bodies, id=used.max() + 1 + np.arange(bodies.count))
+    return event_rows(ADD, bodies, bodies.species)
+
+
+def _new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
     if given is None:
         given = _of_values(values, now)
     elif not isinstance(given, Particles) or values:
@@ -35,18 +52,6 @@ def new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) 
     if given.dimensions != now.dimensions:
         raise InputError(f"add: the bodies are in {given.dimensions}-D, and the run is in {now.dimensions}-D")
     return replace(given, species=_species(given, now), species_names=now.species_names)
-
-
-def added(given: Particles, used: Array) -> Array:
-    """Rows of bodies that are added. Ids are new: ``used`` are those that bodies have or had. Raises InputError."""
-    if np.isin(given.id, used).any():
-        if not np.array_equal(given.id, np.arange(given.count)):
-            taken = int(given.id[np.isin(given.id, used)][0])
-            raise InputError(
-                f"add: id {taken} belongs to a body of this run, or did; leave the ids out to get new ones"
-            )
-        given = replace(given, id=used.max() + 1 + np.arange(given.count))
-    return event_rows(ADD, given, given.species)
 
 
 def _of_values(values: dict[str, Any], now: Particles) -> Particles:

@@ -15,12 +15,12 @@ class Escape(Observer):
     """Removes bodies beyond a radius around the centre of mass, after every so many steps of the run. Raises InputError: the
     half-mass radius is 0."""
 
-    def __init__(self, stepper: Stepper, setup: Setup) -> None:
+    def __init__(self, stepper: Stepper) -> None:
         super().__init__(stepper)
-        keys = setup.scenario.escape
+        keys = stepper.setup.scenario.escape
         assert keys is not None
         self._every, self._looked, radius = keys.every, stepper.moment.complete, keys.radius
-        self.radius = self._in_half_mass_radii(setup, radius) if isinstance(radius, str) else radius
+        self.radius = self._in_half_mass_radii(stepper.setup, radius) if isinstance(radius, str) else radius
 
     @staticmethod
     def _in_half_mass_radii(setup: Setup, written: str) -> float:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbody.run.observers import Observer
-from nbody.run.setup import Setup
-from nbody.run.stepper import Stepper
+from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
 from nbody.trajectory.structure.layout import BOUNCE, CONTACT
@@ -20,13 +19,14 @@ class EventLog(Observer):
     """Keeps the events, and does what they ask for: it ends the run, or calls a user's function.
 
     Args:
-        watch: looks for the events; None if there are only collisions.
-        recorded: the number of events in the file.
+        stepper: gets what looks for the events of the run, if it has any besides collisions.
+        recorded: the number of events in the file, an attribute too.
     """
 
-    def __init__(self, stepper: Stepper, setup: Setup, watch: "EventWatch | None", recorded: int = 0) -> None:
+    def __init__(self, stepper: Stepper, recorded: int = 0) -> None:
         super().__init__(stepper)
-        self._setup, self._watch, self.recorded = setup, watch, recorded
+        self._setup, self._watch, self.recorded = stepper.setup, event_watch(stepper), recorded
+        stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned = 0, False
 
@@ -52,6 +52,20 @@ class EventLog(Observer):
         watch.happened.clear()
         watch.acting.clear()  # before a user's function looks at the events
         return not [each for each in acting if not self._act(each)]
+
+    def make_steps(self, n: int) -> None:
+        """Let the stepper make ``n`` steps, or fewer if an event ends the run. Raises the error of a user's function."""
+        stepper, self.ended = self._stepper, False
+        if self._watch is None:
+            stepper.step(n)
+            return
+        stepper.begin()
+        end = stepper.clock.step + n
+        while stepper.clock.step < end and not self.ended:
+            stepper.advance(min(STEPS_PER_CALL, end - stepper.clock.step))
+            self.look()
+            if self.failure is not None:
+                raise self.failure
 
     def _act(self, happened: "Happened") -> bool:
         """End the run, or call the user's function. Returns False if that has failed."""
@@ -92,3 +106,12 @@ class EventLog(Observer):
             )
         self.recorded += len(kept)
         return kept
+
+
+def event_watch(stepper: Stepper) -> "EventWatch | None":
+    """What looks for the events of a run; None if there are only collisions."""
+    if not stepper.setup.events:
+        return None
+    from nbody.run.event_watch import EventWatch  # events are imported only where there are some
+
+    return EventWatch(stepper, stepper.setup.events)

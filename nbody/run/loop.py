@@ -16,7 +16,6 @@ from nbody.run.progress import Progress, Summary, WallClock
 from nbody.run.ranks import Decision, agreed, require_same_state
 from nbody.run.recording import Recording
 from nbody.run.schedule import StepSchedule
-from nbody.run.setup import Setup
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
@@ -30,12 +29,12 @@ class RunStatus:
     """What a call of a run tells of itself.
 
     Args:
-        setup, stepper, recording: of the run.
+        stepper, recording: of the run.
         clock: the wall time of the call.
     """
 
-    def __init__(self, setup: Setup, stepper: Stepper, recording: Recording, clock: WallClock) -> None:
-        self._setup, self._stepper, self._recording, self._clock = setup, stepper, recording, clock
+    def __init__(self, stepper: Stepper, recording: Recording, clock: WallClock) -> None:
+        self._setup, self._stepper, self._recording, self._clock = stepper.setup, stepper, recording, clock
         self._first, self._single = stepper.clock.step, self._report.body_steps or 0
 
     @property
@@ -115,7 +114,7 @@ class Loop:
     """The steps of one call.
 
     Args:
-        setup, stepper: the run, and what moves its bodies.
+        stepper: what moves the bodies.
         recording: what looks at the frames of its schedule, which says where the call ends.
         before: what else looks, before the recording.
         after: what looks after it.
@@ -126,11 +125,11 @@ class Loop:
         clock: the wall time of this call.
         stop: the request of Ctrl-C or of the pace.
         status: the progress and the summary of this call.
+        summary: that of a call that was not broken off by an error; None before its end.
     """
 
     def __init__(
         self,
-        setup: Setup,
         stepper: Stepper,
         recording: Recording,
         before: Sequence[Observer],
@@ -138,16 +137,51 @@ class Loop:
         callback: Callback | None,
         pace: Pace | None,
     ) -> None:
-        self._setup, self._stepper, self._recording, self._pace = setup, stepper, recording, pace
+        self._setup, self._stepper, self._recording, self._pace = stepper.setup, stepper, recording, pace
         after = [*after, *([] if callback is None else [callback])]
-        self._others, self._all, self._team = [*before, *after], [*before, recording, *after], setup.team
+        self._others, self._all, self._team = [*before, *after], [*before, recording, *after], stepper.setup.team
         self._halted = False
         self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
-        self.status = RunStatus(setup, stepper, recording, self.clock)
+        self.status = RunStatus(stepper, recording, self.clock)
         self._first = stepper.clock.step
+        self.summary: Summary | None = None
 
     def progress_events(self, show: Callable[[Progress], None] | None) -> Iterator[ProgressEvent]:
-        """Make the steps, and yield several times per second between two. ``show`` is called during long steps."""
+        """Make the steps, and yield several times per second between two. ``show`` is called during long steps. If the
+        caller stops iterating, the call ends as after Ctrl-C."""
+        left, recording = False, self._recording
+        try:
+            for event in self._events(show):
+                if not left:
+                    try:
+                        yield event
+                    except GeneratorExit:
+                        left = True
+                        self.stop.request()
+        except KeyboardInterrupt:
+            if (path := recording.path) is not None:
+                how = (
+                    f"; continue with: nbody resume {path}" if recording.can_go_on else ", before the first checkpoint"
+                )
+                self._setup.notify(f"interrupted at step {self._stepper.clock.step}{how}")
+            raise
+        finally:
+            self._stepper.state.progress.watch = None
+        self._finish()
+
+    def _finish(self) -> None:
+        """Make the summary, and tell the other ranks and the user how the call has ended."""
+        setup, stepper = self._setup, self._stepper
+        self._recording.finish()
+        interrupted = self.stop.requested and not self._recording.schedule.ended(stepper.moment)
+        self.summary = found = self._team.broadcast(self.status.summary(interrupted))
+        if not interrupted and (line := stepper.integrator.report(stepper.motion).message):
+            setup.notify(line)
+        steady = self.clock.is_steady and not (self.stop.requested or stepper.integrator.facts.own_forces)
+        if steady and self._team.first:
+            setup.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
+
+    def _events(self, show: Callable[[Progress], None] | None) -> Iterator[ProgressEvent]:
         with (
             self._pace.stopping() if self._pace else stop_on_signals(self._team.size > 1) as self.stop,
             naming_failed(devices_of(self._setup.engine), self._recording),

@@ -15,6 +15,7 @@ from nbody.run.setup import Setup
 from nbody.state import Frame, Moment
 
 if TYPE_CHECKING:
+    from nbody.run.stepper import Stepper
     from nbody.trajectory import Checkpoint
 
 
@@ -37,6 +38,16 @@ class Start(NamedTuple):
     energies: Energies
     checkpoint: "Checkpoint | None" = None
     path: str | Path = ""
+
+    def restore(self, stepper: "Stepper") -> None:
+        """Let a stepper go on there. Raises InputError: the checkpoint is damaged."""
+        if self.checkpoint is None:
+            stepper.restore(self.arrays, self.moment, self.events)
+            return
+        from nbody.trajectory.structure.opening import one_line
+
+        with one_line(self.path):
+            stepper.restore(self.arrays, self.moment, self.events)
 
 
 class Measured:

@@ -21,7 +21,6 @@ from nbody.run.schedule import (
     time_given,
     whole_steps,
 )
-from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.state import Moment
 
@@ -87,7 +86,7 @@ class Callback(Observer):
 
 
 def callback_of(
-    function: Function | None, every: int | None, interval: float | None, stepper: Stepper, setup: Setup
+    function: Function | None, every: int | None, interval: float | None, stepper: Stepper
 ) -> Callback | None:
     """Calls after every ``every``-th step (1 by default), or after every ``interval`` of time from now. Raises InputError:
     one of them is out of range, or given without a function."""
@@ -104,6 +103,7 @@ def callback_of(
         if not steps:
             raise InputError("run: every: must be at least 1 step, got 0")
         return Callback(stepper, function, StepSchedule(steps, FOREVER))
+    setup = stepper.setup
     interval = time_given("run: interval: ", interval, setup.scenario)
     if interval <= 0:
         raise InputError(f"run: interval: must be greater than 0, got {interval:g}")

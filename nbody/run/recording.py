@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbody.diagnostics.energy import Energies
+from nbody.errors import InputError
+from nbody.initial import files_read
+from nbody.parallel import Team
 from nbody.run.event_log import EventLog
 from nbody.run.measured import Measured, Start
 from nbody.run.observers import Observer
@@ -16,8 +19,9 @@ from nbody.run.schedule import Schedule, StepSchedule
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
-from nbody.scenario import FromArrays
+from nbody.scenario import FromArrays, Scenario
 from nbody.state import Frame, Moment, frames_per_block
+from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.run.output import Output
@@ -30,31 +34,38 @@ class Recording(Observer):
     """Looks at the frames of a schedule: records them in a file or, without one, follows the energy.
 
     Args:
-        setup: what the run is.
         stepper: what moves the bodies.
         file: where the frames go; None records nothing.
-        log: the events, collisions and changes, which are recorded too.
         start: where the run goes on, if its first frames were recorded before.
 
     Attributes:
         measured: the frames so far: their number and energies.
+        log: the events, collisions and changes, which are recorded too.
         schedule: which moments are frames; that of the latest call.
-        frames_per_block: how many frames are made in one call, if every step is recorded.
+        resumed: the run goes on where an earlier process has recorded it.
     """
 
-    def __init__(
-        self, setup: Setup, stepper: Stepper, file: "Output | None", log: EventLog, start: Start | None
-    ) -> None:
+    def __init__(self, stepper: Stepper, file: "Output | None", start: Start | None) -> None:
         super().__init__(stepper)
-        self._setup, self._file, self._log = setup, file, log
-        self.measured = Measured(setup, start)
-        self.schedule: Schedule = setup.plan.schedule
-        self.frames_per_block = frames_per_block(stepper.state.count, stepper.state.dtype.name)
+        self._file, self.log = file, EventLog(stepper, 0 if start is None else start.events)
+        self.measured = Measured(stepper.setup, start)
+        self.schedule: Schedule = stepper.setup.plan.schedule
+        self.resumed = start is not None and start.checkpoint is not None
         self._latest: Moment | None = None  # of the frames that are made alone
         self._written = False  # a call of this simulation has written the file
         self._checkpointed = time.perf_counter()
         self._recorder: Recorder | None = None
         self._watch: Watch | None = None
+
+    @property
+    def _setup(self) -> Setup:
+        return self._stepper.setup
+
+    @property
+    def frames_per_block(self) -> int:
+        """How many frames of the present bodies are made in one call, if every step is recorded."""
+        state = self._stepper.state
+        return frames_per_block(state.count, state.dtype.name)
 
     @property
     def path(self) -> str | Path | None:
@@ -96,21 +107,34 @@ class Recording(Observer):
         started = self._file is not None and self._file.checkpoint is not None
         return started or (self._recorder is not None and self._recorder.has_checkpoint)
 
+    def start(self) -> Start | None:
+        """Where a copy of the run goes on; None before the first step."""
+        stepper, measured = self._stepper, self.measured
+        if not stepper.begun:
+            return None
+        frames = min(measured.frames, 1)
+        return Start(stepper.moment, stepper.arrays(), self.log.recorded, frames, measured.energies)
+
     def redirect(self, file: "Output | None") -> None:
         """Record the next calls in another file, which begins with the present moment."""
         self._file, self._written, self._recorder, self.measured = file, False, None, Measured(self._setup)
+        self.log.begin_file()
         clock, scenario = self._stepper.clock, self._setup.scenario
         if file is not None and self._stepper.moved and not isinstance(scenario.initial, FromArrays):
             began = json.dumps(scenario.resolved()["initial"])
             file.origin = f"step {clock.step}, t = {clock.time:.9g}, of a run that began with {began}"
 
-    def continue_as(self, setup: Setup, log: EventLog) -> None:
+    def begin_again(self) -> None:
         """Record from now on a run that begins with the present bodies."""
-        self._setup, self.measured, self._log = setup, Measured(setup), log
+        self.measured, self.log = Measured(self._setup), EventLog(self._stepper)
 
-    def turn(self, setup: Setup) -> None:
-        """Record from now on the same run in the other direction of time."""
-        self._setup = self.measured.setup = setup
+    def require_both_ways(self) -> None:
+        """Raise an InputError if the file can't record both directions of time."""
+        if self._file is not None and self.begun and self._setup.integrator.facts.adaptive:
+            raise InputError(
+                f"integrate: {self.path} goes one way in time, because the steps of "
+                f"{self._setup.scenario.integrator.scheme} have no fixed length; record() the way back in another file"
+            )
 
     def stop(self) -> None:
         """Record nothing any more."""
@@ -196,7 +220,7 @@ class Recording(Observer):
 
     def look(self) -> bool:
         if self._recorder is not None:
-            self._recorder.events(self._log.take())
+            self._recorder.events(self.log.take())
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
         if not packed and self.schedule.due(self._stepper.moment) and self._stepper.moment != self._latest:
             self.record()
@@ -214,8 +238,8 @@ class Recording(Observer):
     def checkpoint(self) -> None:
         """Store what a resumed run begins with."""
         if self._file is not None and self._recorder is not None:
-            self._log.look()
-            self._recorder.events(self._log.take())
+            self.log.look()
+            self._recorder.events(self.log.take())
             self._recorder.checkpoint(self._stepper.arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
@@ -231,5 +255,16 @@ class Recording(Observer):
         return {
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
-            "events": self._log.recorded,
+            "events": self.log.recorded,
         } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {}) | self._stepper.turned_at  # fmt: skip
+
+
+def new_file(
+    path: str | Path | None, overwrite: bool, team: Team, notify: Notify, scenario: Scenario, start: Start | None = None
+) -> "Output | None":
+    """The file of a recording, which rank 0 writes; None if nothing is to be recorded."""
+    if path is None or not team.first:
+        return None
+    from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
+
+    return Output(path, overwrite, notify, None if start is None else start.checkpoint, files_read(scenario))

@@ -1,11 +1,14 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from nbody import machine
 from nbody.compute.precompile import workers_ahead
@@ -13,8 +16,9 @@ from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
+from nbody.given import shown
 from nbody.integrators.integrator import Integrator, unsupported
-from nbody.parallel import Team
+from nbody.parallel import Team, team
 from nbody.particles import Particles
 from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
@@ -28,14 +32,18 @@ if TYPE_CHECKING:
     from nbody.events.chosen import Event, Given
 
 
+Outcome = Callable[[Particles], Particles | None]
+
+
 class Asked(NamedTuple):
     """What a user asks for: a scenario, the bodies if they are given, whether nothing says where the run ends, and what a
-    Python program gives as events."""
+    Python program gives as events, and says of collisions."""
 
     scenario: Scenario
     particles: Particles | None
     open_ended: bool
     events: "Given | None" = None
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class Setup:
         notify: gets the lines for the user.
         events: those that the run looks for, besides collisions.
         outcome: a user's function that says what becomes of two bodies that touch.
+        open_ended: nothing says where the run ends.
+        used: ids of bodies that were there before the beginning; no other body gets them.
     """
 
     plan: Plan
@@ -58,7 +68,13 @@ class Setup:
     team: Team
     notify: Notify
     events: "tuple[Event, ...]" = ()
-    outcome: Callable[[Particles], Particles | None] | None = None
+    outcome: Outcome | None = None
+    open_ended: bool = False
+    used: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The engine, the ranks and the functions of a user who gets lines are those of the process that unpickles it.
+        return _unpickled, (self.with_new_integrator().plan, self.bodies, self.events, self.open_ended, self.used)
 
     @property
     def event_capacity(self) -> int:
@@ -95,9 +111,15 @@ class Setup:
             **{name: packages[name] for name in ("numpy", "numba", "numba-cuda")}, **found.bits,
         }  # fmt: skip
 
-    def with_integrator(self, other: Integrator) -> "Setup":
-        """The same run with another instance of its scheme."""
-        return replace(self, plan=replace(self.plan, integrator=other))
+    def with_new_integrator(self) -> "Setup":
+        """The same run with another instance of its scheme, as at its beginning."""
+        scheme = scheme_of(self.scenario, self.scenario.integrator.dt)
+        return replace(self, plan=replace(self.plan, integrator=scheme))
+
+    def towards(self, time: float, now: Moment) -> "Setup":
+        """The run in the direction of a time; this one, if it goes there. Raises InputError: it cannot go there."""
+        there = time <= now.time if self.plan.backward else time >= now.time
+        return self if there else self.turned(now)
 
     def turned(self, now: Moment) -> "Setup":
         """The run in the other direction of time, from where it is. Raises InputError: it cannot go there."""
@@ -111,15 +133,15 @@ class Setup:
         turned = replace(old, scenario=scenario, backward=not old.backward, integrator=scheme, schedule=ended)
         return replace(self, plan=turned)
 
-    def beginning_with(self, bodies: Particles) -> "Setup":
-        """The run as one that begins with bodies given as arrays."""
+    def beginning_with(self, bodies: Particles, used: np.ndarray) -> "Setup":
+        """The run as one that begins with bodies given as arrays, after bodies with the ids ``used``."""
         scenario = self.scenario.with_arrays(bodies.count)
         if scenario.collisions is not None and not len(bodies.radius):
             bodies = _with_radii(scenario, bodies)
-        return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies)
+        return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies, used=used)
 
 
-def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> Setup:
+def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> Setup:
     """Plan a run, and make its engine and bodies. ``resumed``: an earlier process has told the user what is to be said of
     energies.
 
@@ -127,8 +149,8 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         InputError: the scenario names something that does not exist, or needs more memory than is free.
         DeviceError: its engine needs a device that is not there.
     """
-    with _workers(asked.scenario.engine.name) if team.size == 1 else nullcontext():
-        planned = shared_plan(team, lambda: plan(asked.scenario, asked.particles, notify))
+    with _workers(asked.scenario.engine.name) if ranks.size == 1 else nullcontext():
+        planned = shared_plan(ranks, lambda: plan(asked.scenario, asked.particles, notify))
         scenario, fields = planned.scenario, planned.fields
         if planned.engine_reason:
             notify(f"engine: {planned.engine_name} ({planned.engine_reason})")
@@ -139,7 +161,15 @@ def set_up(asked: Asked, team: Team, notify: Notify, resumed: bool = False) -> S
         notify(line)
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies)
-    return Setup(planned, engine, bodies, team, notify, _events(asked, scenario, bodies))
+    return Setup(
+        planned, engine, bodies, ranks, notify, _events(asked, scenario, bodies), asked.outcome, asked.open_ended
+    )
+
+
+def _unpickled(plan: Plan, bodies: Particles, events: "tuple[Event, ...]", open_ended: bool, used: np.ndarray) -> Setup:
+    """The setup that was pickled, in this process."""
+    engine, _ = replace(plan, particles=bodies).build()
+    return Setup(plan, engine, bodies, team(), default_notify(), events, open_ended=open_ended, used=used)
 
 
 def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
@@ -191,17 +221,28 @@ def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
 
 
 def asked_for(
-    given: Scenario | Particles | str | Path, particles: Particles | None, values: Mapping[str, Any], again: bool
+    given: Scenario | Particles | str | Path,
+    particles: Particles | None,
+    values: Mapping[str, Any],
+    again: bool,
+    outcome: Outcome | None = None,
 ) -> Asked:
     """The scenario of what a user has given: one, its name or path, or bodies; with keyword values.
 
     Args:
         particles: bodies that replace the scenario's.
         again: they are the scenario's own.
+        outcome: a function that says what becomes of two bodies that touch, as ``collisions: {rule: function}``.
 
     Raises:
         InputError: it is none of these, or the values do not fit.
     """
+    if outcome is not None:
+        require_function("Simulation: on_collision", outcome)
+        if not isinstance(given, Scenario) or given.collisions is None:
+            keys = values.get("collisions")
+            values = {**values, "collisions": {"rule": "function", **(keys if isinstance(keys, Mapping) else {})}}
+        return asked_for(given, particles, values, again)._replace(outcome=outcome)
     events = None
     if values.get("events") is not None:
         from nbody.events.chosen import given_events
@@ -266,3 +307,24 @@ def _recent_scenario(particles: int, dimensions: int, /, **values: Any) -> Scena
         "integrator": {"steps": 0},
     }
     return Scenario.from_dict(base, keywords=values)
+
+
+# --- Who gets lines ---
+
+
+def default_notify() -> Notify:
+    """Who gets the lines for the user if a program names nobody: ``print`` in a notebook (and not in IPython in a terminal);
+    else nobody."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return print if shell is not None and "IPKernelApp" in getattr(shell, "config", {}) else silent
+
+
+def silent(line: str) -> None:
+    """Drop a line."""
+
+
+def require_function(where: str, given: object) -> None:
+    """Raise an InputError, which begins with ``where``, if this can't be called."""
+    if not callable(given):
+        raise InputError(f"{where} must be a function, got {shown(given)}")

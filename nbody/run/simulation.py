@@ -1,45 +1,39 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
 from nbody.errors import InputError, counted
 from nbody.forces.engine import devices_of
-from nbody.given import shown
-from nbody.initial import files_read
 from nbody.parallel import team
 from nbody.particles import Particles
-from nbody.run.changes import added, changed, new_bodies, removed
-from nbody.run.choice import scheme_of
-from nbody.run.event_log import EventLog
+from nbody.run.changes import added, changed, removed
 from nbody.run.measured import Start
 from nbody.run.observers import Callback, Function, Observer, callback_of
-from nbody.run.plan import Plan
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
-from nbody.run.recording import Recording
+from nbody.run.recording import Recording, new_file
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import Setup, asked_for, set_up
+from nbody.run.setup import Setup, asked_for, default_notify, require_function, set_up, silent
 from nbody.run.step_call import StepCall
-from nbody.run.stepper import STEPS_PER_CALL, Stepper
+from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
 from nbody.state import State
 from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
-    from nbody.events.chosen import Event
     from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
     from nbody.trajectory.reading.tables import Table
+
+ShowProgress = Callable[["Progress"], None]
 
 
 class Simulation:
@@ -77,7 +71,6 @@ class Simulation:
             nbody.force(function)]`` (:mod:`nbody.fields`).
 
     Attributes:
-        setup: what the run is: plan, engine, bodies at the beginning, ranks.
         stepper: what moves the bodies: its ``integrator`` and its ``motion``.
         recording: what goes to the file.
         observers: what else looks at the bodies between two steps, after the recording.
@@ -100,43 +93,28 @@ class Simulation:
         on_collision: Callable[[Particles], Particles | None] | None = None,
         **values: Any,
     ) -> None:
-        ranks, self._resumed = team(), start is not None
+        ranks = team()
         if not isinstance(particles, Particles):
             particles, values = None, {"particles": particles, **values}
-        notify = (notify or (print if in_notebook() else _drop)) if ranks.first else _drop
-        _require_function("Simulation: notify", notify)
+        notify = (notify or default_notify()) if ranks.first else silent
+        require_function("Simulation: notify", notify)
         with ranks.agreed():
-            if on_collision is not None:
-                _require_function("Simulation: on_collision", on_collision)
-                if not isinstance(scenario, Scenario) or scenario.collisions is None:
-                    keys = values.get("collisions")
-                    values["collisions"] = {"rule": "function", **(keys if isinstance(keys, Mapping) else {})}
-            asked = asked_for(scenario, particles, values, again=repeats or self._resumed)
-            self._open_ended = asked.open_ended
+            again = repeats or start is not None
+            asked = asked_for(scenario, particles, values, again, on_collision)
             require_same_run(ranks, asked.scenario, asked.particles)
-            file = None
-            if output is not None and ranks.first:
-                file = _file(output, overwrite, notify, asked.scenario, start)
-            setup = replace(set_up(asked, ranks, notify, self._resumed), outcome=on_collision)
-            self._begin(setup, file, start)
+            file = new_file(output, overwrite, ranks, notify, asked.scenario, start)
+            self._begin(set_up(asked, ranks, notify, resumed=start is not None), file, start)
             require_same_machines(ranks, self.setup.engine, self.setup.scope)
             if line := undivided(ranks, self.setup.engine, self.state):
                 notify(line)
 
     def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
         """Make the parts of the run, which begins or goes on."""
-        self.setup, self.stepper = setup, Stepper(setup)
-        self._log = self._new_log(start.events if start is not None else 0)
-        if start is not None and start.checkpoint is None:
-            self.stepper.restore(start.arrays, start.moment, start.events)
-        elif start is not None:
-            from nbody.trajectory.structure.opening import one_line
-
-            with one_line(start.path):
-                self.stepper.restore(start.arrays, start.moment, start.events)
-        self.recording = Recording(setup, self.stepper, file, self._log, start)
+        self.stepper = Stepper(setup)
+        self.recording = Recording(self.stepper, file, start)  # it looks for events, whose past ``start`` has
+        if start is not None:
+            start.restore(self.stepper)
         self._running, self.observers = False, list[Observer]()
-        self._used = np.empty(0, np.int64)  # ids of bodies before a first frame
         self.summary: Summary | None = None
 
     @cached_property
@@ -146,16 +124,7 @@ class Simulation:
             return []
         from nbody.run.escape import Escape
 
-        return [Escape(self.stepper, self.setup)]
-
-    def _new_log(self, recorded: int = 0) -> EventLog:
-        watch = None
-        if self.setup.events:
-            from nbody.run.event_watch import EventWatch
-
-            watch = EventWatch(self.stepper, self.setup.events)
-        self.stepper.watch = watch
-        return EventLog(self.stepper, self.setup, watch, recorded)
+        return [Escape(self.stepper)]
 
     def __repr__(self) -> str:
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
@@ -178,7 +147,8 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
-        return self._copied(self._now(), self.setup)
+        self._require_ready()
+        return _going_on(type(self), self.setup, self.recording.start())
 
     def __copy__(self) -> "Simulation":
         return self.copy()
@@ -187,29 +157,15 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        setup = self.setup
-        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)  # that of the run has compiled loops
-        return _unpickled, (type(self), replace(setup.plan, integrator=scheme), setup.bodies, setup.events, self._now())
-
-    def _now(self) -> "_Now":
         self._require_ready()
-        stepper, measured = self.stepper, self.recording.measured
-        start = Start(
-            stepper.moment, stepper.arrays(), self._log.recorded, min(measured.frames, 1),
-            measured.energies,
-        )  # fmt: skip
-        return _Now(self._open_ended, self._used, start if stepper.begun else None)
-
-    @classmethod
-    def _copied(cls, now: "_Now", setup: Setup) -> "Simulation":
-        made = cls.__new__(cls)
-        made._open_ended, made._resumed = now.open_ended, False
-        scheme = scheme_of(setup.scenario, setup.scenario.integrator.dt)
-        made._begin(setup.with_integrator(scheme), None, now.start)
-        made._used = now.used
-        return made
+        return _going_on, (type(self), self.setup, self.recording.start())
 
     # --- What the run is ---
+
+    @property
+    def setup(self) -> Setup:
+        """What the run is: plan, engine, bodies at the beginning, ranks."""
+        return self.stepper.setup
 
     @property
     def scenario(self) -> Scenario:
@@ -282,7 +238,8 @@ class Simulation:
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
         """
-        rows = self._change(lambda now: self._added(particles, values, now))
+        ids, scenario = self.stepper.ids, self.scenario
+        rows = self._change(lambda now: added(particles, values, now, ids, scenario))
         return rows["id_1"].copy()
 
     def remove(self, ids: Any) -> None:
@@ -298,18 +255,9 @@ class Simulation:
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
         self._change(lambda now: changed(ids, values, now))
 
-    def _added(self, given: Particles | None, values: dict[str, Any], now: Particles) -> np.ndarray:
-        bodies, roster, keys = new_bodies(given, values, now), self.stepper.roster, self.scenario.collisions
-        if keys is not None and keys.radius is not None and not len(bodies.radius):
-            from nbody.integrators.collisions.radii import radii
-
-            bodies = replace(bodies, radius=radii(self.scenario, bodies))
-        self._used = np.union1d(self._used, self.setup.bodies.id if roster is None else roster.bodies.id)
-        return added(bodies, self._used)
-
     def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
         """Apply the rows that ``of`` makes of the present bodies."""
-        self._require_whole()
+        self.stepper.require_whole()
         self._take_written()
         rows = of(self.stepper.particles())
         self._apply(rows)
@@ -330,22 +278,16 @@ class Simulation:
 
     def _begin_again(self) -> None:
         """Let the present bodies be those of the beginning."""
-        self.stepper.events.clear()
-        bodies = self.setup.bodies
-        if (roster := self.stepper.roster) is not None:
-            bodies, self._used = self.stepper.particles(), np.union1d(self._used, roster.bodies.id)
-        self.setup = self.setup.beginning_with(bodies)
-        self.stepper.continue_as(self.setup)
-        self._log = self._new_log()
-        self.recording.continue_as(self.setup, self._log)
+        self.stepper.begin_again()
+        self.recording.begin_again()
 
     def at(self, time: float) -> Particles:
         """The particles at a time within the last step, or later; the run stays as it is.
 
-        A copy of the run makes the whole steps before ``time``, without looking for collisions. Within a step ``ias15``
-        evaluates its polynomial, to rounding; other schemes make a shorter one, whose error is of order p + 1 in its length
-        for a scheme of order p. A scheme of fixed steps makes it back from the end of the last step; ``leapfrog_adaptive``
-        and block schemes show no time before the present one.
+        A copy of the run makes the steps before ``time``, without looking for collisions. Within a step ``ias15`` evaluates
+        its polynomial, to rounding; other schemes of order p make a shorter one, whose error is of order p + 1 in its
+        length, back from the end of the last step if steps are fixed. ``leapfrog_adaptive`` and block schemes show no time
+        before the present one.
 
         Raises:
             InputError: ``time`` is before the beginning of the last step, or the simulation is running.
@@ -364,18 +306,17 @@ class Simulation:
         """The events, collisions and changes since this simulation was made, as :attr:`nbody.Trajectory.events`."""
         from nbody.trajectory.reading.events import event_table
 
-        self._log.look()
-        return event_table(self._log.rows).shown()
+        self.recording.log.look()
+        return event_table(self.recording.log.rows).shown()
 
     @property
     def arrays(self) -> dict[str, Any]:
         """``position`` and ``velocity``, (N, D) each, in the engine's memory and precision, without a copy.
 
-        On a CPU they are NumPy arrays, which ``torch.from_dlpack`` or ``jax.dlpack`` take too; on a GPU they have
-        ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``, ``torch.as_tensor(…, device="cuda")``. They
-        change with the next step. To change them yourself, call ``sim.state.invalidate()`` afterwards; not with a scheme
-        that keeps other coordinates or derivatives (hermite4, ias15, block schemes, wisdom_holman, hybrid): it does not see
-        the change.
+        NumPy arrays on a CPU; on a GPU they have ``__cuda_array_interface__``: ``cupy.asarray(sim.arrays["position"])``,
+        ``torch.as_tensor(…, device="cuda")``. They change with the next step. To change them yourself, call
+        ``sim.state.invalidate()`` afterwards; a scheme that keeps other coordinates or derivatives (hermite4, ias15, block
+        schemes, wisdom_holman, hybrid) does not see the change.
         """
         return dict(zip(("position", "velocity"), self.state.values("position", "velocity", copy=False), strict=True))
 
@@ -397,16 +338,7 @@ class Simulation:
             self.run(steps=n)
             return
         self._require_ready()
-        if not self.setup.events:
-            self.stepper.step(n)
-            return
-        self.stepper.begin()
-        self._log.ended, end = False, self.steps_made + n
-        while self.steps_made < end and not self._log.ended:
-            self.stepper.advance(min(STEPS_PER_CALL, end - self.steps_made))
-            self._log.look()
-            if self._log.failure is not None:
-                raise self._log.failure
+        self.recording.log.make_steps(n)
 
     def record(self, output: str | Path | None, overwrite: bool = False) -> None:
         """Record the next runs in a new file, whose first frame is the present moment; None records nothing. An earlier
@@ -416,9 +348,7 @@ class Simulation:
             self.recording.stop()
             return
         with self.setup.team.agreed():
-            file = _file(output, overwrite, self.setup.notify, self.scenario) if self.setup.team.first else None
-            self.recording.redirect(file)
-        self._log.begin_file()
+            self.recording.redirect(new_file(output, overwrite, self.setup.team, self.setup.notify, self.scenario))
         self._take_written()
         roster, arrays = self.stepper.roster, isinstance(self.scenario.initial, FromArrays)
         if self.stepper.moved and (not arrays or (roster is not None and roster.changed)):
@@ -427,7 +357,7 @@ class Simulation:
     def run(
         self,
         steps: int | None = None,
-        progress: "Callable[[Progress], None] | None" = None,
+        progress: ShowProgress | None = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
@@ -435,9 +365,8 @@ class Simulation:
     ) -> "Summary":
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
-        A later call goes on from there and appends its frames to the file: several calls give the same file as one. (The
-        last frame of a call that is not on the schedule is dropped by the next.) The file is complete after every call; if
-        it has no room for the frames of the next call, a larger copy with more room replaces it.
+        A later call goes on from there and appends its frames to the file, which is complete after every call: several calls
+        give the same file as one. (The last frame of a call that is not on the schedule is dropped by the next.)
 
         ``callback(particles)`` is called after every ``every``-th step, or after every ``interval`` of time; if it returns
         False, the run ends. For each call the particles are copied to the host.
@@ -450,13 +379,12 @@ class Simulation:
             InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
-        called = callback_of(callback, every, interval, self.stepper, self.setup)
-        return self._run_all(self.progress_events(steps, progress, callback=called), progress)
+        return self._run_to(steps, None, progress, callback_of(callback, every, interval, self.stepper))
 
     def integrate(
         self,
         until: float,
-        progress: "Callable[[Progress], None] | None" = None,
+        progress: ShowProgress | None = None,
         *,
         callback: Function | None = None,
         every: int | None = None,
@@ -468,13 +396,15 @@ class Simulation:
         ``run(steps=…)`` goes back in time too, until another call turns it again. Schemes without adaptive steps record both
         ways in one file.
         """
-        called = callback_of(callback, every, interval, self.stepper, self.setup)
+        called = callback_of(callback, every, interval, self.stepper)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
-        return self._run_all(self.progress_events(None, progress, until=until, callback=called), progress)
+        return self._run_to(None, until, progress, called)
 
-    def _run_all(self, events: "Iterator[ProgressEvent]", progress: "Callable[[Progress], None] | None") -> "Summary":
-        for event in events:
+    def _run_to(
+        self, steps: int | None, until: float | None, progress: ShowProgress | None, callback: Callback | None
+    ) -> "Summary":
+        for event in self.progress_events(steps, progress, until, callback):
             if progress is not None:
                 progress(event.progress)
         assert self.summary is not None
@@ -483,7 +413,7 @@ class Simulation:
     def progress_events(
         self,
         steps: int | None = None,
-        progress: "Callable[[Progress], None] | None" = None,
+        progress: ShowProgress | None = None,
         until: float | None = None,
         callback: Callback | None = None,
         pace: "Pace | None" = None,
@@ -498,132 +428,53 @@ class Simulation:
 
         self._require_ready()
         if progress is not None:
-            _require_function("run: progress", progress)
+            require_function("run: progress", progress)
         if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         schedule = self._schedule(steps, until)
         with self.setup.team.agreed():
             self.recording.go_on(schedule)
-        self._log.ended = False
-        before = [*self._escape, self._log]
-        loop = Loop(self.setup, self.stepper, self.recording, before, self.observers, callback, pace)
-        left, self._running = False, True
+        self.recording.log.ended = False
+        before = [*self._escape, self.recording.log]
+        loop, self._running = Loop(self.stepper, self.recording, before, self.observers, callback, pace), True
         try:
-            for event in loop.progress_events(progress):
-                if not left:
-                    try:
-                        yield event
-                    except GeneratorExit:  # the caller has stopped iterating
-                        left = True
-                        loop.stop.request()
-        except KeyboardInterrupt:
-            if self.output is not None:
-                how = (
-                    f"; continue with: nbody resume {self.output}"
-                    if self.recording.can_go_on
-                    else ", before the first checkpoint"
-                )
-                self.setup.notify(f"interrupted at step {self.steps_made}{how}")
-            raise
+            yield from loop.progress_events(progress)
         finally:
-            self.state.progress.watch = None
             self._running = False
-        self.recording.finish()
-        interrupted = loop.stop.requested and not schedule.ended(self.stepper.moment)
-        self.summary = found = self.setup.team.broadcast(loop.status.summary(interrupted))
-        if not interrupted and (line := self.stepper.integrator.report(self.stepper.motion).message):
-            self.setup.notify(line)
-        if (
-            loop.clock.is_steady
-            and not (loop.stop.requested or self.stepper.integrator.facts.own_forces)
-            and self.setup.team.first
-        ):
-            self.setup.plan.remember_rate(found.steps_per_s, found.interactions_per_s)
+            self.summary = loop.summary or self.summary
 
     def _schedule(self, steps: int | None, until: float | None) -> Schedule:
         """The schedule of a call. If nothing looks between them, it has only the first and the last frame."""
-        if steps is None and until is None and self._open_ended:
+        if steps is None and until is None and self.setup.open_ended:
             raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
         setup, now = self.setup, self.stepper.moment
         if until is not None:
             until = time_given("integrate: until: ", until, self.scenario)
-            if (until > now.time) if setup.plan.backward else (until < now.time):
-                setup = setup.turned(now)
+            setup = setup.towards(until, now)
         plan, scheme = setup.plan, setup.integrator
-        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self._resumed)
+        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self.recording.resumed)
         if setup is not self.setup:
-            self._turn(setup)
+            self.recording.require_both_ways()
+            self.stepper.turn(setup)
         return found if self.recording.looks else found.ends_alone(self.time)
-
-    def _turn(self, setup: Setup) -> None:
-        """Go the other way in time from here."""
-        scheme = self.scenario.integrator.scheme
-        if self.output is not None and self.recording.begun and setup.integrator.facts.adaptive:
-            raise InputError(
-                f"integrate: {self.output} goes one way in time, because the steps of {scheme} have no fixed length; "
-                "record() the way back in another file"
-            )
-        self.setup = setup
-        self.stepper.turn(setup)
-        self.recording.turn(setup)
 
     def _require_ready(self) -> None:
         """Raise an InputError if no steps can be made now; on a GPU let this thread use it."""
         self._check_idle()
-        self._require_whole()
+        self.stepper.require_whole()
         if self.setup.engine.can.device == "gpu":
             from nbody import compute
 
             compute.use_device(devices_of(self.setup.engine)[0])  # in this thread
         self._take_written()
 
-    def _require_whole(self) -> None:
-        if self.stepper.within_a_step:
-            made = self.steps_made
-            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
-
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
 
 
-class _Now(NamedTuple):
-    """What a copy of a simulation begins with: whether nothing says where the run ends, the ids of bodies that were; and
-    where it is, None before the first step."""
-
-    open_ended: bool
-    used: np.ndarray
-    start: Start | None
-
-
-def _unpickled(
-    kind: type[Simulation], plan: Plan, bodies: Particles, events: "tuple[Event, ...]", now: _Now
-) -> Simulation:
-    """The simulation that was pickled, in this process."""
-    engine, _ = replace(plan, particles=bodies).build()
-    return kind._copied(now, Setup(plan, engine, bodies, team(), print if in_notebook() else _drop, events))
-
-
-def _file(
-    path: str | Path, overwrite: bool, notify: Notify, scenario: Scenario, start: Start | None = None
-) -> "Output":
-    """The file of a recording."""
-    from nbody.run.output import Output  # imports what writes files, which few-body programs do not need
-
-    return Output(path, overwrite, notify, None if start is None else start.checkpoint, files_read(scenario))
-
-
-def _drop(line: str) -> None:
-    """Where the lines go if nobody gets them."""
-
-
-def in_notebook() -> bool:
-    """True if this program is the kernel of a notebook (and not of IPython in a terminal)."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
-
-
-def _require_function(where: str, given: object) -> None:
-    if not callable(given):
-        raise InputError(f"{where} must be a function, got {shown(given)}")
+def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simulation:
+    """A simulation that goes on where another one was."""
+    made = kind.__new__(kind)
+    made._begin(setup.with_new_integrator(), None, start)
+    return made

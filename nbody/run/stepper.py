@@ -60,7 +60,8 @@ class Stepper:
         original: the stepper of which this one is a copy.
 
     Attributes:
-        scheme: what makes the steps.
+        setup: what the run is: another one when it turns round, or begins again.
+        integrator: what makes the steps.
         motion: the engine and the state, which another one replaces when bodies merge or change.
         roster: which bodies are there; None if they are those of the beginning, and the run does not look for collisions.
         collisions: finds contacts; None if the run does not look for them.
@@ -71,7 +72,7 @@ class Stepper:
     """
 
     def __init__(self, setup: Setup, original: "Stepper | None" = None) -> None:
-        self._setup, self.integrator = setup, setup.integrator
+        self.setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
         self._rows: np.ndarray | None = None  # those of an earlier beginning
@@ -105,32 +106,39 @@ class Stepper:
     @property
     def moved(self) -> bool:
         """True if steps were made."""
-        return self.clock.step != self._setup.bodies.step
+        return self.clock.step != self.setup.bodies.step
 
     @property
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
-        changes = self.collisions is not None or self._setup.scenario.escape is not None  # before the frame of a step
+        changes = self.collisions is not None or self.setup.scenario.escape is not None  # before the frame of a step
         return not (changes or self.watch or self._turns) and isinstance(self.integrator, FixedStep)
 
     @property
     def _turns(self) -> bool:
         """True if velocities are turned round during steps: see :func:`_turned`."""
-        return self._setup.plan.backward and not self.integrator.facts.moves
+        return self.setup.plan.backward and not self.integrator.facts.moves
 
     @property
     def sign(self) -> int:
         """-1 if the run goes back in time, else 1."""
-        return -1 if self._setup.plan.backward else 1
+        return -1 if self.setup.plan.backward else 1
 
     @property
     def _dt(self) -> float:
         """The length of a step of a scheme with fixed ones, negative if the run goes back in time."""
         return -self.integrator.dt if self._turns else self.integrator.dt
 
-    def continue_as(self, setup: Setup) -> None:
+    @property
+    def ids(self) -> np.ndarray:
+        """The ids that bodies have or had, before the beginning too."""
+        return np.union1d(self.setup.used, (self.setup.bodies if self.roster is None else self.roster.bodies).id)
+
+    def begin_again(self) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
-        self._setup, frames = setup, self.state.frames
+        self.events.clear()
+        bodies, frames = self.setup.bodies if self.roster is None else self.particles(), self.state.frames
+        self.setup = self.setup.beginning_with(bodies, self.ids)
         if self.roster is not None:
             self.roster, self._rows, frames.slots = None, frames.rows, None
         self._look_for_collisions()
@@ -148,16 +156,22 @@ class Stepper:
         if self.begun:
             return
         with np.errstate(all="ignore"):  # what is not finite is found in the first frame
-            if self._setup.measures_forces:
+            if self.setup.measures_forces:
                 self.motion.evaluate()  # the file says how accurate they are; a run without a file has the same bits
             with _turned(self.motion, self._turns):
                 self.integrator.start(self.motion)
         self.begun = True
 
+    def require_whole(self) -> None:
+        """Raise an InputError if a step was broken off, so that no others can be made."""
+        if self.within_a_step:
+            made = self.clock.step
+            raise InputError(f"run: the state is between steps {made} and {made + 1}; make a new simulation")
+
     def turn(self, setup: Setup) -> None:
         """Go the other way in time from here: ``setup`` is the run with its direction reversed."""
         now, bodies = self.moment, self.particles()
-        self._setup, self.integrator = setup, setup.integrator
+        self.setup, self.integrator = setup, setup.integrator
         origin = now.time - (0.0 if self.integrator.facts.adaptive else now.step * self._dt)
         progress, self.motion = self.state.progress, self._prepared(bodies, Moment(now.step, now.time, origin))
         self.state.progress.take_over(progress)
@@ -214,19 +228,19 @@ class Stepper:
         if self.roster is None:
             return {}
         collide = self.collisions is not None and self.collisions.changes
-        return self.roster.numbers(collide, self.roster.changed or self._setup.scenario.escape is not None)
+        return self.roster.numbers(collide, self.roster.changed or self.setup.scenario.escape is not None)
 
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
         with np.errstate(all="ignore"):
-            return _frame_of(self._loaded(self._setup.bodies, self._first_moment, None))
+            return _frame_of(self._loaded(self.setup.bodies, self._first_moment, None))
 
     # --- Bodies ---
 
     def particles(self) -> Particles:
         """The bodies at this moment, as copies on the host in float64. Before the first step they have the digits that were
         given, whatever the precision of the run."""
-        bodies, (state, clock) = self._setup.bodies, (self.state, self.clock)
+        bodies, (state, clock) = self.setup.bodies, (self.state, self.clock)
         position, velocity = self.vectors()
         if self.roster is not None and (self.moved or self.roster.changed):
             return self.roster.particles(position, velocity, clock.time, clock.step)
@@ -271,8 +285,7 @@ class Stepper:
 
     def copy(self) -> "Stepper":
         """A stepper that goes on from here without this one, and looks for no collisions."""
-        scheme = scheme_of(self._setup.scenario, self._setup.scenario.integrator.dt)
-        other = Stepper(self._setup.with_integrator(scheme), self)
+        other = Stepper(self.setup.with_new_integrator(), self)
         other.collisions = None
         if self.begun:
             other.go_back(self.arrays(), self.moment)
@@ -289,7 +302,7 @@ class Stepper:
         """The bodies as events look at them."""
         if self._known[0] is not self.motion:
             self._known = self.motion, self.particles()
-        return Bodies(self.clock.time, *self.vectors(), self._known[1], self._setup.scenario.gravity)
+        return Bodies(self.clock.time, *self.vectors(), self._known[1], self.setup.scenario.gravity)
 
     def reach(self, time: float) -> float:
         """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
@@ -308,7 +321,7 @@ class Stepper:
     def _part_of_a_step(self, time: float) -> None:
         """Make one step to ``time``, forward or back, by a scheme of fixed steps."""
         now = self.moment
-        scheme = scheme_of(self._setup.scenario, time - now.time)
+        scheme = scheme_of(self.setup.scenario, time - now.time)
         self.clock.set(Moment(0, now.time, now.time))
         with _turned(self.motion, time < now.time and not scheme.facts.moves):
             scheme.prepare(self.motion, self.collisions is not None)
@@ -349,17 +362,17 @@ class Stepper:
     @property
     def _at_the_beginning(self) -> Particles:
         """The bodies that are left, where they were at the beginning."""
-        return self._setup.bodies if self.roster is None else self.roster.starting()
+        return self.setup.bodies if self.roster is None else self.roster.starting()
 
     @property
     def _first_moment(self) -> Moment:
-        bodies, scheme = self._setup.bodies, self.integrator
+        bodies, scheme = self.setup.bodies, self.integrator
         before = 0.0 if scheme.facts.adaptive else bodies.step * self._dt  # so that its time is that of its step
         return Moment(bodies.step, bodies.time, bodies.time - before)
 
     def _loaded(self, bodies: Particles, moment: Moment, slots: Slots | None) -> Motion:
         """Bodies that are brought to the engine, at a moment."""
-        setup, rows = self._setup, self._rows
+        setup, rows = self.setup, self._rows
         motion = Motion(setup.engine, setup.engine.load(bodies))
         frames = motion.state.frames
         frames.slots, frames.rows = slots, rows
@@ -380,15 +393,15 @@ class Stepper:
     def _look_for_collisions(self) -> None:
         """Begin to look for them, if the scenario says so."""
         self.collisions = None
-        if self._setup.scenario.escape is not None:
+        if self.setup.scenario.escape is not None:
             self._known_bodies()
-        if (keys := self._setup.scenario.collisions) is not None:
+        if (keys := self.setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
 
-            law, outcome = self._setup.scenario.gravity, self._setup.outcome
+            law, outcome = self.setup.scenario.gravity, self.setup.outcome
             if keys.rule == "function" and outcome is None:
                 raise InputError(
-                    f"{self._setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
+                    f"{self.setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
                     "on_collision=FUNCTION to nbody.Simulation, or to resume or rerun"
                 )
             restitution = 1.0 if keys.restitution is None else keys.restitution
@@ -399,9 +412,9 @@ class Stepper:
         if self.roster is None:
             from nbody.integrators.roster import Roster
 
-            fields = self._setup.plan.fields
+            fields = self.setup.plan.fields
             fields = fields if fields is not None and fields.terms else None
-            self.roster = Roster(self._setup.bodies, self._setup.scenario.gravity, fields)
+            self.roster = Roster(self.setup.bodies, self.setup.scenario.gravity, fields)
         return self.roster
 
     def _resolve(self, span: Span) -> None:
@@ -411,7 +424,7 @@ class Stepper:
         if collisions.changes:
             x, v = state.values("position", "velocity")
             span = span._replace(x1=x, v1=v)
-        events, left = collisions.resolve(span, state.clock.step, first=span.begin == self._setup.bodies.time)
+        events, left = collisions.resolve(span, state.clock.step, first=span.begin == self.setup.bodies.time)
         self.events.append(events)
         if left is not None:
             self._go_on_with(left, "a collision")
@@ -432,7 +445,7 @@ class Stepper:
     def apply(self, changes: np.ndarray, shown: bool = False) -> None:
         """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
         frame of this step, if there is one, shows the bodies after it."""
-        setup = self._setup
+        setup = self.setup
         if why := unsupported(
             type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision,
             of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
