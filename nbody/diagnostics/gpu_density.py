@@ -67,9 +67,9 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
     """The kernels for positions in ``dtype``, 2-D or 3-D: keys, sorted copies, boxes and neighbours."""
     real = dtype.type
     factor = np.pi if dimensions == 2 else 4 / 3 * np.pi
-    key_of = key_for(dimensions, cuda.jit(device=True))
+    key_of = key_for(dimensions, compute.exact_function)
 
-    @cuda.jit(device=True)
+    @compute.exact_function
     def cell_of(x, centre, inverse_scale):
         """The index of a coordinate on its axis, 0 to 1023: bodies far out are crowded together."""
         s = (np.float64(x) - centre) * inverse_scale
@@ -116,13 +116,13 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
     """The kernel that searches the neighbours: one tile of bodies per block."""
     last = NEIGHBOURS - 1
 
-    @cuda.jit(device=True)
+    @compute.exact_function
     def gap2(low_a, high_a, low_b, high_b):
         """The squared distance of two intervals."""
         gap = max(max(low_b - high_a, low_a - high_b), real(0))
         return gap * gap
 
-    @cuda.jit(device=True)
+    @compute.exact_function
     def look_at(tile, ids, first, count, x, y, z, own, distance2, nearest):
         """Insert the bodies of a tile in shared memory into the sorted lists of the nearest ones."""
         for s in range(min(TILE, count - first)):
