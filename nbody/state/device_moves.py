@@ -47,12 +47,12 @@ class Area(NamedTuple):
     Attributes:
         rows: (2, N, 3), positions and velocities.
         block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
-        columns: (N,) float64 each, the columns of the frame; other kernels fill them.
+        extras: (N,) float64 each, what else the frame brings; other kernels fill them.
     """
 
     rows: Any
     block_sums: Any
-    columns: tuple[Any, ...] = ()
+    extras: tuple[Any, ...] = ()
 
 
 def blocks(count: int) -> int:

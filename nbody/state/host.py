@@ -10,7 +10,7 @@ from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
 from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves, moving, parts_of
-from nbody.state.progress import ForceProgress
+from nbody.state.progress import ForceProgress, Repeats
 from nbody.state.state import State
 from nbody.state.sums import system_sums
 
@@ -50,13 +50,13 @@ class HostFrames(StateFrames):
     def snapshot(self) -> Frame:
         _, x, v, potential = self._arrays
         sums = system_sums(*self._arrays)
-        columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
+        extras = {name: potential.astype(np.float64) for name in self.extras}  # the only one
         if self.slots is not None:
             x, v = self.slots.spread(x), self.slots.spread(v)
         position, velocity = rows = np.zeros((2, len(x), 3), x.dtype)
         rows[0, :, : x.shape[1]], rows[1, :, : x.shape[1]] = x, v
         step, time = self._clock.reached
-        return Frame(step, time, position, velocity, sums=sums, columns=columns, slots=self.slots)
+        return Frame(step, time, position, velocity, sums=sums, extras=extras, slots=self.slots)
 
 
 class HostState(State[np.ndarray]):
@@ -84,7 +84,7 @@ class HostState(State[np.ndarray]):
         self.mass[...] = particles.mass
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
-        self.clock, self.progress = StateClock(particles.time), ForceProgress()
+        self.clock, self.repeats, self.progress = StateClock(particles.time), Repeats(), ForceProgress()
         self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._curve), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
