@@ -7,7 +7,8 @@ Each is one or two parts, with a factor f, of a position x, a velocity v, an acc
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -88,6 +89,18 @@ class StateMoves(ABC):
     @abstractmethod
     def make(self, moves: Iterable[StateMove]) -> None:
         """Make moves, one after the other; a device makes several by one launch."""
+
+    @contextmanager
+    def turned(self, turns: bool) -> Iterator[None]:
+        """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps
+        forward makes them back in time."""
+        if turns:
+            self.turn()
+        try:
+            yield
+        finally:
+            if turns:
+                self.turn()
 
     def turn(self) -> None:
         """Turn all velocities round, and let time run the other way: t becomes -t. A second turn is the way back, bit for
