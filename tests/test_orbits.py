@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbody
-from nbody.diagnostics.orbits import elements, orbits
+from nbody.diagnostics.orbits import elements, orbits, orbits_over_time
 from nbody.errors import InputError
 from nbody.initial.orbit import on_orbit
 from nbody.initial.planets import Body
@@ -189,3 +189,13 @@ def test_an_invalid_focus_or_body_is_refused(about, bodies, message):
     massless = nbody.planets(bodies=[{"m": 1}, {"m": 0, "a": 1}, {"m": 0, "a": 2}])
     with pytest.raises(InputError, match=message):
         orbits(massless, about=about, bodies=bodies)
+
+
+def test_elements_are_unknown_while_a_body_or_its_focus_is_gone():
+    star = nbody.planets(bodies=[{"m": 1.0}, {"m": 0, "a": 1.0}, {"m": 1e-3, "a": 2.0}, {"m": 0, "a": 3.0}])
+    without_star, without_first = star.rows(np.array([1, 2, 3])), star.rows(np.array([0, 2, 3]))
+    found = orbits_over_time([star, without_first, without_star], 1.0)
+    assert np.isnan(found.a).tolist() == [[False] * 3, [True, False, False], [True, True, False]]
+    found = orbits_over_time([star, without_star, star], 1.0, about=int(star.id[0]))
+    np.testing.assert_array_equal(found.a[0], found.a[2])
+    assert np.isnan(found.a[1]).all()

@@ -237,14 +237,17 @@ def test_a_figure_shows_itself_in_a_notebook(run):
     assert nbody.plot(run, "virial")._repr_png_().startswith(b"\x89PNG")
 
 
-def test_a_damaged_frame_is_left_out_of_a_curve_and_of_a_path_with_a_line(tmp_path):
+@pytest.mark.parametrize("frame", [0, 2])
+def test_a_damaged_frame_is_left_out_of_a_curve_and_of_a_path_with_a_line(tmp_path, frame):
     path, said = record(tmp_path / "a.h5"), []
     with Trajectory(path) as opened:
-        needle = opened.position[2].tobytes()[:64]
+        needle = opened.position[frame].tobytes()[:64]
     data = bytearray(path.read_bytes())
     data[data.index(needle)] ^= 1
     path.write_bytes(data)
-    for name, what, curves in (("lagrangian", "radii", 3), ("momentum", "momenta", 2), ("orbits", "paths", 8)):
+    for name, what, curves in (
+        ("lagrangian", "radii", 3), ("momentum", "momenta", 2), ("orbits", "paths", 8), ("e", "elements", 7),
+    ):  # fmt: skip
         figure = nbody.plot(path, name, notify=said.append)
         assert [len(line) for line in lines(figure) if len(line) > 1] == [4] * curves
         assert said.pop() == f"{path}: {what} without 1 frame that is damaged or not finite"

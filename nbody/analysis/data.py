@@ -96,7 +96,6 @@ class RunData:
         :meth:`Trajectory.orbits`."""
         key = (tuple(ids), about)
         if key not in self._orbits:
-            self.run.orbits(about, ids, [0])  # a wrong focus is no damaged frame
             frames = spread(len(self.time), min(PATH_FRAMES, max(FEWEST, BODIES // self.run.count)))
             found = dict(self.drawable("elements", frames, self.particles))
             self._orbits[key] = self.time[list(found)], orbits_over_time(found.values(), self.run.G, about, ids)

@@ -66,8 +66,8 @@ def draw_momentum(axes: Axes, view: View) -> None:
 
 
 def _scales(run: RunData) -> list[float]:
-    """Σ m |v| and Σ m |x × v| of the first frame."""
-    first = run.particles(0)
+    """Σ m |v| and Σ m |x × v| of the first frame that can be drawn."""
+    _, first = next(run.drawable("momenta", range(len(run.time)), run.particles))
     x, v = first.in_space()
     return [float(first.mass @ np.linalg.norm(each, axis=1)) for each in (v, np.cross(x, v))]
 

@@ -168,12 +168,17 @@ def relative_motion(particles: Particles, rows: Array, focus: int | str) -> tupl
 def orbits_over_time(
     moments: Iterable[Particles], G: float, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
 ) -> Elements:
-    """The orbits at T moments, arrays (T, K), of the bodies of the first; NaN for those that a later moment lacks. Raises
-    InputError as :func:`orbits`."""
+    """The orbits at T moments, arrays (T, K), of the bodies of the first; NaN at later moments that lack the body, or all of
+    its focus. Raises InputError as :func:`orbits`."""
     found: list[Elements] = []
     for now in moments:
-        left = bodies if not found else [int(each) for each in found[0].id[np.isin(found[0].id, now.id)]]
-        found.append(orbits(now, G, about, left))
+        focus, left = about, bodies
+        if found:
+            alone = now.id[: about == "inner"]  # no body is left before it
+            left = found[0].id[np.isin(found[0].id, now.id) & ~np.isin(found[0].id, alone)]
+            if not isinstance(about, str) and about not in now.id:
+                focus, left = "centre", []
+        found.append(orbits(now, G, focus, left))
     id, shape = found[0].id, (len(found), len(found[0]))
     columns = {each.name: np.full(shape, np.nan) for each in fields(Elements)}
     for k, each in enumerate(found):
