@@ -151,8 +151,7 @@ class Simulation:
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
-    def __copy__(self) -> "Simulation":
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: object) -> "Simulation":
         return self.copy()

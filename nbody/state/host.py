@@ -16,7 +16,7 @@ from nbody.state.sums import system_sums
 
 
 class HostMoves(StateMoves):
-    """Moves of (N, D) arrays: positions, velocities, accelerations, and one for the curves of drifts."""
+    """Moves of (N, D) arrays: positions, velocities, accelerations, and one for the Taylor terms of drifts."""
 
     def __init__(self, arrays: tuple[np.ndarray, ...], clock: StateClock) -> None:
         super().__init__(arrays[0].dtype, clock)
@@ -61,7 +61,7 @@ class HostFrames(StateFrames):
 
 class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous; and
-    ``_curve``, (N, D), for moves (:mod:`nbody.state.moves`)."""
+    ``_taylor_term``, (N, D), for moves (:mod:`nbody.state.moves`)."""
 
     COLUMNS = (
         Column("mass", 0, saved=False),
@@ -69,14 +69,14 @@ class HostState(State[np.ndarray]):
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("_curve", "D", saved=False),
+        Column("_taylor_term", "D", saved=False),
     )
     mass: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     potential: np.ndarray
-    _curve: np.ndarray
+    _taylor_term: np.ndarray
     _MOVES: ClassVar[type[HostMoves]] = HostMoves
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -85,7 +85,7 @@ class HostState(State[np.ndarray]):
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
         self.clock, self.repeats, self.progress = StateClock(particles.time), Repeats(), ForceProgress()
-        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._curve), self.clock)
+        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._taylor_term), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:

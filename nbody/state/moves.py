@@ -1,9 +1,9 @@
 """The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift.
 
-Each is one or two parts, with a factor f, of a position x, a velocity v, an acceleration a and a curve c:
+Each is one or two parts, with a factor f, of a position x, a velocity v, an acceleration a and a term c = a dt²/2:
 
-    kick   v += a f        drift          x += v f             bend   x += a f
-    curve  c  = a f        curved drift   x += v f + c
+    kick         v += a f        drift         x += v f         taylor   x += a f
+    taylor term  c  = a f        taylor drift  x += v f + c
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ import numpy as np
 
 from nbody.state.clock import Moment, StateClock
 
-NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT = range(6)
+NOTHING, KICK, DRIFT, TAYLOR, TAYLOR_TERM, TAYLOR_DRIFT = range(6)
 
 
 class MoveKind(StrEnum):
@@ -45,8 +45,8 @@ def parts_of(kind: MoveKind, dt: float, dtype: np.dtype) -> list[tuple[int, Any]
         return [(KICK if kind == MoveKind.KICK else DRIFT, real(dt))]
     half = real(0.5 * dt * dt)
     if dtype == np.float32:
-        return [(CURVE, half), (CURVED_DRIFT, real(dt))]
-    return [(DRIFT, real(dt)), (BEND, half)]  # the second rounding is harmless; earlier recordings keep their bits
+        return [(TAYLOR_TERM, half), (TAYLOR_DRIFT, real(dt))]
+    return [(DRIFT, real(dt)), (TAYLOR, half)]  # the second rounding is harmless; earlier recordings keep their bits
 
 
 def moving(add_product: Callable) -> Callable:
@@ -58,12 +58,12 @@ def moving(add_product: Callable) -> Callable:
             add_product(v, a, factor)
         elif part == DRIFT:
             add_product(x, v, factor)
-        elif part == BEND:
+        elif part == TAYLOR:
             add_product(x, a, factor)
-        elif part == CURVE:
+        elif part == TAYLOR_TERM:
             c[:] = 0.0
             add_product(c, a, factor)
-        elif part == CURVED_DRIFT:
+        elif part == TAYLOR_DRIFT:
             add_product(c, v, factor)
             add_product(x, c, 1.0)
 
