@@ -101,7 +101,7 @@ def exists(name: str) -> bool:
 def keep_bytes(name: str, data: bytes) -> bool:
     """Store bytes with a checksum under a name (a path within the folder). The file is replaced as a whole, and other users
     lose the right to write the folder that it is in. Returns False if it can't be written."""
-    with contextlib.suppress(OSError, RuntimeError):
+    try:
         path = folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = path.parent.stat()
@@ -110,11 +110,13 @@ def keep_bytes(name: str, data: bytes) -> bool:
         if not _is_safe(path.parent):
             return False
         _replace(path, _HASH(name.encode() + data).digest() + data)
-        for other in path.parent.iterdir():
+    except (OSError, RuntimeError):
+        return False
+    for other in path.parent.iterdir():
+        with contextlib.suppress(OSError):  # another process may have removed it
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
-                other.unlink(missing_ok=True)
-        return True
-    return False
+                other.unlink()
+    return True
 
 
 def is_writable() -> bool:

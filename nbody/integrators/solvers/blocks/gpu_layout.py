@@ -51,15 +51,26 @@ def tiling(mixed: bool) -> BlockTiling:
 FAR = (1 << 62) - 1
 """A time in ticks that is never reached."""
 
-# The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each, used in turn: while a block
-# is made, one slot holds its time, the next one receives the time after it, and the third one is cleared), then
+# The slots of the clock, (CLOCK,) int64. The first six are used in turn: while a block is made, one of three slots holds its
+# time, the next one receives the time after it, and the third one is cleared; the same for the number of listed bodies.
+#
+#   NEXT       0 to 2: the next times
+#   LISTED     3 to 5: the numbers of listed bodies
+#   REACHED    the time of the last block
+#   END        blocks beyond this time are not made
+#   UNIT       the largest step
+#   SMALLEST   the smallest step
+#   BUDGET     the most blocks
+#   BLOCKS_DONE, SINGLE    the blocks made, and the steps of single bodies in them
+#   FAILED     a body whose step would be too short, or -1
+#   EXCEEDED   1 if the limit of a pair is exceeded
+NEXT, LISTED = 0, 3
+"""Between two graphs, each of which makes a multiple of three blocks, the next time is in the slot NEXT; the two slots after
+it may still hold the time that was just reached."""
 REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLOCK = range(6, 16)
-NEXT = 0
-"""The slot of the next time between two graphs, each of which makes a multiple of three blocks. (The other slots may still
-hold the time that was just reached.)"""
 
-# The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared.
-TICK, ETA, STRENGTH, LENGTH2 = 0, 1, 2, 3
+TICK, ETA, STRENGTH, LENGTH2 = range(4)
+"""The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared."""
 
 exact: Any = cuda.jit(device=True) if not SIMULATED else lambda function: function
 """Compiles a device function without fast mathematics."""
