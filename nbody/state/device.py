@@ -64,7 +64,6 @@ class DeviceState(State[DeviceArray]):
     clock: DeviceClock
     moves: DeviceMoves
     frames: GpuFrames
-    repeats: Replays
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         size = bytes_of(self.COLUMNS, particles.count, particles.dimensions, np.dtype(dtype).name)
@@ -80,8 +79,8 @@ class DeviceState(State[DeviceArray]):
         self.partition = WorkPartition(self.count, self.count)
         self.progress = DeviceProgress(self.stream, self.partition)
         self.moves = DeviceMoves(arrays, self.stream, self.clock)
-        self.repeats = Replays(self.stream, self.clock, self.progress)
-        self.frames = GpuFrames(arrays, self.stream, self.clock, self.moves, self.repeats)
+        self.moves.repeats = replays = Replays(self.stream, self.clock, self.progress)
+        self.frames = GpuFrames(arrays, self.stream, self.clock, self.moves, replays)
 
     def values(self, *names: str, copy: bool = True) -> list[Any]:
         self.progress.wait()

@@ -150,7 +150,7 @@ class StateFrames(ABC):
     def snapshots(self, make: Callable[[Sequence[Any]], None], count: int, key: Hashable) -> list[Frame]:
         """``count`` frames, at most :func:`frames_per_block`. ``make`` makes the steps to several frames, one per item of
         its argument, and the move ``pack`` with it if it is not None. A device may record all of it once, under ``key`` (see
-        :class:`nbody.state.progress.Repeats`)."""
+        :class:`nbody.state.moves.Repeats`)."""
         found = []
         for _ in range(count):
             make([None])

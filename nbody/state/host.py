@@ -10,7 +10,7 @@ from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
 from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves, moving, parts_of
-from nbody.state.progress import ForceProgress, Repeats
+from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 from nbody.state.sums import system_sums
 
@@ -84,7 +84,7 @@ class HostState(State[np.ndarray]):
         self.mass[...] = particles.mass
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
-        self.clock, self.repeats, self.progress = StateClock(particles.time), Repeats(), ForceProgress()
+        self.clock, self.progress = StateClock(particles.time), ForceProgress()
         self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._taylor_term), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 

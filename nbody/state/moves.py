@@ -7,7 +7,7 @@ Each is one or two parts, with a factor f, of a position x, a velocity v, an acc
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -70,6 +70,16 @@ def moving(add_product: Callable) -> Callable:
     return make
 
 
+class Repeats:
+    """Makes the steps of one state that are all the same."""
+
+    def make(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
+        """Let ``make`` make a number of steps. A device may record calls once, under ``key``, and replay them: calls with
+        the same key do the same, here and in :meth:`nbody.state.StateFrames.snapshots`. With None no two calls do the
+        same."""
+        make(steps)
+
+
 class StateMoves(ABC):
     """Moves the bodies of one state.
 
@@ -81,10 +91,13 @@ class StateMoves(ABC):
      end              the step is complete
      pack             the bodies at this moment go into the memory of a frame
     ================ ======================================================================================================
+
+    Attributes:
+        repeats: makes steps that consist of the same moves and evaluations.
     """
 
     def __init__(self, dtype: np.dtype, clock: StateClock) -> None:
-        self._dtype, self._clock = dtype, clock
+        self._dtype, self._clock, self.repeats = dtype, clock, Repeats()
 
     @abstractmethod
     def make(self, moves: Iterable[StateMove]) -> None:

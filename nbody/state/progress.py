@@ -1,16 +1,6 @@
-"""The steps of a state that are repeated, and the progress of its force evaluations."""
+"""The progress of the force evaluations of a state."""
 
-from collections.abc import Callable, Hashable
-
-
-class Repeats:
-    """Makes the steps of one state that are all the same."""
-
-    def make(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
-        """Let ``make`` make a number of steps. A device may record calls once, under ``key``, and replay them: calls with
-        the same key do the same, here and in :meth:`nbody.state.StateFrames.snapshots`. With None no two calls do the
-        same."""
-        make(steps)
+from collections.abc import Callable
 
 
 class ForceProgress:

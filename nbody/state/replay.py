@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from nbody.compute import SIMULATED, Graph
 from nbody.state.device_progress import DeviceProgress
 from nbody.state.graph_time import DeviceClock
+from nbody.state.moves import Repeats
 from nbody.state.outputs import Outputs
-from nbody.state.progress import Repeats
 
 STEPS_PER_GRAPH = 16
 """The most steps without frames per graph: between two graphs the device is idle for 1.6 µs (one H200)."""

@@ -11,7 +11,7 @@ from nbody.state.columns import Column
 from nbody.state.frames import StateFrames
 from nbody.state.moves import StateMoves
 from nbody.state.outputs import Outputs
-from nbody.state.progress import ForceProgress, Repeats
+from nbody.state.progress import ForceProgress
 
 ArrayT = TypeVar("ArrayT")
 """The type of a column: a NumPy array, or :class:`nbody.state.device.DeviceArray`."""
@@ -22,9 +22,8 @@ class State(ABC, Generic[ArrayT]):
 
     Attributes:
         clock: the step, the time, and which results are current.
-        moves: moves the bodies.
+        moves: moves the bodies, and repeats steps.
         frames: makes snapshots.
-        repeats: makes repeated steps.
         progress: the progress of force evaluations.
         workspace: buffers and plans of the engine that loaded the state. They belong to the state, so that one engine
             may work with several states.
@@ -36,7 +35,6 @@ class State(ABC, Generic[ArrayT]):
     clock: StateClock
     moves: StateMoves
     frames: StateFrames
-    repeats: Repeats
     progress: ForceProgress
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
