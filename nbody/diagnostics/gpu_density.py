@@ -28,9 +28,6 @@ SLACK = 1.0 - 1e-6
 
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-rounded = cuda.jit(device=True)
-"""Compiles a device function without :data:`nbody.compute.FAST`, which could change which bodies are nearest."""
-
 
 class DeviceDensity:
     """Computes the local density of all bodies of a state on the device.
@@ -70,9 +67,9 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
     """The kernels for positions in ``dtype``, 2-D or 3-D: keys, sorted copies, boxes and neighbours."""
     real = dtype.type
     factor = np.pi if dimensions == 2 else 4 / 3 * np.pi
-    key_of = key_for(dimensions, rounded)
+    key_of = key_for(dimensions, compute.exact_function)
 
-    @rounded
+    @compute.exact_function
     def cell_of(x, centre, inverse_scale):
         """The index of a coordinate on its axis, 0 to 1023: bodies far out are crowded together."""
         s = (np.float64(x) - centre) * inverse_scale
@@ -122,13 +119,13 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
     """The kernel that searches the neighbours: one tile of bodies per block."""
     last = NEIGHBOURS - 1
 
-    @rounded
+    @compute.exact_function
     def gap2(low_a, high_a, low_b, high_b):
         """The squared distance of two intervals."""
         gap = max(max(low_b - high_a, low_a - high_b), real(0))
         return gap * gap
 
-    @rounded
+    @compute.exact_function
     def insert_nearer(tile, ids, size, x, y, z, own, distance2, nearest):
         """Insert those of the first ``size`` bodies of a tile in shared memory that are near enough to (x, y, z) into the
         lists of the nearest ones, which are sorted by distance, then by number. ``own`` is left out."""

@@ -2,11 +2,12 @@
 ticks."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute import SIMULATED, cuda
+from nbody import compute
+from nbody.compute import SIMULATED
 from nbody.integrators.solvers.blocks.formulas import pair_perturbation, step_choice
 
 THREADS = 64 if SIMULATED else 128
@@ -72,9 +73,6 @@ REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLO
 TICK, ETA, STRENGTH, LENGTH2 = range(4)
 """The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared."""
 
-exact: Any = cuda.jit(device=True) if not SIMULATED else lambda function: function
-"""Compiles a device function without fast mathematics."""
-
 
 def real_of(mixed: bool) -> type[np.floating]:
     """The type of the numbers in the sums over pairs."""
@@ -106,12 +104,12 @@ ROUNDS = 4
 bodies: 381 µs per block; 371 with 1, which leaves four and more devices without work for all of their multiprocessors.)"""
 
 
-@exact
+@compute.exact_function
 def chunks_of(number, count, parts, capacity, tile, group):
     """The chunks of each part for ``number`` listed bodies."""
     groups, tiles = (number + group - 1) // group, (count + tile - 1) // tile
     return max(1, min((tiles + parts - 1) // parts, capacity // (parts * max(1, groups))))
 
 
-in_ticks, following_step = step_choice(exact)
-perturbs = pair_perturbation(math.sqrt, exact)
+in_ticks, following_step = step_choice(compute.exact_function)
+perturbs = pair_perturbation(math.sqrt, compute.exact_function)

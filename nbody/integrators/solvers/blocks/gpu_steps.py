@@ -54,7 +54,7 @@ def resolve(body, velocity, first, second, relative, fraction):
 def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
     real = layout.real_of(mixed)
-    predict_one = predictor(order, layout.exact)
+    predict_one = predictor(order, compute.exact_function)
     rows_each = rows_per_body(mixed)
 
     @compute.kernel("gpu")
@@ -121,7 +121,7 @@ def sum_of_three(value):
     return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
 
 
-@layout.exact
+@compute.exact_function
 def largest(value, lane):
     """The largest of the values of a warp's lanes."""
     for bit in (1, 2, 4, 8, 16):
@@ -132,11 +132,14 @@ def largest(value, lane):
 @cache
 def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
     """The kernel for one order, precision and number of parts."""
-    correct_one, length = corrector(order, layout.exact), step_length(order, math.sqrt, layout.exact)
+    correct_one, length = (
+        corrector(order, compute.exact_function),
+        step_length(order, math.sqrt, compute.exact_function),
+    )
     rows_each, tile, group = rows_per_body(mixed), layout.tiling(mixed).tile, layout.tiling(mixed).group
     of_all, double = totals(parts).of_all, np.float64
 
-    @layout.exact
+    @compute.exact_function
     def perturbation(i, p, mass, lane):
         """As :func:`.cpu_kernels.perturbation`, by a warp."""
         strongest, quickest, heavy = 0.0, 0.0, mass[i]

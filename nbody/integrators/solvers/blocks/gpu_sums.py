@@ -174,10 +174,10 @@ def _mergers(parts: int, step: int) -> Any:
     binary tree of all ``parts``; a sum replaces its first part. ``step``: parts per node already. (Each step is a function
     with constants, so that ``found`` stays in registers.)"""
     if step == parts:
-        return layout.exact(lambda found, first, end: None)
+        return compute.exact_function(lambda found, first, end: None)
     above = _mergers(parts, 2 * step)
 
-    @layout.exact
+    @compute.exact_function
     def merge(found, first, end):
         for p in range(0, parts, 2 * step):
             if first <= p and p + 2 * step <= end:
@@ -192,7 +192,7 @@ def totals(parts: int) -> Totals:
     """The functions; each warp computes the nine sums of one listed body, sum k in its lanes k, k + 9 and k + 18."""
     merge = _mergers(parts, 1)
 
-    @layout.exact
+    @compute.exact_function
     def of_parts(partial, n, partition, chunks, lane, found):
         """Add the chunks of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
         first, end = partition.first, partition.first + partition.own
@@ -212,7 +212,7 @@ def totals(parts: int) -> Totals:
             )
         merge(found, first, end)
 
-    @layout.exact
+    @compute.exact_function
     def of_all(sums, n, i, partition, chunks, lane, found):
         """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
         only some of the parts, what :func:`gather_kernel` stored; ``found``: capacity for a number per part."""
