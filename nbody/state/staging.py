@@ -186,12 +186,7 @@ class GpuFrames(StateFrames):
     offered = EXTRAS
 
     def __init__(
-        self,
-        arrays: tuple[Any, Any, Any],
-        stream: Any,
-        clock: DeviceClock,
-        moves: DeviceMoves,
-        replays: Replays,
+        self, arrays: tuple[Any, Any, Any], stream: Any, clock: DeviceClock, moves: DeviceMoves, replays: Replays
     ) -> None:
         super().__init__(clock)
         (self._body, _, self._acceleration), self._stream, self._moves = arrays, stream, moves
