@@ -76,12 +76,12 @@ def test_each_precision_and_power_of_two_is_measured_once(card):
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", '{"KEY": "gpu-warp"}', '{"KEY": {"8192": 7}}', '{"x": 7}'])
 def test_a_file_that_is_damaged_or_old_is_measured_anew(card, monkeypatch, text):
     monkeypatch.setattr("nbody.forces.choose.key", lambda candidates, device: "KEY")
-    cache.file("fastest").parent.mkdir()
-    cache.file("fastest").write_text(text)
+    cache.path_of("fastest").parent.mkdir()
+    cache.path_of("fastest").write_text(text)
     for _ in range(2):
         assert auto(8192)[0] == "gpu-split"
     assert len(card) == 2
-    assert json.loads(cache.file("fastest").read_text())["KEY"] == "gpu-split"
+    assert json.loads(cache.path_of("fastest").read_text())["KEY"] == "gpu-split"
 
 
 def test_a_folder_that_can_not_be_written_costs_only_the_time(card, tmp_path):
@@ -96,10 +96,10 @@ def test_an_engine_without_memory_loses_and_the_answer_is_not_cached(card, monke
         "nbody.forces.choose.seconds", lambda kind, _: 1.0 if kind._name == "gpu-symmetric" else math.inf
     )
     assert auto(4096)[0] == "gpu-symmetric"
-    assert not cache.file("fastest").exists()
+    assert not cache.path_of("fastest").exists()
     monkeypatch.setattr("nbody.forces.choose.seconds", lambda *_: math.inf)
     assert auto(4096)[0] in ENGINES
-    assert not cache.file("fastest").exists()
+    assert not cache.path_of("fastest").exists()
 
 
 def test_without_a_home_nothing_is_remembered(card, monkeypatch):

@@ -10,12 +10,12 @@ import pytest
 
 from nbody import compute
 from nbody.bench import card, report
-from nbody.bench.matmul import cublas, explain, products, suite, tables
+from nbody.bench.matmul import cublas, products, suite, tables
 from nbody.bench.matmul.tables import ProductRow
 from nbody.bench.plot import plot
 from nbody.cli import main
 from nbody.errors import InputError
-from nbody.linalg import ELEMENTWISE, LADDER
+from nbody.linalg import ELEMENTWISE, LADDER, explain
 from nbody.linalg.rung import ProductShape
 
 PEAK = 66e3

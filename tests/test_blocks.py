@@ -79,6 +79,29 @@ def test_times_within_a_block_have_the_energy_error_of_the_scheme(name, eta):
     assert np.linalg.norm(motion.state.position - exact.state.position, axis=1).max() < 1e-6
 
 
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("gpu-tiled", marks=pytest.mark.simulated)])
+def test_an_interrupt_within_a_block_keeps_the_bodies(engine, monkeypatch):
+    """Bodies are shown within a block after a step to that time, which is undone also if it is interrupted."""
+    bodies = cluster(64 if engine == "cpu" else 4)
+    scheme, motion = moving("hermite6_block", bodies, 0.125, SOFTENED, engine)
+    whole, at_once = moving("hermite6_block", bodies, 0.125, SOFTENED, engine)
+    for each, there in ((scheme, motion), (whole, at_once)):
+        each.advance(there, 3)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(scheme._blocks, "present", interrupt)
+        scheme.advance(motion, 10**6, time := motion.state.clock.time + 1e-9)
+    whole.advance(at_once, 10**6, time)
+    for each, there in ((scheme, motion), (whole, at_once)):
+        each.advance(there, 2)
+    (x, v), (expected, velocity) = (there.state.values("position", "velocity") for there in (motion, at_once))
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(v, velocity)
+
+
+def interrupt(*arguments):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("name", BOTH)
 def test_the_bodies_before_the_last_block_has_ended(name):
     """A step back has the error of a step forward; before the shortest step nothing is shown."""

@@ -13,6 +13,7 @@ from nbody.errors import InputError, RunFailed
 from nbody.forces.reference import ReferenceEngine
 from nbody.initial import make_particles
 from nbody.initial.ensemble import member
+from nbody.integrators.solvers.systems import chunks
 from nbody.law import Gravity
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
@@ -338,3 +339,19 @@ def test_info_counts_the_systems_by_their_ends(tmp_path, capsys):
     assert "12 of 3 bodies" in page and "done" in page and "closest approach" in page
     assert main(["info", str(tmp_path / "run.h5"), "--verify", "--json"]) == 0
     assert '"systems": 12' in capsys.readouterr().out
+
+
+def test_an_error_in_one_chunk_waits_for_the_others(monkeypatch):
+    """When it is raised, no thread writes to the arrays any more."""
+    monkeypatch.setattr(chunks, "get_num_threads", lambda: 2)
+    moved = np.zeros(32)
+
+    def kernel(first, last):
+        if first == 0 < last:
+            raise FloatingPointError
+        time.sleep(0.005)
+        moved[first:last] = 1
+
+    with pytest.raises(FloatingPointError):
+        chunks.divided(kernel, 32)
+    assert moved[2:].all()

@@ -430,13 +430,26 @@ def test_a_disk_that_takes_no_kernel_ends_no_run(own_cache, monkeypatch):
     assert not own_cache() and not own_cache()
 
 
+class Elapsed(threading.Timer):
+    """The time has elapsed at once."""
+
+    def start(self):
+        self.function(*self.args)
+
+
+def test_a_block_within_another_leaves_the_announcement_to_it(monkeypatch):
+    monkeypatch.setattr(announce.threading, "Timer", Elapsed)
+    outer, inner = [], []
+    with announce.announcing(outer.append):
+        for _ in range(2):
+            with announce.announcing(inner.append), announce.compiling(""):
+                assert not outer
+        for _ in range(2):
+            with announce.compiling(""):
+                assert (len(outer), len(inner)) == (1, 2)
+
+
 def test_a_long_compilation_is_announced_once_and_only_on_a_terminal(tmp_path, monkeypatch, capsys):
-    class Elapsed(threading.Timer):
-        """The second has elapsed at once."""
-
-        def start(self):
-            self.function(*self.args)
-
     monkeypatch.setattr(announce.threading, "Timer", Elapsed)
     for terminal in (False, True):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)

@@ -264,7 +264,7 @@ def test_the_discs_have_their_inclinations():
 
 
 def test_a_second_galaxy_with_less_mass_is_smaller():
-    small = GalaxyCollision(mass_ratio=0.25)._galaxies()[1]
+    small = GalaxyCollision(mass_ratio=0.25).galaxies[1]
     assert (small.mass, small.radius, small.halo.mass, small.halo.radius) == (0.25, 0.5, 1.0, 1.5)
 
 

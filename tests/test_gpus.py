@@ -15,13 +15,12 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.direct import gpu_triangle
-from nbody.forces.direct.gpu_triangle import push
 from nbody.forces.options import GpuOptions, gpus_asked
 from nbody.forces.problem import Problem
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
-from nbody.parallel.segments import cover
+from nbody.parallel.segments import cover, push
 from nbody.run import plan as run_plan
 from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario

@@ -221,8 +221,9 @@ def test_kernels_that_nobody_has_asked_for_in_months_are_removed(tmp_path, monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     long_ago = time.time() - 86400 * (cache.UNUSED_DAYS + 1)
     for name in ("old", "asked for"):
-        cache.keep_bytes(f"kernels/{name}", b"code")
+        cache.store_bytes(f"kernels/{name}", b"code")
         os.utime(tmp_path / "nbody/kernels" / name, (long_ago, long_ago))
     assert cache.load_bytes("kernels/asked for") == b"code"
-    cache.keep_bytes("kernels/new", b"code")
+    (tmp_path / "nbody/kernels/removed by another process").symlink_to("nothing")
+    assert cache.store_bytes("kernels/new", b"code")
     assert cache.load_bytes("kernels/old") is None and cache.load_bytes("kernels/asked for") == b"code"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from nbody.bench.matmul.explain import explain, occupancy
 from nbody.bench.matmul.products import error_report
 from nbody.errors import DeviceError, InputError
 from nbody.linalg import LADDER, k21_float64_tensor_cores, matmul
+from nbody.linalg.explain import explain, occupancy
 from nbody.linalg.rung import ProductShape
 from nbody.linalg.simulated_warp import row_and_column
 

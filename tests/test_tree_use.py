@@ -42,7 +42,7 @@ SCENARIO = {
 @pytest.fixture
 def timed(tmp_path, monkeypatch):
     """A machine without a GPU, on which the tree is faster from 8193 bodies on. Returns what was timed."""
-    monkeypatch.setattr("nbody.compute.cache.file", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
+    monkeypatch.setattr("nbody.compute.cache.path_of", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
     monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none here")
     monkeypatch.setattr("nbody.compute.SIMULATED", False)
     calls = []
@@ -71,7 +71,7 @@ def test_auto_takes_the_faster_of_direct_sums_and_a_tree_and_measures_once(timed
         name, why = auto(16000, notify=told.append)
         assert name == "cpu-tree" and "median force error of 0.001 for 16000 particles" in why
     assert timed == [(False, 8192), (True, 8192), (False, 16384), (True, 16384)]
-    assert len(told) == 2 and len(cache.recall("fastest")) == 2
+    assert len(told) == 2 and len(cache.cached_values("fastest")) == 2
 
 
 @pytest.mark.parametrize(

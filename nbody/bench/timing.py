@@ -113,18 +113,14 @@ def _enough(sample: list[float]) -> bool:
 
 
 def on_device(work: Work, estimate: float) -> Timing:
-    """Time ``work``, which only enqueues, on the GPU with CUDA events. Several short calls share one pair of events, whose
-    resolution is 0.5 µs."""
+    """Time ``work``, which only enqueues and takes about ``estimate`` seconds, on the GPU with CUDA events. Several short
+    calls share one pair of events, whose resolution is 0.5 µs."""
     from nbody import compute
 
-    return Timing.of([1e-3 * time for time in compute.times(work, *calls_on_device(estimate))], "device")
-
-
-def calls_on_device(estimate: float) -> tuple[int, int]:
-    """The number of measurements on a GPU, and of calls in each, if one call takes about ``estimate`` seconds."""
     estimate = max(estimate, 1e-6)
     repeats = max(FEWEST_ON_DEVICE, min(FEWEST_CALLS, int(ENOUGH / estimate)))
-    return repeats, max(1, min(MOST_TIMED_CALLS, round(TURN / 4 / estimate)))
+    calls = max(1, min(MOST_TIMED_CALLS, round(TURN / 4 / estimate)))
+    return Timing.of([1e-3 * time for time in compute.times(work, repeats, calls)], "device")
 
 
 @cache
@@ -155,19 +151,13 @@ def device_times(work: Work, repeats: int = 5) -> Timing:
 
     The launches wait in a queue behind a kernel that keeps the device busy, so the device never waits for the host.
     (Launching a kernel from Numba takes about 17 µs; a product of 256x256 matrices takes 7 µs on an H200.)"""
-    from nbody.compute import cuda
-
-    def once(calls: int) -> float:
-        start, stop = cuda.event(), cuda.event()
-        _busy_kernel()[1, 1](numbers, BUSY_STEPS)
-        start.record()
-        for _ in range(calls):
-            work()
-        stop.record()
-        stop.synchronize()
-        return 1e-3 * cuda.event_elapsed_time(start, stop) / calls
+    from nbody.compute import cuda, times
 
     numbers = cuda.to_device(np.zeros(1, np.float32))
-    work()
-    calls = max(1, min(MOST_CALLS, int(ENOUGH_ON_DEVICE / max(once(1), 1e-6))))
-    return Timing.of([once(calls) for _ in range(repeats)], "device")
+
+    def keep_busy() -> None:
+        _busy_kernel()[1, 1](numbers, BUSY_STEPS)
+
+    (first,) = times(work, 1, before=keep_busy)
+    calls = max(1, min(MOST_CALLS, int(ENOUGH_ON_DEVICE / max(1e-3 * first, 1e-6))))
+    return Timing.of([1e-3 * time for time in times(work, repeats, calls, before=keep_busy)], "device")

@@ -185,8 +185,8 @@ def _there(path: Path) -> Path:
 
 def _explain(words: Sequence[str], as_json: bool) -> int:
     """Print what rungs are, and what their kernels need of a card."""
-    from nbody.bench.matmul.explain import explain
     from nbody.bench.matmul.suite import check_rung
+    from nbody.linalg.explain import explain
 
     names = [name for word in words for name in word.split(",") if name]
     for name in names:

@@ -25,8 +25,8 @@ _LATER, __getattr__ = names_of(
         "peers": "Fork Gpus Helper bandwidth connect device_count devices_for on",
         "waiting": "is_done mark wait_for",
         "simulator.functions" if SIMULATED else "intrinsics": (
-            "add ballot count_ones device_function is_nan lane leading_zeros multiply multiply_add row rsqrt set_row "
-            "shuffle subtract sync_warp"
+            "add ballot count_ones device_function exact_function is_nan lane leading_zeros multiply multiply_add row rsqrt "
+            "set_row shuffle subtract sync_warp"
         ),
     },
 )

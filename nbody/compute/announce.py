@@ -11,17 +11,19 @@ LONG = 1.0
 """Seconds after which the compilation of a kernel is announced."""
 
 _notify: list[Notify] = []
+"""The function of the innermost block, until it is called."""
 
 
 @contextlib.contextmanager
 def announcing(notify: Notify) -> Iterator[None]:
     """Inside this block ``notify`` gets one line, from another thread, when a kernel is compiled for longer than
     :data:`LONG`."""
-    _notify.append(notify)
+    global _notify
+    outer, _notify = _notify, [notify]
     try:
         yield
     finally:
-        _notify.clear()
+        _notify = outer
 
 
 @contextlib.contextmanager

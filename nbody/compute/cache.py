@@ -41,8 +41,8 @@ def kernels() -> Path | str:
         return ""
 
 
-def file(kind: str) -> Path:
-    """The file of one kind of measurement: ``nbody/<kind>.json``.
+def path_of(kind: str) -> Path:
+    """The path of the file of one kind of measurement: ``nbody/<kind>.json``.
 
     Raises:
         RuntimeError: there is no home.
@@ -50,19 +50,19 @@ def file(kind: str) -> Path:
     return folder() / f"{kind}.json"
 
 
-def recall(kind: str) -> dict[str, Any]:
+def cached_values(kind: str) -> dict[str, Any]:
     """All stored values of one kind, by key."""
     try:
-        stored = json.loads(file(kind).read_text())
+        stored = json.loads(path_of(kind).read_text())
     except (OSError, ValueError, RuntimeError):
         return {}
     return stored if isinstance(stored, dict) else {}
 
 
-def keep(kind: str, key: str, value: Any) -> None:
+def store(kind: str, key: str, value: Any) -> None:
     """Store a value under its key, if the file can be written. The file is replaced as a whole."""
     with contextlib.suppress(OSError, RuntimeError):
-        _replace(file(kind), json.dumps(recall(kind) | {key: value}, indent=1).encode())
+        _replace(path_of(kind), json.dumps(cached_values(kind) | {key: value}, indent=1).encode())
 
 
 def load_bytes(name: str) -> bytes | None:
@@ -98,10 +98,10 @@ def exists(name: str) -> bool:
         return False
 
 
-def keep_bytes(name: str, data: bytes) -> bool:
+def store_bytes(name: str, data: bytes) -> bool:
     """Store bytes with a checksum under a name (a path within the folder). The file is replaced as a whole, and other users
     lose the right to write the folder that it is in. Returns False if it can't be written."""
-    with contextlib.suppress(OSError, RuntimeError):
+    try:
         path = folder() / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = path.parent.stat()
@@ -110,17 +110,19 @@ def keep_bytes(name: str, data: bytes) -> bool:
         if not _is_safe(path.parent):
             return False
         _replace(path, _HASH(name.encode() + data).digest() + data)
-        for other in path.parent.iterdir():
+    except (OSError, RuntimeError):
+        return False
+    for other in path.parent.iterdir():
+        with contextlib.suppress(OSError):  # another process may have removed it
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
-                other.unlink(missing_ok=True)
-        return True
-    return False
+                other.unlink()
+    return True
 
 
 def is_writable() -> bool:
     """True if compiled code can be stored."""
     name = "kernels/trial"
-    if not keep_bytes(name, b""):
+    if not store_bytes(name, b""):
         return False
     with contextlib.suppress(OSError):
         (folder() / name).unlink()

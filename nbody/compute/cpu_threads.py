@@ -6,7 +6,7 @@ of 24). The bits do not depend on the number of threads where no two numbers wri
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from llvmlite import ir
 from numba import get_num_threads, set_num_threads, types
@@ -22,14 +22,19 @@ WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 
 @contextmanager
-def one_thread_for_few(count: int) -> Iterator[None]:
-    """Inside this block one thread makes the parallel loops, if there are few bodies."""
-    threads = get_num_threads()
-    set_num_threads(1 if count <= SHORT else threads)
+def threads(number: int) -> Iterator[None]:
+    """Inside this block so many threads make the parallel loops."""
+    before = get_num_threads()
+    set_num_threads(number)
     try:
         yield
     finally:
-        set_num_threads(threads)
+        set_num_threads(before)
+
+
+def one_thread_for_few(count: int) -> AbstractContextManager[None]:
+    """A block in which one thread makes the parallel loops, if there are few bodies."""
+    return threads(1) if count <= SHORT else nullcontext()
 
 
 @intrinsic

@@ -90,7 +90,7 @@ class _Reader:
             return "named tuple", value.__module__, value.__qualname__, getattr(value, "_fields", ())
         if _is_of_library(type(value)) and hasattr(value, "mangling_args"):  # one of Numba's types
             return "type", repr(value)
-        if hasattr(value, "__wrapped__"):  # a function that remembers its results
+        if hasattr(value, "__wrapped__"):  # a cached function
             return "wrapped", self.of(value.__wrapped__)
         return self._of_unknown(value)
 

@@ -73,14 +73,21 @@ def milliseconds(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stre
     return float(np.median(times(work, repeats, inner, stream)))
 
 
-def times(work: Callable[[], Any], repeats: int = 5, inner: int = 1, stream: Any = 0) -> list[float]:
+def times(
+    work: Callable[[], Any],
+    repeats: int = 5,
+    inner: int = 1,
+    stream: Any = 0,
+    before: Callable[[], Any] = lambda: None,
+) -> list[float]:
     """Times per call of ``work()`` in ms, by CUDA events on its stream: ``repeats`` measurements of ``inner`` calls each,
-    after one warm-up call (which also compiles)."""
+    after one warm-up call (which also compiles). ``before()`` is called before each measurement, and not timed."""
     work()
     cuda.synchronize()
     found = []
     for _ in range(repeats):
         start, stop = cuda.event(), cuda.event()
+        before()
         start.record(stream)
         for _ in range(inner):
             work()

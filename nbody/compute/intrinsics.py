@@ -15,6 +15,11 @@ def device_function(function):
     return cuda.jit(device=True, **FAST)(function)
 
 
+def exact_function(function):
+    """Compile ``function`` as a device function without fast mathematics."""
+    return cuda.jit(device=True)(function)
+
+
 @device_function
 def shuffle(value, lane):
     """The value of another lane of the warp. All threads of the warp must call it."""

@@ -77,7 +77,7 @@ class KernelCache(ABC):
         name = self.name(types)
         data = self.packed(compiled) if name else None
         if data is not None:
-            cache.keep_bytes(name, data)
+            cache.store_bytes(name, data)
 
     @staticmethod
     @abstractmethod

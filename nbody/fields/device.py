@@ -23,7 +23,7 @@ def build(terms: tuple[Term, ...], some: bool = False) -> Any:
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once. No scheme on a GPU takes forces that depend on velocities.
     """
-    total = summed(terms, cuda.jit(device=True))
+    total = summed(terms, compute.exact_function)
 
     @compute.kernel("gpu")
     def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential, rows):

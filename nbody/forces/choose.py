@@ -198,7 +198,7 @@ def _fastest(
         (chosen,) = candidates
         return chosen, _why_alone(chosen, reasons, for_bodies)
     entry = key(candidates, device)
-    known = cache.recall(KIND).get(entry)
+    known = cache.cached_values(KIND).get(entry)
     chosen = known if isinstance(known, str) else ""
     if chosen not in candidates:
         if not measure:
@@ -209,7 +209,7 @@ def _fastest(
         times = {each: seconds(kinds[each], asked) for each, asked in candidates.items()}
         chosen = min(times, key=lambda each: times[each])
         if all(map(math.isfinite, times.values())):
-            cache.keep(KIND, entry, chosen)
+            cache.store(KIND, entry, chosen)
     others = " and ".join(f"{each} in {asked.precision}" for each, asked in candidates.items() if each != chosen)
     return chosen, f"the fastest {for_bodies}, measured beside {others}"
 

@@ -108,7 +108,7 @@ class StarCluster(Generator):
     binaries: Binaries | None = None
 
     @abstractmethod
-    def scale_radius(self) -> float:
+    def model_scale_radius(self) -> float:
         """The scale radius of the model with virial radius 1."""
 
     @abstractmethod
@@ -116,11 +116,11 @@ class StarCluster(Generator):
         """The radius of half the mass, in scale radii."""
 
     @property
-    def scale(self) -> float:
+    def scale_length(self) -> float:
         """The scale radius of these bodies."""
         if self.half_mass_radius is not None:
             return self.half_mass_radius / self.model_half_mass_radius()
-        return self.radius or (self.virial_radius or 1.0) * self.scale_radius()
+        return self.radius or (self.virial_radius or 1.0) * self.model_scale_radius()
 
     @abstractmethod
     def orbits(self, count: int, rng: np.random.Generator, length: float, speed: float) -> tuple[Array, Array, Array]:
@@ -133,7 +133,7 @@ class StarCluster(Generator):
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         pairs = self.binaries.pairs(count) if self.binaries else 0
-        scale = self.scale
+        scale = self.scale_length
         speed = math.sqrt(gravity.G * self.mass / scale)
         stars = mass = self.mass * self.masses.draw(rng, count)
         if pairs:
@@ -147,5 +147,5 @@ class StarCluster(Generator):
             position, velocity, _ = self.orbits(len(mass), rng, scale, speed)
         made = self.recentred(Particles(mass, position, velocity))
         if self.rescale:
-            rescaled(made, gravity.G, -gravity.G * self.mass**2 / 4 * self.scale_radius() / scale)
+            rescaled(made, gravity.G, -gravity.G * self.mass**2 / 4 * self.model_scale_radius() / scale)
         return self.binaries.split(made, stars, gravity.G, rng) if self.binaries and pairs else made

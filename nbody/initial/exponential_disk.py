@@ -26,7 +26,7 @@ Array = np.ndarray
 HOT = 0.5
 """The largest σ_R in units of the circular velocity: in the middle of a heavy disc, a constant Q would ask for more."""
 
-Share = Annotated[Finite, Field(gt=0, lt=1)]
+BodyFraction = Annotated[Finite, Field(gt=0, lt=1)]
 Height = Annotated[Positive, Field(le=1)]
 ToomreQ = Annotated[NotNegative, Field(le=10)]
 
@@ -36,7 +36,7 @@ Lengths = Callable[[str, str], float]
 
 @cache
 def _tapered_mass(taper: float) -> CubicSpline:
-    """The share of the mass within r, of ln r."""
+    """The fraction of the mass within r, of ln r."""
     model = sphere(lambda r: hernquist(r, tapering(r, taper)), innermost=1e-6, outermost=8 * taper)
     return CubicSpline(np.log(model.radius), model.mass)
 
@@ -47,7 +47,7 @@ class Spheroid(Group):
     Attributes:
         mass: the mass of the whole sphere; the bodies have the part of it within ``cut``.
         radius: its scale radius.
-        share: its share of the bodies.
+        share: its fraction of the bodies.
         cut: the largest distance of a body, in scale radii.
         taper: multiplies the density by exp(−(r/taper)²), in scale radii: a halo that ends near its disc without an edge,
             and so in equilibrium. ``mass`` is then the mass of this sphere.
@@ -55,7 +55,7 @@ class Spheroid(Group):
 
     mass: Mass
     radius: Length
-    share: Share = 0.25
+    share: BodyFraction = 0.25
     cut: Positive = 30.0
     taper: Annotated[Positive, Field(ge=0.5, le=1000)] | None = None
 
@@ -67,8 +67,8 @@ class Spheroid(Group):
         """The mass within r."""
         if self.taper is None:
             return self.mass * (r / (r + self.radius)) ** 2
-        share = _tapered_mass(self.taper)
-        return self.mass * share(np.clip(np.log(np.maximum(r, 1e-300) / self.radius), share.x[0], share.x[-1]))
+        inside = _tapered_mass(self.taper)
+        return self.mass * inside(np.clip(np.log(np.maximum(r, 1e-300) / self.radius), inside.x[0], inside.x[-1]))
 
     @property
     def mass_made(self) -> float:

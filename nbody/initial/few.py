@@ -23,6 +23,9 @@ def in_dimensions(mass: np.ndarray, x: np.ndarray, v: np.ndarray, dimensions: in
     return centred(Particles(np.array(mass), position, velocity))
 
 
+ThreeMasses = Annotated[tuple[Mass, MassOrZero, MassOrZero], BeforeValidator(a_list("a list of three masses"))]
+
+
 class Kepler(FixedGenerator):
     """Two bodies on an ellipse, at the pericentre. The period is 2π √(a³/(G(m₁ + m₂))), the energy −G m₁ m₂/(2a).
 
@@ -80,11 +83,7 @@ class LagrangeTriangle(FixedGenerator):
         eccentricity: of all orbits.
     """
 
-    masses: Annotated[tuple[Mass, MassOrZero, MassOrZero], BeforeValidator(a_list("a list of three masses"))] = (
-        1.0,
-        1.0,
-        1.0,
-    )
+    masses: ThreeMasses = (1.0, 1.0, 1.0)
     side: Length = 1.0
     eccentricity: Eccentricity = 0.0
 

@@ -1,6 +1,7 @@
 """Two disc galaxies on an orbit towards each other (Toomre & Toomre 1972; Barnes 1988)."""
 
 import math
+from functools import cached_property
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -63,7 +64,10 @@ class GalaxyCollision(Generator):
                 )
         return self
 
-    def _galaxies(self) -> tuple[ExponentialDisk, ExponentialDisk]:
+    @cached_property
+    def galaxies(self) -> tuple[ExponentialDisk, ExponentialDisk]:
+        """Both, each about its own centre."""
+
         def scaled(one: Spheroid | None, m: float, r: float) -> Spheroid | None:
             return one and one.model_copy(update={"mass": m * one.mass, "radius": r * one.radius})
 
@@ -79,17 +83,17 @@ class GalaxyCollision(Generator):
 
     def orbit(self, G: float) -> tuple[np.ndarray, np.ndarray]:
         """Position and velocity (3,) of the second galaxy relative to the first at the start, before the pericentre."""
-        total = sum(galaxy.total_mass for galaxy in self._galaxies())
+        total = sum(galaxy.total_mass for galaxy in self.galaxies)
         e, p = self.eccentricity, self.pericentre * (1 + self.eccentricity)
         cosine = 1.0 if e == 0 else (p / self.separation - 1) / e
         return on_orbit(G * total, self.pericentre, e, -math.acos(min(1.0, max(-1.0, cosine))))
 
     def count(self, asked: int | None) -> int:
-        self._galaxies()[0].count(asked)
+        self.galaxies[0].count(asked)
         return super().count(asked)
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
-        galaxies = self._galaxies()
+        galaxies = self.galaxies
         counts = [1, 0] if count == 1 else apportioned([10**6, max(1, round(10**6 * self.mass_ratio))], count)
         x, v = self.orbit(gravity.G)
         total = sum(galaxy.total_mass for galaxy in galaxies)

@@ -143,9 +143,8 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int 
             inner, focus, moving = mass[i], position[i], velocity[i]
         else:
             known = [name for name in names[:k] if name]
-            hint = (
-                did_you_mean(body.around, known) or f"; the bodies before it are {', '.join(known) or 'without names'}"
-            )
+            before = f"; the bodies before it are {', '.join(known) or 'without names'}"
+            hint = did_you_mean(body.around, known) or before
             raise KeyProblem(f"{at}.around", f"there is no body '{body.around}' before this one{hint}")
         if inner + body.m == 0:
             raise KeyProblem(f"{at}.m", "an orbit needs a mass; give the body at the focus one")

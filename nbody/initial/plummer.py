@@ -33,7 +33,7 @@ class PlummerSphere(StarCluster):
 
     cut: Annotated[Positive, Field(le=1e6)] = 22.8
 
-    def scale_radius(self) -> float:
+    def model_scale_radius(self) -> float:
         return SCALE_LENGTH
 
     def model_half_mass_radius(self) -> float:

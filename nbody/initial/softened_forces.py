@@ -64,5 +64,5 @@ def softened_mass(r: Array, within: Callable[[Array], Array], length: float) -> 
     edges = np.maximum(np.concatenate([inner, outer[:, 1:]], axis=1), 1e-12 * length)
     s = (edges[:, 1:] + edges[:, :-1]) / 2
     a, b = np.hypot(r + s, length), np.hypot(r - s, length)
-    share = ((a - b) - r * ((r + s) / a - (r - s) / b)) / (2 * s)
-    return (share * np.diff(within(edges), axis=1)).sum(axis=1)
+    fraction = ((a - b) - r * ((r + s) / a - (r - s) / b)) / (2 * s)
+    return (fraction * np.diff(within(edges), axis=1)).sum(axis=1)

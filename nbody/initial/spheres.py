@@ -19,7 +19,7 @@ from scipy.special import erf
 from nbody.given import KeyProblem
 from nbody.initial.cluster import StarCluster
 from nbody.initial.eddington import POINTS, Sphere, hernquist, sphere, tapering
-from nbody.initial.formula import compiled
+from nbody.initial.formula import Function, compiled
 from nbody.initial.sampling import on_sphere
 from nbody.scenario.values import Finite, Positive, Text
 
@@ -39,7 +39,7 @@ class EddingtonSphere(StarCluster):
     def model(self) -> Sphere:
         """The model with mass, scale radius and G 1."""
 
-    def scale_radius(self) -> float:
+    def model_scale_radius(self) -> float:
         return 1 / self.model().virial_radius
 
     def model_half_mass_radius(self) -> float:
@@ -178,8 +178,13 @@ PROFILES = {
 """Names that may stand for a formula."""
 
 
-def _formula(text: str) -> str:
-    compiled(PROFILES.get(text.lower(), text), "r")
+def density_of(profile: str) -> Function:
+    """The density ρ(r) of a formula, or of a name of :data:`PROFILES`. Raises ValueError."""
+    return compiled(PROFILES.get(profile.lower(), profile), "r")
+
+
+def _is_profile(text: str) -> str:
+    density_of(text)
     return text
 
 
@@ -191,7 +196,7 @@ class ProfileSphere(EddingtonSphere):
         taper: multiplies the density by exp(−(r/taper)²), in scale radii: densities with infinite mass need it.
     """
 
-    profile: Annotated[Text, AfterValidator(_formula)]
+    profile: Annotated[Text, AfterValidator(_is_profile)]
     taper: Annotated[Positive, Field(ge=1e-6, le=1e6)] | None = None
 
     def model(self) -> Sphere:
@@ -204,7 +209,7 @@ class ProfileSphere(EddingtonSphere):
 @cache
 def profile_model(profile: str, taper: float | None) -> Sphere:
     """Of a formula, or a name of :data:`PROFILES`."""
-    density = compiled(PROFILES.get(profile.lower(), profile), "r")
+    density = density_of(profile)
     if taper is None:
         return sphere(density)
     return sphere(lambda r: density(r) * tapering(r, taper), innermost=1e-5 * min(1.0, taper), outermost=8 * taper)

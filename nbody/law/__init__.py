@@ -8,7 +8,7 @@ softening  acceleration of i                   potential of i                   
 plummer    G m_j d / (r² + ε²)^(3/2)           -G m_j / √(r² + ε²)              Plummer 1911; Aarseth 1963
 spline     Newton's for r > 2.8 ε; within, of  the same, -G m_j / ε for r = 0   Springel et al. 2001
            a sphere with a spline's density
-cutoff     G m_j d / r³ if r > r_min else 0    -G m_j / max(r, r_min)           the lecture's rule
+cutoff     G m_j d / r³ if r > r_min else 0    -G m_j / max(r, r_min)           the course's rule
 none       cutoff with r_min = 0               -G m_j / r                       Newton 1687
 =========  ==================================  ===============================  ==========================
 

@@ -1,4 +1,4 @@
-"""The lecture's rule: a pair at a distance of r_min or less exerts no force. With r_min = 0 it is Newton's law."""
+"""The course's rule: a pair at a distance of r_min or less exerts no force. With r_min = 0 it is Newton's law."""
 
 from nbody.law.pair import Law
 

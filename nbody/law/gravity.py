@@ -16,7 +16,7 @@ LAWS = Registry(
     {
         "plummer": Entry("nbody.law.plummer:PLUMMER", "distances become √(r² + length²)"),
         "spline": Entry("nbody.law.spline:SPLINE", "GADGET's: Newton's law beyond 2.8 length"),
-        "cutoff": Entry("nbody.law.cutoff:CUTOFF", "no force at a distance of length or less: the lecture's rule"),
+        "cutoff": Entry("nbody.law.cutoff:CUTOFF", "no force at a distance of length or less: the course's rule"),
         "none": Entry("nbody.law.cutoff:NONE", "Newton's law"),
     },
 )
@@ -49,7 +49,7 @@ class Gravity:
 
     @property
     def shortest(self) -> float:
-        """The length; the shortest one if there are several."""
+        """The length; the shortest of several."""
         return min(self._each.values())
 
     @cached_property

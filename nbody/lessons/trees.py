@@ -2,7 +2,6 @@
 
 import time
 
-import numba
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -10,6 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem, Judge
+from nbody.compute.cpu_threads import threads
 from nbody.figures import BLUE, GREEN, GRID, INK, ORANGE, VIOLET, plain
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
@@ -130,12 +130,8 @@ def engine_of(name: str, options: dict[str, float]) -> Engine:
 
 def seconds(name: str, bodies: Particles, **options: float) -> float:
     """The CPU time of an evaluation by an engine on one core, which other programs hardly change."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
+    with threads(1):
         return seconds_on_cpu(engine_of(name, options), bodies, time.process_time)
-    finally:
-        numba.set_num_threads(before)
 
 
 def measured(options: dict[str, float]) -> tuple[float, float, float]:

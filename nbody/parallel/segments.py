@@ -27,9 +27,24 @@ def segment_count(pieces: int, most: int) -> int:
     return 1 << max(0, min(pieces, most).bit_length() - 1)
 
 
-def cover(first: int, last: int) -> list[tuple[int, int]]:
-    """The largest nodes of the tree that lie in the segments [first, last), in order: the first segment and the number of
-    segments of each, a power of two that divides the first segment."""
+Node = tuple[int, int]
+"""The first segment of a node of the tree, and the number of its segments, a power of two that divides the first."""
+
+
+def push(stack: list[Node], node: Node) -> int:
+    """Put the next node on a stack, and merge it with its sibling, the result with its own, and so on. Returns the number of
+    mergers."""
+    stack.append(node)
+    mergers = 0
+    while len(stack) > 1 and stack[-2][1] == stack[-1][1] and stack[-2][0] % (2 * stack[-1][1]) == 0:
+        (begin, size), _ = stack[-2:]
+        stack[-2:] = [(begin, 2 * size)]
+        mergers += 1
+    return mergers
+
+
+def cover(first: int, last: int) -> list[Node]:
+    """The largest nodes of the tree that lie in the segments [first, last), in order."""
     nodes = []
     while first < last:
         size = 1 << ((last - first).bit_length() - 1)
@@ -40,17 +55,16 @@ def cover(first: int, last: int) -> list[tuple[int, int]]:
     return nodes
 
 
-def add_nodes(nodes: Sequence[tuple[int, int]], values: Sequence[np.ndarray]) -> np.ndarray:
+def add_nodes(nodes: Sequence[Node], values: Sequence[np.ndarray]) -> np.ndarray:
     """The root of the tree from nodes that cover it, in order, with their values, arrays of one shape. Overwrites values."""
-    waiting: list[tuple[int, int, np.ndarray]] = []
-    for (first, size), value in zip(nodes, values, strict=True):
-        total = value
-        while waiting and waiting[-1][1] == size and waiting[-1][0] % (2 * size) == 0:
-            first, _, left = waiting.pop()
+    stack: list[Node] = []
+    totals: list[np.ndarray] = []
+    for node, total in zip(nodes, values, strict=True):
+        for _ in range(push(stack, node)):
+            left = totals.pop()
             total = np.add(left, total, out=left)
-            size *= 2
-        waiting.append((first, size, total))
-    [(_, _, root)] = waiting
+        totals.append(total)
+    [root] = totals
     return root
 
 

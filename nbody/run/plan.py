@@ -178,7 +178,7 @@ class Plan:
     def expected_seconds(self) -> float | None:
         """The expected time of the steps in seconds, from the speed of an earlier run with the same engine on this machine.
         None if there was no such run, or if the number of steps is not known."""
-        rate = cache.recall(RATES).get(self._rate_key())
+        rate = cache.cached_values(RATES).get(self._rate_key())
         if not rate or isinstance(self.schedule, TimeSchedule) or self.integrator.facts.own_forces:
             return None
         steps, per_step = max(0, self.schedule.last - self.first.step), self.integrator.facts.evaluations
@@ -189,7 +189,7 @@ class Plan:
         bodies per second."""
         bodies_per_s = steps_per_s * self.integrator.facts.evaluations * self.count
         if rate := bodies_per_s if self.engine_kind.can.tree else interactions_per_s:
-            cache.keep(RATES, self._rate_key(), rate)
+            cache.store(RATES, self._rate_key(), rate)
 
     def _rate_key(self) -> str:
         """The key of the speed in the cache. N is rounded to a power of two, because the speed changes little within one."""

@@ -1,12 +1,16 @@
 """One comparison with a published answer."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nbody.diagnostics.energy import Energies
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
+
+Group = Mapping[str, object]
+"""Keys of a scenario."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Check:
         return bool(abs(self.got - self.expected) <= self.tolerance)
 
 
-class Done(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run: its bodies at the start and at the end, and its energies."""
 
     start: Particles
@@ -41,12 +45,18 @@ class Done(NamedTuple):
 
 
 def simulated(
-    engine: str, initial: dict[str, Any], gravity: dict[str, Any], fields: Any = None, **integrator: Any
-) -> Done:
+    engine: str, initial: Group, gravity: Group, integrator: Group, fields: Sequence[Group] = ()
+) -> FinishedRun:
     """A run in float64 to its end, without a file. The engine is ``cpu``, ``gpu`` or any other name."""
     record = {"dt": integrator["end"]} if "end" in integrator else {"every": 1_000_000}  # only the first and the last
-    values = {"initial": initial, "gravity": gravity, "fields": fields, "integrator": integrator, "record": record}
+    values = {
+        "initial": initial,
+        "gravity": gravity,
+        "fields": list(fields),
+        "integrator": integrator,
+        "record": record,
+    }
     simulation = Simulation(Scenario.from_dict(values | {"engine": engine, "precision": "float64"}))
     start = simulation.particles
     simulation.run()
-    return Done(start, simulation.particles, simulation.energies)
+    return FinishedRun(start, simulation.particles, simulation.energies)

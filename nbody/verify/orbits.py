@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from nbody.initial.solar import DE405_EPOCH, GAUSS2
-from nbody.verify.check import Check, simulated
+from nbody.verify.check import Check, Group, simulated
 
 FLAT = {"dimensions": 2}
 
 
-def few_bodies(engine: str, end: float, steps: int) -> dict[str, Any]:
+def few_bodies(engine: str, end: float, steps: int) -> Group:
     """ias15 on the CPU. Other engines cannot run it: they compute the forces of ``steps`` steps of yoshida4."""
     if engine == "cpu":
         return {"scheme": "ias15", "end": end}
@@ -22,7 +21,7 @@ def few_bodies(engine: str, end: float, steps: int) -> dict[str, Any]:
 def kepler(engine: str) -> Iterator[Check]:
     """e = 0.5, one period. ias15 is limited by rounding, 2000 steps of yoshida4 by their order."""
     initial = {"generator": "kepler", "eccentricity": 0.5}
-    run = simulated(engine, initial, FLAT, **few_bodies(engine, 2 * math.pi, 2000))
+    run = simulated(engine, initial, FLAT, few_bodies(engine, 2 * math.pi, 2000))
     back, exact = np.abs(run.end.position - run.start.position).max(), engine == "cpu"
     source, tolerance = "Kepler's third law: P = 2π", 1e-13 if exact else 1e-7
     yield Check("distance from the start after one period", 0.0, float(back), tolerance, source)
@@ -35,7 +34,7 @@ def order(engine: str) -> Iterator[Check]:
         errors = []
         for n in (steps, 2 * steps):
             initial = {"generator": "kepler", "eccentricity": 0.3}
-            run = simulated(engine, initial, FLAT, scheme=scheme, dt=2 * math.pi / n, steps=n)
+            run = simulated(engine, initial, FLAT, {"scheme": scheme, "dt": 2 * math.pi / n, "steps": n})
             errors.append(np.abs(run.end.position - run.start.position).max())
         yield Check(f"order of {scheme}", expected, float(np.log2(errors[0] / errors[1])), 0.1, "Yoshida 1990")
 
@@ -43,7 +42,7 @@ def order(engine: str) -> Iterator[Check]:
 def figure_eight(engine: str) -> Iterator[Check]:
     """The published digits close to 3e-8. The scheme's error is smaller, so that the energy has all published digits."""
     initial, source = {"generator": "figure_eight"}, "Chenciner & Montgomery 2000 (Simó)"
-    run = simulated(engine, initial, FLAT, **few_bodies(engine, 6.32591398, 4000))
+    run = simulated(engine, initial, FLAT, few_bodies(engine, 6.32591398, 4000))
     back = np.abs(run.end.position - run.start.position).max()
     yield Check("distance from the start after one period", 0.0, float(back), 1e-7, source)
     tolerance = 1e-10 if engine == "cpu" else 1e-9
@@ -53,7 +52,7 @@ def figure_eight(engine: str) -> Iterator[Check]:
 def pythagorean(engine: str) -> Iterator[Check]:
     """The published digits, which only ias15 has: no other scheme can follow the encounters."""
     initial, source = {"generator": "pythagorean"}, "Szebehely & Peters 1967"
-    run = simulated(engine, initial, FLAT, scheme="ias15", end=10)
+    run = simulated(engine, initial, FLAT, {"scheme": "ias15", "end": 10})
     x = run.end.position[0]
     yield Check("x of the body of mass 3 at t = 10", 0.77848041, float(x[0]), 1e-7, source)
     yield Check("y", 0.14139229, float(x[1]), 1e-7, source)
@@ -64,7 +63,7 @@ def lagrange_triangle(engine: str) -> Iterator[Check]:
     """Half a turn of e = 0.3: the sides have grown from 1 − e to 1 + e and are equal."""
     initial = {"generator": "lagrange_triangle", "masses": [1, 0.01, 0.001], "eccentricity": 0.3}
     period = 2 * math.pi / math.sqrt(1.011)
-    run = simulated(engine, initial, FLAT, **few_bodies(engine, period / 2, 1000))
+    run = simulated(engine, initial, FLAT, few_bodies(engine, period / 2, 1000))
     x, tolerance = run.end.position, 1e-12 if engine == "cpu" else 1e-6
     for i, j in ((0, 1), (1, 2), (2, 0)):
         yield Check(f"side {i}-{j}", 1.3, float(np.linalg.norm(x[i] - x[j])), tolerance, "Lagrange 1772")
@@ -73,7 +72,7 @@ def lagrange_triangle(engine: str) -> Iterator[Check]:
 def outer_solar_system(engine: str) -> Iterator[Check]:
     """Each planet's energy with the Sun gives its period, which the other planets change by a few per thousand."""
     gravity, initial = {"G": 2.95912208286e-4}, {"generator": "outer_solar_system"}
-    run = simulated(engine, initial, gravity, **few_bodies(engine, 100_000, 5000))
+    run = simulated(engine, initial, gravity, few_bodies(engine, 100_000, 5000))
     error, tolerance = run.energies.latest / run.energies.initial - 1, 1e-13 if engine == "cpu" else 1e-8
     yield Check("relative energy error after 274 years", 0.0, error, tolerance, "Hairer, Lubich & Wanner, I.2.4")
     x, v, m = run.start.position, run.start.velocity, run.start.mass
@@ -89,7 +88,7 @@ def solar_system(engine: str) -> Iterator[Check]:
     """Newton's point masses leave out general relativity: 3GM/(c²a) of the mean motion, 5e-6 rad in 29 years."""
     initial = {"generator": "solar_system", "frame": "equatorial"}
     days = 2450994.5 - DE405_EPOCH
-    run = simulated(engine, initial, {"G": GAUSS2}, **few_bodies(engine, days, round(days / 0.5)))
+    run = simulated(engine, initial, {"G": GAUSS2}, few_bodies(engine, days, round(days / 0.5)))
     earth = run.end.position[run.start.species_names.index("Earth")]
     expected = (1.341417658351261e-01, -9.218299109822607e-01, -3.994344352497306e-01)
     for axis, there, here in zip("xyz", expected, earth, strict=True):
@@ -106,7 +105,7 @@ def mercury(engine: str) -> Iterator[Check]:
     period = 2 * math.pi * math.sqrt(a**3 / (GAUSS2 * (1 + 1 / 6023600)))
     turns = round(36525 / period)
     light = [{"field": "post_newtonian", "c": 173.14463268466926}]
-    run = simulated(engine, initial, {"G": GAUSS2}, light, scheme="ias15", end=turns * period)
+    run = simulated(engine, initial, {"G": GAUSS2}, {"scheme": "ias15", "end": turns * period}, light)
     x, v = (rows[1] - rows[0] for rows in (run.end.position, run.end.velocity))
     axis = (v @ v / GAUSS2 - 1 / np.linalg.norm(x)) * x - (x @ v) / GAUSS2 * v
     angle = math.atan2(axis[1], axis[0]) / arcsec * 36525 / (turns * period)

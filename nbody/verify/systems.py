@@ -22,7 +22,7 @@ def plummer(engine: str) -> Iterator[Check]:
         sigma = math.sqrt(p * (1 - p) / n) / density
         yield Check(f"radius of {p:.0%} of the mass", expected, float(radius[int(p * n)]), 4 * sigma, source)
     initial = {"generator": "plummer", "particles": 1024}
-    run = simulated(engine, initial, {"softening": "plummer", "length": 1e-4}, dt=1 / 512, steps=256)
+    run = simulated(engine, initial, {"softening": "plummer", "length": 1e-4}, {"dt": 1 / 512, "steps": 256})
     yield Check("energy", -0.25, run.energies.initial, 1e-6, "Hénon 1971; Heggie & Mathieu 1986")
     yield Check("energy at t = 0.5", -0.25, run.energies.latest, 1e-4, "conservation of energy")
     kinetic = 0.5 * float((run.start.mass[:, None] * run.end.velocity**2).sum())
@@ -57,7 +57,7 @@ def cold_collapse(engine: str) -> Iterator[Check]:
     free_fall = math.pi / 2 * math.sqrt(2.4**3 / 2)
     end = free_fall * 2 / math.pi * (math.acos(math.sqrt(s)) + math.sqrt(s * (1 - s)))
     initial = {"generator": "cold_collapse", "particles": 2000}
-    run = simulated(engine, initial, {"softening": "plummer", "length": 0.02}, dt=end / 200, steps=200)
+    run = simulated(engine, initial, {"softening": "plummer", "length": 0.02}, {"dt": end / 200, "steps": 200})
     before, after = (np.median(np.linalg.norm(x, axis=1)) for x in (run.start.position, run.end.position))
     yield Check("free-fall time", 4.12973, free_fall, 1e-5, "π/2 √(R³/2GM)")
     yield Check(
@@ -68,7 +68,9 @@ def cold_collapse(engine: str) -> Iterator[Check]:
 def lecture(engine: str) -> Iterator[Check]:
     """The rounding of N sums of N forces, which cancel in pairs; G m is 10."""
     gravity = {"G": 10.0, "dimensions": 2, "softening": "cutoff", "length": 0.01}
-    run = simulated(engine, {"generator": "lecture", "particles": 1024}, gravity, scheme="taylor", dt=0.001, steps=10)
+    run = simulated(
+        engine, {"generator": "lecture", "particles": 1024}, gravity, {"scheme": "taylor", "dt": 0.001, "steps": 10}
+    )
     x0, v0 = run.start.position.mean(axis=0), run.start.velocity.mean(axis=0)
     for k, axis in enumerate("xy"):
         expected = float(x0[k] + 0.01 * v0[k])

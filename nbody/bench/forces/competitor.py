@@ -1,13 +1,13 @@
 """A competitor of the force suite: an engine in one precision on a number of threads, with what timing needs."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
 from nbody.bench.forces.rows import ALL_CORES, ONE_CORE
+from nbody.compute.cpu_threads import threads
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem
@@ -84,7 +84,7 @@ class Competitor:
     def of(cls, engine: str, precision: str, one_core: bool = False, accuracy: float | None = None) -> "Competitor":
         """An engine of ``ENGINES``. ``one_core``: the ``cpu`` engine on one thread, not on all; ``accuracy``: a tree's."""
         kind: type[Engine] = ENGINES.load(engine)
-        name, options, threads = engine, None, 1
+        name, options, used = engine, None, 1
         if accuracy is not None:
             name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
         if one_core:
@@ -92,8 +92,8 @@ class Competitor:
         elif engine == ALL_CORES or (kind.can.tree and kind.can.device == "cpu"):
             import numba
 
-            threads = numba.get_num_threads()
-        return cls(name, kind, precision, options, threads, one_core=one_core)
+            used = numba.get_num_threads()
+        return cls(name, kind, precision, options, used, one_core=one_core)
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""
@@ -108,8 +108,7 @@ class Competitor:
         self._state = None  # free its memory before the next state is allocated
         self._state = self._engine.load(problem.particles)
         if self.tree:
-            self.evaluate()  # a second one knows the size of the forces, as in each step of a run
-            self.wait()
+            self.timed()  # a second one knows the size of the forces, as in each step of a run
 
     def evaluate(self) -> None:
         """Compute the accelerations; on a GPU, only enqueue that."""
@@ -150,32 +149,17 @@ class Competitor:
         """True if there is memory for ``count`` particles."""
         return fits(self.kind, Problem(CLUSTER, self.precision, count))
 
-    def wait(self) -> None:
-        """Wait until the enqueued work is done."""
-        if self._state is not None:
-            self._state.progress.wait(soon=True)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """A context manager in which it runs; it sets the number of threads."""
-        if not self.one_core:
-            yield
-            return
-        import numba
-
-        before = numba.get_num_threads()
-        numba.set_num_threads(1)
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
+    def running(self) -> AbstractContextManager[None]:
+        """The block in which it runs, on its number of threads."""
+        return threads(1) if self.one_core else nullcontext()
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""
+        assert self._state is not None, "load a problem first"
         with self.running():
             start = time.perf_counter()
             self.evaluate()
-            self.wait()
+            self._state.progress.wait(soon=True)
             self.speed.took = time.perf_counter() - start
             return self.speed.took
 

@@ -55,8 +55,8 @@ def compiled() -> tuple[ctypes.CDLL | None, str]:
 
 
 class NativeEngine(Engine):
-    """All pairs in C with AVX-512 intrinsics, each computed for both bodies, four bodies per pass, on all cores. Its law,
-    precision and number of threads are those of the ``cpu`` engine, which is compared with it."""
+    """All pairs in C with AVX-512 intrinsics, each computed twice, four bodies per pass, on all cores. Its law, precision
+    and number of threads are those of the ``cpu`` engine, which is compared with it."""
 
     can = Abilities(precisions=("float32",), outputs=Outputs.ACCELERATION)
     state_type = HostState

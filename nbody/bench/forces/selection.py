@@ -69,29 +69,23 @@ def scaling(
 def competitors(
     engines: Sequence[str], precisions: Sequence[str], on: Sequence[str], largest: int, accuracies: Sequence[float] = ()
 ) -> list[Competitor]:
-    """The engines that take part, in the order of ``ENGINES``.
+    """The engines that take part, in the order of ``ENGINES``, in those of the precisions that they offer.
 
     Args:
-        engines: names of ``ENGINES``; all direct sums that ``on`` has when empty. The ``cpu`` engine is always measured,
-            because speed-ups are relative to it.
-        precisions: each engine takes part in those of them that it offers; all when empty.
-        on: the backends.
+        engines: names of ``ENGINES``; all direct sums of the backends ``on`` when empty. The ``cpu`` engine is always
+            measured, because speed-ups are relative to it.
         largest: the largest N, for which there must be memory.
         accuracies: those of trees.
 
     Raises:
-        InputError: a name or precision that does not exist, an engine that has none of the precisions or does not work
-            on one of the backends, or more particles than the memory holds.
+        InputError: a wrong name or number, an engine that can't take part, or too many particles for the memory.
         DeviceError: this machine lacks what an engine computes on.
     """
-    for precision in precisions:
-        if precision not in ROUNDOFF:
-            raise unknown("precision", precision, ROUNDOFF, "--precision: ")
-    for accuracy in accuracies:
-        if not 0 < accuracy <= 0.1:
-            raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
+    engines = [ENGINES.check(name, "--engines: ") for name in engines]
+    _check(precisions, accuracies, engines)
     problems = [Problem(Gravity(), each, largest) for each in dict.fromkeys(precisions or ROUNDOFF)]
-    engines = [_checked(ENGINES.check(name, "--engines: "), problems, on) for name in engines]
+    for name in engines:
+        _check_engine(name, problems, on)
     found: list[Competitor] = []
     for name in dict.fromkeys([*ENGINES, *engines]):  # variants such as matrix:k07 are measured only if named
         kind: type[Engine] = ENGINES.load(name)
@@ -103,8 +97,6 @@ def competitors(
             if not kind.supports(problem):
                 check_fits(kind, problem, "--particles: ")
                 found += _of_engine(name, problem.precision, accuracies or ACCURACIES)
-    if accuracies and not {*engines} & {*TREES}:
-        raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
     if not found:
         raise InputError(
             f"--precision: no engine on the {' or the '.join(on)} computes in {' or '.join(precisions)}; name another"
@@ -112,9 +104,20 @@ def competitors(
     return found
 
 
-def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
-    """The name of an engine that a user has named. Raises InputError if it solves none of the problems, or works on none of
-    the backends."""
+def _check(precisions: Sequence[str], accuracies: Sequence[float], engines: Sequence[str]) -> None:
+    """Raise InputError for an unknown precision, and for an accuracy that no tree that is measured can have."""
+    for precision in precisions:
+        if precision not in ROUNDOFF:
+            raise unknown("precision", precision, ROUNDOFF, "--precision: ")
+    for accuracy in accuracies:
+        if not 0 < accuracy <= 0.1:
+            raise InputError(f"--accuracy: must be greater than 0 and at most 0.1, got {accuracy:g}")
+    if accuracies and not {*engines} & {*TREES}:
+        raise InputError("--accuracy: only trees have one; add --up-to 1e5, or --engines cpu-tree")
+
+
+def _check_engine(name: str, problems: Sequence[Problem], on: Sequence[str]) -> None:
+    """Raise InputError if a named engine solves none of the problems, or works on none of the backends."""
     kind: type[Engine] = ENGINES.load(name)
     device = kind.can.device
     if device not in on:
@@ -123,7 +126,6 @@ def _checked(name: str, problems: Sequence[Problem], on: Sequence[str]) -> str:
     reasons = [kind.supports(problem) for problem in problems]
     if all(reasons):
         raise InputError(f"--engines: '{name}': {reasons[0]}; choose another --precision")
-    return name
 
 
 def _of_engine(name: str, precision: str, accuracies: Sequence[float]) -> list[Competitor]:

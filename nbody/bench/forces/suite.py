@@ -62,6 +62,8 @@ def checked(kind: type[Kind], c: Competitor, judge: Judge, notify: Notify, longe
     notify(f"N = {count}: checking {c.name} {c.precision}")
     c.load(judge.problem)
     c.timed()
+    if isinstance(row, TreeRow):
+        row = replace(row, accuracy=c.accuracy, interactions=c.interactions())
     bound = c.bound(judge.problem, judge.rows)
     return row.with_error(judge.error(c.acceleration(), bound), bound)
 
@@ -95,7 +97,7 @@ class _AtCount:
             names = ", ".join(dict.fromkeys(group[k].name for k in right))
             self._notify(f"N = {self._count}: timing {names}")
         for k, time in zip(right, _times([group[k] for k in right], self._count), strict=True):
-            rows[k] = _timed(group[k], rows[k], time)
+            rows[k] = _timed(rows[k], time)
             group[k].speed.learn(self._count, time.best)
             group[k].speed.measured = True
         for competitor in group:
@@ -116,11 +118,10 @@ class _AtCount:
         return [row, run] if self._count in lecture.COUNTS else [row]
 
 
-def _timed(competitor: Competitor, row: ForceRow | TreeRow, time: Timing) -> ForceRow | TreeRow:
+def _timed(row: ForceRow | TreeRow, time: Timing) -> ForceRow | TreeRow:
     """The row with its time; a tree computes fewer than N² interactions, and counts them."""
     if isinstance(row, ForceRow):
         return row.with_rates(time, row.count**2)
-    row = replace(row, accuracy=competitor.accuracy, interactions=competitor.interactions())
     return replace(row.with_rates(time, row.interactions), gflops=None, particles_per_s=row.count / time.median)
 
 

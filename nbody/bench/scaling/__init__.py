@@ -38,13 +38,7 @@ def prepare(
     from nbody.law import Gravity
 
     card.require_gpu("nbody bench scaling")
-    there = compute.device_count()
-    try:
-        requested = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
-    except ValueError:
-        raise InputError(f"--gpus: must be numbers of GPUs such as 1,2,4, got '{gpus}'") from None
-    if requested[0] < 1 or (gpus and requested[-1] > there):
-        raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
+    requested = _numbers(gpus, there := compute.device_count())
     if unknown := [name for name in precision if name not in suite.PRECISIONS]:
         raise InputError(f"--precision: one of {', '.join(suite.PRECISIONS)}, got '{unknown[0]}'")
     counts, known = particles or suite.COUNTS, [number for number in requested if number <= there]
@@ -53,3 +47,14 @@ def prepare(
         if reason := ENGINES.load(engine, "--engines: ").supports(Problem(Gravity(), each, gpus=max(2, requested[-1]))):
             raise InputError(f"--engines: '{engine}': {reason}; leave it out")
     return lambda notify: report.Report(report.machine(), suite.measure(known, counts, kinds, notify))
+
+
+def _numbers(gpus: str, there: int) -> list[int]:
+    """The numbers of GPUs that are asked for, ascending, with 1. Raises InputError for a wrong one."""
+    try:
+        numbers = sorted({int(each) for each in (gpus or DEFAULT).split(",")} | {1})
+    except ValueError:
+        raise InputError(f"--gpus: must be numbers of GPUs such as 1,2,4, got '{gpus}'") from None
+    if numbers[0] < 1 or (gpus and numbers[-1] > there):
+        raise InputError(f"--gpus: this machine has {there} GPU{'s' * (there != 1)}, got '{gpus}'")
+    return numbers

@@ -44,6 +44,9 @@ def device_function(function):
     return function
 
 
+exact_function = device_function
+
+
 def shuffle(value, lane):
     """The value of another lane of the warp. All threads of the warp must call it."""
     return _exchange(value, lane % 32)

@@ -15,6 +15,7 @@ from nbody.forces.engine import Engine, Memory
 from nbody.forces.layers.sorted import acting
 from nbody.forces.problem import Abilities, Problem
 from nbody.law import LAWS
+from nbody.parallel import Team
 from nbody.parallel.segments import add_over_ranks, cover, segment_count, worth_dividing
 from nbody.particles import Particles
 from nbody.state import Outputs, State
@@ -204,15 +205,11 @@ class CpuEngine(Engine):
             state.progress.report(count**2 * (last - first) // rounds[-1][1])
         add_segments(own, tiles)
         bounds = [own.tile(segment, number) for segment in team.bounds(segments)]
-        size = -(-count // number)
-        slot = 0
+        size, slot = -(-count // number), 0
         if team.size > 1:
             slot = own.last - own.first
-            nodes = [first - own.first for first, _ in cover(own.first, own.last)]
             kept = slice(3, 4) if potential else slice(position.shape[1])
-            sums = tiles.sums_j[:, :, kept, :size]
-            total = add_over_ranks(team, segments, sums[:, nodes].swapaxes(0, 1), bounds)
-            sums[bounds[team.rank] : bounds[team.rank + 1], slot] = total
+            _add_over_ranks(team, own, tiles.sums_j[:, :, kept, :size], bounds)
         unpack(bounds[team.rank], bounds[team.rank + 1], slot, tiles, units, potential, acceleration, phi)
         team.gather_rows(phi if potential else acceleration, [min(count, size * bound) for bound in bounds])
 
@@ -227,3 +224,10 @@ class CpuEngine(Engine):
     def memory(cls, problem: Problem) -> Memory:
         tiles = Tiles.bytes_needed(problem.particles, np.dtype(problem.precision))
         return Memory(super().memory(problem).own + tiles)
+
+
+def _add_over_ranks(team: Team, own: Segments, sums: np.ndarray, bounds: list[int]) -> None:
+    """Write the sums over the segments of all ranks into the slot after those of this rank, for its tiles."""
+    nodes = [first - own.first for first, _ in cover(own.first, own.last)]
+    total = add_over_ranks(team, own.number, sums[:, nodes].swapaxes(0, 1), bounds)
+    sums[bounds[team.rank] : bounds[team.rank + 1], own.last - own.first] = total

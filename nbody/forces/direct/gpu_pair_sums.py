@@ -8,7 +8,7 @@ A body's sum over one segment is added in the order of the segment's units, and 
                    └───────+───────┘               the root
 
 So every launch, and every GPU, may add the segments that it has computed, and the result has the same bits. All sums are
-float64. Nodes wait on a stack (:func:`~nbody.forces.direct.gpu_triangle.push`) until their siblings are computed.
+float64. Nodes wait on a stack (:func:`~nbody.parallel.segments.push`) until their siblings are computed.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,13 @@ from nbody.compute import cuda
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SEGMENTS,
-    Node,
     PairLaunch,
     PairTiling,
     PairWork,
     block_of,
-    push,
     units_before,
 )
-from nbody.parallel.segments import cover
+from nbody.parallel.segments import Node, cover, push
 from nbody.parallel.team import bounds
 from nbody.state import Outputs
 

@@ -35,16 +35,15 @@ from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.direct.gpu_triangle import (
     LANES,
     SEGMENTS,
-    Node,
     PairTiling,
     PairWork,
     card_limits,
     divided,
-    push,
 )
 from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import KernelEngine
 from nbody.forces.problem import PRECISIONS, Abilities, Problem
+from nbody.parallel.segments import Node, push
 from nbody.parallel.team import bounds
 from nbody.particles import Particles
 from nbody.state import Outputs, State, itemsize
@@ -55,14 +54,13 @@ from nbody.state.partition import Worker
 def tiling_for(count: int, precision: str, masses: str = "product", per_species: bool = False) -> PairTiling:
     """The fastest tiling on an H200: few warps per block divide the work of a small N more evenly; many warps need fewer
     partial sums. (With a softening length per body the registers hold 16 bodies.)"""
-    if precision == "float32":
-        bodies = 16 if per_species else 22 if masses == "equal" else 18
-        return (
-            PairTiling(1, 10) if count <= 32768 else PairTiling(2, bodies) if count <= 131072 else PairTiling(4, bodies)
-        )
-    if precision == "mixed":
-        return PairTiling(1, 9) if count <= 32768 else PairTiling(4, 10)
-    return PairTiling(2, 4) if count <= 32768 else PairTiling(4, 6)
+    bodies = 16 if per_species else 22 if masses == "equal" else 18
+    tilings = {  # up to 32768 bodies, up to 131072, and beyond
+        "float32": (PairTiling(1, 10), PairTiling(2, bodies), PairTiling(4, bodies)),
+        "mixed": (PairTiling(1, 9), PairTiling(4, 10), PairTiling(4, 10)),
+        "float64": (PairTiling(2, 4), PairTiling(4, 6), PairTiling(4, 6)),
+    }
+    return tilings[precision][(count > 32768) + (count > 131072)]
 
 
 class Rest(NamedTuple):
@@ -195,18 +193,18 @@ class SymmetricEngine(KernelEngine):
 
     def _launch(self, kernel: PairKernels, state: DeviceState, G: Any, length2: Any) -> None:
         plan, transport, stream = state.workspace, state.partition.transport, state.stream
-        few = state.partition.acting < state.count
+        some_massless = state.partition.acting < state.count
         first = Worker(transport.number, stream, state.body, state.acceleration, length2, plan.parts[0])
 
         def pieces(worker: Worker) -> Iterator[int]:
             yield from self._pieces(kernel, plan, worker, G)
-            if few:
+            if some_massless:
                 yield from self._rows_without_mass(kernel, worker, state, G)
 
         transport.compute(state.progress.report, first, pieces)
         if plan.rest is not None:
             self._finish(kernel, plan, first, state, G)
-        if few:
+        if some_massless:
             transport.complete(state.acceleration, self._tiled._row_bounds(state, state.partition.acting), stream)
 
     def _finish(self, kernel: PairKernels, plan: PairPlan, worker: Worker, state: DeviceState, G: Any) -> None:

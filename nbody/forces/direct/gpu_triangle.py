@@ -218,20 +218,3 @@ def _fits(work: PairWork, itemsize: int, card: CardLimits) -> bool:
     return all(
         work.columns(each) * itemsize <= card.budget and 2 * each.units * pairs <= card.piece for each in launches
     )
-
-
-Node = tuple[int, int]
-"""The first segment of a node of the tree of segments, and the number of its segments, a power of two that divides the
-first."""
-
-
-def push(stack: list[Node], node: Node) -> int:
-    """Put the next node on a stack, and merge it with its sibling, the result with its own, and so on. Returns the number of
-    mergers."""
-    stack.append(node)
-    mergers = 0
-    while len(stack) > 1 and stack[-2][1] == stack[-1][1] and stack[-2][0] % (2 * stack[-1][1]) == 0:
-        (begin, size), _ = stack[-2:]
-        stack[-2:] = [(begin, 2 * size)]
-        mergers += 1
-    return mergers

@@ -69,7 +69,7 @@ def build(shape: Shape, threads: int = THREADS) -> Any:
                         ay[k] += f * dy
                         if not flat:
                             az[k] += f * dz
-                        if potential and first + s != begin + k * threads and first + s < n:
+                        if potential and first + s != begin + k * threads:
                             phi[k] -= potential_factor(u, m) * m
             for k in range(BODIES):
                 sx[k] += ax[k]

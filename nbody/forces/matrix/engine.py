@@ -42,9 +42,12 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Abilities
 from nbody.linalg import LADDER
 from nbody.linalg.rung import Rung
+from nbody.registry import imported
 
 SKINNY, BLAS = "k18", "numpy"
 """The default rungs, with a GPU and without."""
+
+OF_DEVICE = {"cpu": "nbody.forces.matrix.cpu:CpuMatrixEngine", "gpu": "nbody.forces.matrix.gpu:GpuMatrixEngine"}
 
 
 def default_rung() -> tuple[str, str]:
@@ -61,11 +64,7 @@ def matrix_engine(name: str = "") -> type[Engine]:
     name, with the rung of :func:`default_rung`."""
     name = name or default_rung()[0]
     rung: Rung = LADDER.load(name)
-    of_device: Any
-    if rung.on == "cpu":
-        from nbody.forces.matrix.cpu import CpuMatrixEngine as of_device
-    else:
-        from nbody.forces.matrix.gpu import GpuMatrixEngine as of_device
+    of_device: Any = imported(OF_DEVICE[rung.on])
 
     class MatrixEngine(of_device):
         __doc__ = of_device.__doc__

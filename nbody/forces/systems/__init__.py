@@ -4,14 +4,12 @@ The N bodies are S systems of n bodies each, one after the other.
 """
 
 from nbody.forces.engine import Engine
+from nbody.registry import imported
+
+OF_DEVICE = {"cpu": "nbody.forces.systems.cpu:CpuSystemsEngine", "gpu": "nbody.forces.systems.gpu:GpuSystemsEngine"}
 
 
 def systems_engine(device: str) -> type[Engine]:
     """The engine on a device, ``cpu`` or ``gpu``; its options are :class:`~nbody.forces.options.SystemsOptions`."""
-    if device == "gpu":
-        from nbody.forces.systems.gpu import GpuSystemsEngine
-
-        return GpuSystemsEngine
-    from nbody.forces.systems.cpu import CpuSystemsEngine
-
-    return CpuSystemsEngine
+    found: type[Engine] = imported(OF_DEVICE[device])
+    return found

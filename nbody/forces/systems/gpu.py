@@ -19,11 +19,11 @@ THREADS = 128
 def build(shape: Shape, bodies: int) -> Any:
     """The kernel for systems of ``bodies`` bodies."""
 
-    @cuda.jit(device=True)
+    @compute.exact_function
     def body_of(body, j):
         return body[j, 0], body[j, 1], body[j, 2], body[j, 3]
 
-    sums = sum_within(shape.law, body_of, cuda.jit(device=True))
+    sums = sum_within(shape.law, body_of, compute.exact_function)
 
     @compute.kernel("gpu")
     def within(body, acceleration, G, length2):

@@ -16,7 +16,7 @@ def sum_within(law: Callable, body: Callable, compile: Callable[[Any], Any]) -> 
         for j in range(first, after):
             x, y, z, m = body(bodies, j)
             dx, dy, dz = x - xi, y - yi, z - zi
-            # Two bodies in the same place: their system has ended, and the others go on.
+            # Two bodies in the same place exert no force: in a run their system ends, and the others go on.
             if j != i and dx * dx + dy * dy + dz * dz + length2 > 0.0:
                 f, u = law(dx, dy, dz, length2)
                 ax += m * f * dx

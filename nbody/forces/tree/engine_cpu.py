@@ -159,7 +159,7 @@ class CpuTreeEngine(Engine):
 
     def _scale(self, state: TreeState, tree: HostTree, active: np.ndarray | None = None) -> np.ndarray | None:
         """|a| of the evaluation before in the kernel's units; None if there was none, or if the criterion is geometric.
-        Bodies that are not wanted have an infinite one."""
+        Bodies that are not requested have an infinite one."""
         norm, factor = state.column("acceleration_norm"), tree.units.acceleration
         known = norm if active is None else norm[active]
         if self._settings.theta is not None or not factor or not known.any():

@@ -20,7 +20,7 @@ class TreeOptions(Group):
     """The options of ``cpu-tree`` and ``gpu-tree``.
 
     Attributes:
-        accuracy: the median relative error of the accelerations that is wanted, default 1e-3. The order, the leaves and the
+        accuracy: the median relative error of the accelerations, default 1e-3. The order, the leaves and the
             criterion by which cells are opened follow from it.
         order: p of the expansions, 2 to 8.
         leaf: cells with more bodies than this are divided.

@@ -171,7 +171,7 @@ class HostTree:
         Args:
             scale: (M,) |a| of the targets in the kernel's units; None for a geometric criterion.
             at: (M, D) points; None for the bodies.
-            active: (N,) bool, the bodies that are wanted; None for all. The rows of others are zero.
+            active: (N,) bool, the requested bodies; None for all. The rows of others are zero.
         """
         law = LAWS.load(self.gravity.softening).name
         variant = Variant(self.settings.order, self.position.shape[1], law, self.precision, potential)
@@ -188,8 +188,8 @@ class HostTree:
             counted = np.concatenate(([0], np.cumsum(active[order])))
         result = Result(order, counted, np.zeros((len(order), 4), self.real))
         error = self._error(scale, at is None and active is None)
-        wanted = len(order) if active is None else int(counted[-1])
-        team = worth_dividing(self._team, wanted * PER_BODY) if at is None else ONE_RANK
+        requested = len(order) if active is None else int(counted[-1])
+        team = worth_dividing(self._team, requested * PER_BODY) if at is None else ONE_RANK
         workers = self._workers if team.size == 1 else WORKERS_PER_RANK * team.size
         tasks = bodies.tasks(self.settings.group, workers)
         self._descend(variant, sources, targets, tasks[team.rank :: team.size], at is None, error, result)
@@ -209,8 +209,8 @@ class HostTree:
         for p in range(team.size):
             places = [np.arange(first[cell], first[cell] + count[cell]) for cell in tasks[p :: team.size]]
             found = np.concatenate([np.empty(0, np.int64), *places])
-            wanted = result.active[found + 1] > result.active[found] if len(result.active) else slice(None)
-            parts.append(result.order[found[wanted]])
+            requested = result.active[found + 1] > result.active[found] if len(result.active) else slice(None)
+            parts.append(result.order[found[requested]])
         bounds = np.cumsum([0, *map(len, parts)]).tolist()
         rows = np.empty((bounds[-1], 4), result.field.dtype)
         rows[bounds[team.rank] : bounds[team.rank + 1]] = result.field[parts[team.rank]]

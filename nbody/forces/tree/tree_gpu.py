@@ -224,7 +224,7 @@ class DeviceTree:
 
 
 def capacity_for(targets: int, bodies: int) -> int:
-    """Room for other targets: a power of two, so that slightly more need no new memory; but not more than there are bodies
-    if the targets are some of these."""
+    """The capacity for other targets: a power of two, so that slightly more need no new memory; but not more than there are
+    bodies if the targets are some of these."""
     power = 1 << max(10, (targets - 1).bit_length())
     return power if targets > bodies else min(power, bodies)

@@ -13,13 +13,12 @@ from nbody.forces.tree.expansions.formulas import (
     l2p_text,
     m2l_text,
     m2m_text,
-    m2p_text,
     norms_text,
     p2m_text,
 )
 from nbody.forces.tree.expansions.text import Text, name
 
-__all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operators", "sources"]
+__all__ = ["HIGHEST_ORDER", "Basis", "Operators", "operations", "operator_text", "operators", "sources"]
 
 HIGHEST_ORDER = 8
 """The highest order p that an engine offers."""
@@ -35,8 +34,6 @@ class Operators(NamedTuple):
     m2l(dx, dy, dz, length2, moments, local)    local plus that of a cell; d = its centre of mass - the local centre
     l2l(dx, dy, dz, local)                      local expansion about another centre; d = old centre - new centre
     l2p(dx, dy, dz, local, sums)                sums plus the field at a body; d = centre - body
-    m2p(dx, dy, dz, length2, moments, sums)     sums plus the field of all moments up to degree p - 1; d = centre - body
-    quadrupole(…)                               the same of the moments up to degree 2
     norms(moments)                              (P_2², …, P_p²)
     ==========================================  ======================================================================
     """
@@ -46,43 +43,42 @@ class Operators(NamedTuple):
     m2l: Callable
     l2l: Callable
     l2p: Callable
-    m2p: Callable
-    quadrupole: Callable
     norms: Callable
+
+
+VECTOR, SUMS = ["dx", "dy", "dz"], ["ax", "ay", "az", "phi"]
+
+
+def operator_text(basis: Basis, arguments: list[str], results: list[str], write: Callable, *given: int) -> Text:
+    """The text of a function ``operator`` of some arguments, with the lines of ``write(text, basis, *given)``."""
+    moments, local = _names("M", basis.moments), _names("L", basis.locals)
+    tuples, text = {"moments": moments, "local": local, "sums": SUMS}, Text()
+    write(text, basis, *given)
+    unpacked = [f"{', '.join(tuples[each])}, = {each}" for each in arguments if each in tuples]
+    text.lines = [
+        f"def operator({', '.join(arguments)}):",
+        *("    " + line for line in (*unpacked, *text.lines)),
+        f"    return ({', '.join(results)},)",
+    ]
+    return text
 
 
 def sources(basis: Basis) -> dict[str, Text]:
     """The source text of each of :class:`Operators`, by name."""
-
-    def variables(letter: str, indices: Any) -> list[str]:
-        return [name(letter, n) for n in indices]
-
-    moments, local, sums = variables("M", basis.moments), variables("L", basis.locals), ["ax", "ay", "az", "phi"]
-    tuples = {"moments": moments, "local": local, "sums": sums}
-    vector = ["dx", "dy", "dz"]
-
-    def function(arguments: list[str], results: list[str], write: Callable, *given: int) -> Text:
-        text = Text()
-        write(text, basis, *given)
-        unpacked = [f"{', '.join(tuples[each])}, = {each}" for each in arguments if each in tuples]
-        text.lines = [
-            f"def operator({', '.join(arguments)}):",
-            *("    " + line for line in (*unpacked, *text.lines)),
-            f"    return ({', '.join(results)},)",
-        ]
-        return text
-
-    far = [*vector, "length2", "moments"]
-    return {
-        "p2m": function([*vector, "m"], moments, p2m_text),
-        "m2m": function([*vector, "moments"], variables("N", basis.moments), m2m_text),
-        "m2l": function([*far, "local"], local, m2l_text),
-        "l2l": function([*vector, "local"], variables("K", basis.locals), l2l_text),
-        "l2p": function([*vector, "local", "sums"], sums, l2p_text),
-        "m2p": function([*far, "sums"], sums, m2p_text, basis.order - 1),
-        "quadrupole": function([*far, "sums"], sums, m2p_text, 2),
-        "norms": function(["moments"], [f"P{n}" for n in range(2, basis.order + 1)], norms_text),
+    moments, local = _names("M", basis.moments), _names("L", basis.locals)
+    functions = {
+        "p2m": ([*VECTOR, "m"], moments, p2m_text),
+        "m2m": ([*VECTOR, "moments"], _names("N", basis.moments), m2m_text),
+        "m2l": ([*VECTOR, "length2", "moments", "local"], local, m2l_text),
+        "l2l": ([*VECTOR, "local"], _names("K", basis.locals), l2l_text),
+        "l2p": ([*VECTOR, "local", "sums"], SUMS, l2p_text),
+        "norms": (["moments"], [f"P{n}" for n in range(2, basis.order + 1)], norms_text),
     }
+    return {key: operator_text(basis, *each) for key, each in functions.items()}
+
+
+def _names(letter: str, indices: Any) -> list[str]:
+    return [name(letter, n) for n in indices]
 
 
 def operators(

@@ -49,15 +49,8 @@ class Fields(NamedTuple):
     boxes: np.ndarray
 
 
-def fields_of(
-    variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray, known_leaves: Fields | None = None
-) -> Fields:
-    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies.
-
-    Args:
-        known_leaves: the fields of the leaves, in the rows ``cells.first``, if they are known; the other cells have more
-            than :data:`FINE` bodies.
-    """
+def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray) -> Fields:
+    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies."""
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
     fields = Fields(
@@ -65,25 +58,21 @@ def fields_of(
         aligned_zeros((count, padded(width, variant.real)), dtype),
         aligned_zeros((count, BOX), dtype),
     )
-    if known_leaves is not None:
-        known = np.flatnonzero(cells.children == 0)
-        for found, given in zip(fields, known_leaves, strict=True):
-            found[known] = given[cells.first[known]]
-    upward_for(variant.of_cells)(cells, bodies, scale, known_leaves is None, fields)
+    upward_for(variant.of_cells)(cells, bodies, scale, fields)
     return fields
 
 
 @cache
 def upward_for(variant: Variant) -> Callable:
-    """The compiled function ``upward(cells, bodies, scale, leaves, fields)`` that fills the fields, also of ``leaves``."""
+    """The compiled function ``upward(cells, bodies, scale, fields)`` that fills the fields."""
     describe = _describe(variant)
 
     @kernel(fastmath=FAST)
-    def upward(cells, bodies, scale, leaves, fields):
+    def upward(cells, bodies, scale, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
             begin, end = levels[level], levels[level + 1]
-            for_each(describe, end - begin, FEW, (begin, cells, bodies, scale, leaves, fields))
+            for_each(describe, end - begin, FEW, (begin, cells, bodies, scale, fields))
 
     found: Callable = upward
     return found
@@ -162,10 +151,8 @@ def _describe(variant: Variant) -> Callable:
         return source, target
 
     @inner(fastmath=FAST)
-    def describe(k, begin, cells, bodies, scale, leaves, fields):
+    def describe(k, begin, cells, bodies, scale, fields):
         cell = begin + k
-        if not (leaves or cells.children[cell]):
-            return
         records, moments, boxes = fields.records, fields.moments, fields.boxes
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         row, record, box = moments[cell], records[cell], boxes[cell]

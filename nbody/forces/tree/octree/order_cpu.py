@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Bodies along the curve: the sorted ``keys`` (N,) uint64, and ``order`` (N,) uint32, the body at each place."""
+    """Bodies along the curve: the sorted ``keys`` (N,) uint64, and ``order`` (N,) uint32, the bodies along the curve."""
 
     keys: np.ndarray
     order: np.ndarray
@@ -56,8 +56,8 @@ def root_box(position: np.ndarray) -> tuple[Box, float]:
     dimensions = position.shape[1]
     low, high = (each[:dimensions].astype(np.float64) for each in (extremes[0].min(0), extremes[1].max(0)))
     sample = position[:: max(1, len(position) // SAMPLE)].T.astype(np.float64, order="C")
-    centre = _smallest(sample, 0.5)
-    bulk = float(_smallest(np.abs(sample - centre[:, None]).max(0), 0.9))
+    centre = _quantile(sample, 0.5)
+    bulk = float(_quantile(np.abs(sample - centre[:, None]).max(0), 0.9))
     if bulk > 0:
         low, high = np.maximum(low, centre - OUTSKIRTS * bulk), np.minimum(high, centre + OUTSKIRTS * bulk)
     side = float((high - low).max())
@@ -68,10 +68,10 @@ def root_box(position: np.ndarray) -> tuple[Box, float]:
     return Box(corner, 1.001 * side), bulk or side
 
 
-def _smallest(values: np.ndarray, fraction: float) -> np.ndarray:
+def _quantile(values: np.ndarray, fraction: float) -> np.ndarray:
     """The number in each row, or in a row, that is greater than this fraction of the others."""
-    place = int(fraction * values.shape[-1])
-    found: np.ndarray = np.partition(values, place)[..., place]
+    index = int(fraction * values.shape[-1])
+    found: np.ndarray = np.partition(values, index)[..., index]
     return found
 
 

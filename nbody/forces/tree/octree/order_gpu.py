@@ -24,7 +24,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.announce import compiling
-from nbody.compute.cache import keep_bytes, kernels, load_bytes
+from nbody.compute.cache import kernels, load_bytes, store_bytes
 from nbody.compute.morton import key_for
 from nbody.errors import DeviceError
 
@@ -283,5 +283,5 @@ def _compiled(keys: Any, values: Any) -> Any:
     with compiling(kernels()):
         sort = library.make_radix_sort(**pair, order=library.SortOrder.ASCENDING)
     with contextlib.suppress(Exception):  # it is only a cache
-        keep_bytes(name, library.serialize(sort))
+        store_bytes(name, library.serialize(sort))
     return sort

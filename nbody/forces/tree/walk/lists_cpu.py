@@ -13,7 +13,7 @@ import numpy as np
 from nbody.compute.cpu_inner import inner
 from nbody.compute.cpu_lanes import LANES, padded, select_ids
 from nbody.forces.direct.cpu_roots import FAST
-from nbody.forces.tree.criterion import Rules, classify_for, weights_for
+from nbody.forces.tree.criterion import DOWN, M2L, M2P, OPEN, P2P, Rules, classify_for, weights_for
 from nbody.forces.tree.octree.cells_cpu import Cells
 from nbody.forces.tree.octree.moments_cpu import Fields
 from nbody.forces.tree.variant_cpu import Variant
@@ -41,8 +41,8 @@ class Result(NamedTuple):
     """What a walk writes, in the kernel's units.
 
     Attributes:
-        order: (N,) the target at each place of the curve.
-        active: (N + 1,) the number of wanted targets before each place; (0,) if all are wanted.
+        order: (N,) the targets along the curve.
+        active: (N + 1,) the number of requested targets before each of them; (0,) if all are requested.
         field: (N, 4) ax, ay, az, φ of the targets.
     """
 
@@ -135,11 +135,11 @@ def sort_out(count, ids, codes, cells, few, lists, numbers, queue, open_ids):
     multipole_before, opened, taken = multipole, np.int64(0), np.int64(0)
     for j in range(0, count, LANES):
         some = min(LANES, count - j)
-        far = select_ids(ids, codes, j, some, 0, lists[0], far)
-        multipole = select_ids(ids, codes, j, some, 1, lists[1], multipole)
-        near = select_ids(ids, codes, j, some, 2, lists[2], near)
-        down = select_ids(ids, codes, j, some, 3, lists[3], down)
-        opened = select_ids(ids, codes, j, some, 4, open_ids, opened)
+        far = select_ids(ids, codes, j, some, M2L, lists[0], far)
+        multipole = select_ids(ids, codes, j, some, M2P, lists[1], multipole)
+        near = select_ids(ids, codes, j, some, P2P, lists[2], near)
+        down = select_ids(ids, codes, j, some, DOWN, lists[3], down)
+        opened = select_ids(ids, codes, j, some, OPEN, open_ids, opened)
     # Few bodies are cheaper than M2P.
     kept = multipole_before
     for j in range(multipole_before, multipole):

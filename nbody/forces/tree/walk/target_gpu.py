@@ -18,8 +18,8 @@ from nbody.forces.tree.octree.order_gpu import LEVELS
 from nbody.state.device import DeviceArray
 
 STACK = 32 + 28 * (LEVELS + 1)
-"""Room on a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that it holds
-at most 28 entries per level."""
+"""The capacity of a stack: an iteration removes as many entries as have 32 cells, at least 4, and adds at most 32, so that
+it holds at most 28 entries per level."""
 
 
 class Targets(NamedTuple):

@@ -22,7 +22,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import cuda
 from nbody.forces.gpu_engine import Shape
-from nbody.forces.tree.criterion import acceptance_for
+from nbody.forces.tree.criterion import M2L, M2P, NONE, OPEN, P2P, acceptance_for
 from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.octree.cells_gpu import GROUPS, REGIONS, ROOM, TICKET
 from nbody.forces.tree.octree.groups_gpu import RUN
@@ -42,8 +42,6 @@ RESIDENT = 4
 ROUNDS = 6
 """The most bodies per lane, in parts of 4 to 32 lanes."""
 PLACES = 32 * ROUNDS
-
-NOTHING, M2L, M2P, P2P, OPEN = range(5)
 
 
 class WalkPlan(NamedTuple):
@@ -273,7 +271,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
             compute.sync_warp()
             while top > 0 or begun < left or far_count > 0 or near_count > 0 or source_count > 0:
                 last = top == 0 and begun >= left
-                kind, node, begin, bodies_here, children = NOTHING, -1, 0, 0, np.uint32(0)
+                kind, node, begin, bodies_here, children = NONE, -1, 0, 0, np.uint32(0)
                 if top > 0:
                     node, top = target.pop(stack, chosen, warp, lane, top)
                 elif begun < left:
@@ -284,7 +282,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
                     P, r, d2, h2, clear, cell = target.seen(tree, node, centre, half, reach)
                     begin, bodies_here, child, child_count = cell
                     if not P[0] > f0:
-                        kind = NOTHING
+                        kind = NONE
                     elif clear and criterion.accepted(P, r, R, d2, angle, theta, bound):
                         kind = M2L
                     elif (

@@ -14,12 +14,12 @@ class BlockBodies(NamedTuple):
     """Arrays with an element or a column per body, all on one device.
 
     Attributes:
-        rows: (18, N) see :data:`.formulas.ROWS`.
+        rows: (ROWS, N), see :data:`.formulas.ROWS`.
         last, step: (N,) int64, the end of that step and the length of the next one in ticks.
         required: (N,) the length that accuracy asks for, in units of time.
         mass: (N,) with the mass of both in the first body of a pair, and none in the second.
-        limit: (N,) the perturbation at which a pair parts, divided by γ's other factors, for its first body; 0 for others;
-            negative once it is exceeded.
+        limit: (N,) the perturbation at which a pair is dissolved, divided by γ's other factors, for its first body; 0 for
+            others; negative once it is exceeded.
     """
 
     rows: Any

@@ -1,8 +1,5 @@
 """Block time steps on the CPU, in float64; see ``cpu_kernels.py`` for the loop over blocks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from nbody.forces.engine import team_of
@@ -17,7 +14,7 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     start_for,
 )
 from nbody.integrators.solvers.blocks.formulas import ACCELERATION, FORCES, PHASE, ROWS, TICKS
-from nbody.integrators.solvers.blocks.loop import BlockLoop
+from nbody.integrators.solvers.blocks.loop import BlockLoop, BlockProgress
 from nbody.parallel import segments
 from nbody.parallel.segments import worth_dividing
 
@@ -37,11 +34,11 @@ class HostBlocks(BlockLoop):
         self._columns = BlockBodies(rows, last, step, state.column("wanted_step"), np.zeros(count), np.zeros(count))
         self.restored()
 
-    def host(self, name: str) -> np.ndarray:
+    def column(self, name: str) -> np.ndarray:
         return getattr(self._columns, name)  # type: ignore[no-any-return]
 
-    def put(self, name: str, values: np.ndarray) -> None:
-        self.host(name)[...] = values
+    def set_column(self, name: str, values: np.ndarray) -> None:
+        self.column(name)[...] = values
 
     def restored(self, now: int = TICKS) -> None:
         check_restored(*self._columns[:3], now)
@@ -68,7 +65,7 @@ class HostBlocks(BlockLoop):
         return rows  # type: ignore[no-any-return]
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
-        b, orbits = self._columns, self._joined()
+        b, orbits = self._columns, self._formed()
         if len(orbits.first):
             self.pairs.begin_stretch(b, orbits, TICKS, before)
             self._pairs_changed()
@@ -76,16 +73,16 @@ class HostBlocks(BlockLoop):
         for i, required in enumerate(b.required):
             if b.step[i] < PARKED:
                 b.step[i] = in_ticks(required, tick, unit)
-        self.look(tick, unit)
+        self.search_pairs(tick, unit)
         short = np.flatnonzero(b.step < smallest)
         return int(short[0]) if len(short) else -1
 
-    def look(self, tick: float, unit: int) -> None:
-        self._joined()
-        if self.pairs.join(self._columns, self._now, tick, unit):
+    def search_pairs(self, tick: float, unit: int) -> None:
+        self._formed()
+        if self.pairs.form(self._columns, self._now, tick, unit):
             self._pairs_changed()
 
-    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> BlockProgress:
         if self._now < 0:
             self._now = int(self._columns.last.max())
         gravity, team, made, singles, waiting = self._gravity, self._team, 0, 0, 0
@@ -93,32 +90,29 @@ class HostBlocks(BlockLoop):
         scale = BlockScale(tick, unit, smallest, self._shared, self._eta, gravity.length2, gravity.G, ranks)
         blocks_of = blocks_for(gravity.softening, self._order)
         while True:
-            b, parked = self._columns, self._joined().second
+            b, parked = self._columns, self._formed().second
             blocks, self._now, single, failed, exceeded, waiting = blocks_of(
                 b, parked, self._now, end, steps - made, scale, self._memory, waiting
             )
             made, singles = made + blocks, singles + single
             if exceeded:
-                self.pairs.part(b, self._now, tick, unit)
+                self.pairs.dissolve(b, self._now, tick, unit)
                 self._pairs_changed()
             if waiting:
                 team.gather_rows(self._memory.sums[:waiting], team.bounds(waiting))
             if not (exceeded or waiting) or failed >= 0:
-                return made, self._now, singles, failed
+                return BlockProgress(made, self._now, singles, failed)
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        self._joined()
-        now, copies = self._now, [column.copy() for column in self._columns]
-        self._columns.limit[:] = 0.0
-        yield
+    def _copy_columns(self) -> BlockBodies:
+        return BlockBodies(*(column.copy() for column in self._columns))
+
+    def _restore_columns(self, copies: BlockBodies) -> None:
         for column, copy in zip(self._columns, copies, strict=True):
             column[...] = copy
-        self._now = now
 
     def present(self, now: float, tick: float) -> None:
         state = self._state
         p = np.empty((9, state.count))
         prediction_for(self._order)(self._columns.rows, p, self._columns.last, float(now), tick)
         state.position[...], state.velocity[...] = p[: state.dimensions].T, p[3 : 3 + state.dimensions].T
-        self._joined().resolve(state.position, state.velocity, now, tick)
+        self._formed().resolve(state.position, state.velocity, now, tick)

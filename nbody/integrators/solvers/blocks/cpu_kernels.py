@@ -15,6 +15,7 @@ from numba import njit, prange
 from nbody import compute
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.solvers.blocks import formulas
+from nbody.integrators.solvers.blocks.formulas import A, C, J, S, V, X
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.law import pair_law, pair_slopes
 
@@ -85,9 +86,9 @@ def predicting(order: int) -> Callable:
             for j in range(last.size):
                 h = (now - last[j]) * tick
                 x, v, a = predict(
-                    rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
+                    rows[X + k, j], rows[V + k, j], rows[A + k, j], rows[J + k, j], rows[S + k, j], rows[C + k, j], h
                 )
-                p[k, j], p[3 + k, j], p[6 + k, j] = x, v, a
+                p[X + k, j], p[V + k, j], p[A + k, j] = x, v, a
 
     return predict_all
 
@@ -105,10 +106,10 @@ def correcting(order: int) -> Callable:
         for k in range(3):
             a1, j1, s1 = sums[k], sums[3 + k], sums[6 + k]
             x, v, snap, crackle, fourth, fifth = end_of_step(
-                rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, h
+                rows[X + k, i], rows[V + k, i], rows[A + k, i], rows[J + k, i], rows[S + k, i], a1, j1, s1, h
             )
-            rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
-            rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap, crackle
+            rows[X + k, i], rows[V + k, i], rows[A + k, i] = x, v, a1
+            rows[J + k, i], rows[S + k, i], rows[C + k, i] = j1, snap, crackle
             a, j, s = a + a1 * a1, j + j1 * j1, s + snap * snap
             c, d, e = c + crackle * crackle, d + fourth * fourth, e + fifth * fifth
         return length(a, j, s, c, d, e, eta)
@@ -213,7 +214,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
         predict_all(rows, p, last, following, scale.tick)
         for j in parked:
             for k in range(3):
-                p[k, j], p[3 + k, j], p[6 + k, j] = rows[k, j], 0.0, 0.0
+                p[X + k, j], p[V + k, j], p[A + k, j] = rows[X + k, j], 0.0, 0.0
         return number
 
     @njit(error_model="numpy")

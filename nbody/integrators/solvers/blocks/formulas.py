@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SIXTH, THIRD = 1.0 / 6.0, 1.0 / 3.0
+SIXTH = 1.0 / 6.0
 ETA = {4: 0.01, 6: 0.5}
 """The default accuracy of each order."""
 
@@ -20,7 +20,10 @@ TICKS = 1 << 50
 ROWS = 18
 """The numbers of a body, (18, N): position, velocity, acceleration, jerk, snap and crackle at the end of its last step."""
 
-POSITION, VELOCITY, ACCELERATION, JERK, SNAP, CRACKLE = (slice(k, k + 3) for k in range(0, ROWS, 3))
+X, V, A, J, S, C = range(0, ROWS, 3)
+"""The first of the three rows of each, for kernels."""
+
+POSITION, VELOCITY, ACCELERATION, JERK, SNAP, CRACKLE = (slice(k, k + 3) for k in (X, V, A, J, S, C))
 PHASE = slice(POSITION.start, VELOCITY.stop)
 """Position and velocity."""
 

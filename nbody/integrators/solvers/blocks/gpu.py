@@ -14,8 +14,6 @@ In ``mixed``, which order 4 offers, the pairs are computed in float32, from posi
 velocities. The sums over tiles are float32; all others, and the bodies themselves, are float64.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,7 +34,7 @@ from nbody.integrators.solvers.blocks.gpu_workers import (
     blocks_for,
     empty_bodies,
 )
-from nbody.integrators.solvers.blocks.loop import BlockLoop
+from nbody.integrators.solvers.blocks.loop import BlockLoop, BlockProgress
 from nbody.integrators.solvers.blocks.memory import PARTS_FROM, parts_for
 
 MOST_GRAPHS = 16
@@ -68,7 +66,7 @@ class DeviceBlocks(BlockLoop):
         super().__init__(motion, order, eta, shared, threshold, masses)
         ticks = state.ticks.reshape(2, count)
         mass, limit = cuda.to_device(masses), cuda.to_device(np.zeros(count))
-        rows = state.derivatives.reshape(18, count)
+        rows = state.derivatives.reshape(ROWS, count)
         self._columns = BlockBodies(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
         self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
@@ -77,11 +75,11 @@ class DeviceBlocks(BlockLoop):
         self._copies: BlockBodies | None = None
         self.restored()
 
-    def host(self, name: str) -> np.ndarray:
+    def column(self, name: str) -> np.ndarray:
         self._state.stream.synchronize()
         return getattr(self._columns, name).copy_to_host()  # type: ignore[no-any-return]
 
-    def put(self, name: str, values: np.ndarray) -> None:
+    def set_column(self, name: str, values: np.ndarray) -> None:
         getattr(self._columns, name).copy_to_device(values)
         self._next = -1
 
@@ -114,7 +112,7 @@ class DeviceBlocks(BlockLoop):
             ticks.copy_to_device(np.zeros(state.count, np.int64))
         self.pairs.dissolved = self.pairs.formed
         self._orbits = None
-        self._joined()
+        self._formed()
         self._workers.copy_bodies()
         for _ in range(2):  # the second one knows the accelerations
             self._set_clock(0.0, 0, 0, 0, 1, 1)
@@ -123,7 +121,7 @@ class DeviceBlocks(BlockLoop):
         return self._columns.rows.copy_to_host()
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
-        state, orbits = self._state, self._joined()
+        state, orbits = self._state, self._formed()
         if len(orbits.first):
             b = self._bodies()
             self.pairs.begin_stretch(b, orbits, TICKS, before)
@@ -134,41 +132,41 @@ class DeviceBlocks(BlockLoop):
         state.stream.synchronize()
         clock = first.clock.copy_to_host()
         self._next, self._now = int(clock[layout.NEXT]), 0
-        self.look(tick, unit)
+        self.search_pairs(tick, unit)
         if clock[layout.FAILED] < 0:
             return -1
-        short = np.flatnonzero(self.host("step") < smallest)  # but for pairs that have formed
+        short = np.flatnonzero(self.column("step") < smallest)  # but for pairs that have formed
         return int(short[-1]) if len(short) else -1
 
-    def look(self, tick: float, unit: int) -> None:
+    def search_pairs(self, tick: float, unit: int) -> None:
         if self.pairs.threshold == 0.0:
             return
-        self._joined()
-        last, step, limit = (self.host(name) for name in ("last", "step", "limit"))
+        self._formed()
+        last, step, limit = (self.column(name) for name in ("last", "step", "limit"))
         if len(self.pairs.candidates(last, step, limit, self._now)) > 1:
             b = self._bodies()
-            if self.pairs.join(b, self._now, tick, unit):
+            if self.pairs.form(b, self._now, tick, unit):
                 self._pairs_changed(b)
 
-    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
-        self._joined()
-        made = single = reached = 0
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> BlockProgress:
+        self._formed()
+        made = singles = reached = 0
         while True:
             clock = self._blocks_until(tick, end, unit, smallest, steps - made)
-            made, single = made + int(clock[layout.BLOCKS_DONE]), single + int(clock[layout.SINGLE])
+            made, singles = made + int(clock[layout.BLOCKS_DONE]), singles + int(clock[layout.SINGLE])
             reached, failed = int(clock[layout.REACHED]) or reached, int(clock[layout.FAILED])
             self._now = reached or self._now
             if clock[layout.EXCEEDED]:
                 b = self._bodies()
-                self.pairs.part(b, self._now, tick, unit)
+                self.pairs.dissolve(b, self._now, tick, unit)
                 self._pairs_changed(b)
             if not clock[layout.EXCEEDED] or failed >= 0:
-                return made, reached, single, failed
+                return BlockProgress(made, reached, singles, failed)
 
     def _blocks_until(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> np.ndarray:
-        """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to part. Returns the clock."""
+        """Make up to ``steps`` blocks, or all until ``end``, or until a pair is to be dissolved. Returns the clock."""
         if self._next < 0:
-            self._next = int((self.host("last") + self.host("step")).min())
+            self._next = int((self.column("last") + self.column("step")).min())
         self._workers.copy_bodies()
         self._set_clock(tick, self._next, end, unit, smallest, steps)
         graphs, made = 1, 0
@@ -187,29 +185,27 @@ class DeviceBlocks(BlockLoop):
                 )
             graphs = min(MOST_GRAPHS, 2 * graphs, -(-(steps - made) // BLOCKS_PER_GRAPH))
 
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        state, now = self._state, self._now
-        self._joined()
-        state.stream.synchronize()
-        copies = self._copies = self._copies or empty_bodies(state.count)
+    def _copy_columns(self) -> BlockBodies:
+        self._state.stream.synchronize()
+        copies = self._copies = self._copies or empty_bodies(self._state.count)
         for copy, column in zip(copies, self._columns, strict=True):
-            copy.copy_to_device(column, state.stream)
-        state.stream.synchronize()
-        self._columns.limit.copy_to_device(np.zeros(state.count))
-        yield
-        state.stream.synchronize()
-        for copy, column in zip(copies, self._columns, strict=True):
-            column.copy_to_device(copy, state.stream)
-        state.stream.synchronize()
-        self._next, self._now = -1, now
+            copy.copy_to_device(column, self._state.stream)
+        self._state.stream.synchronize()
+        return copies
+
+    def _restore_columns(self, copies: BlockBodies) -> None:
+        self._state.stream.synchronize()
+        for column, copy in zip(self._columns, copies, strict=True):
+            column.copy_to_device(copy, self._state.stream)
+        self._state.stream.synchronize()
+        self._next = -1
 
     def present(self, now: float, tick: float) -> None:
         state = self._state
         self._kernels.prediction.present[blocks_for(state.count), layout.THREADS, state.stream](
             self._columns.rows, state.body, state.velocity, self._columns.last, float(now), tick
         )
-        orbits = self._joined()
+        orbits = self._formed()
         if len(orbits.first):
             relative = cuda.to_device(np.concatenate(orbits.at(now, tick)))
             first, second, fraction = map(cuda.to_device, (orbits.first, orbits.second, orbits.fraction))
@@ -220,7 +216,7 @@ class DeviceBlocks(BlockLoop):
 
     def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
         clock = np.zeros(layout.CLOCK, np.int64)
-        clock[:3], clock[layout.END], clock[layout.UNIT], clock[layout.SMALLEST], clock[layout.BUDGET] = (
+        clock[: layout.LISTED], clock[layout.END], clock[layout.UNIT], clock[layout.SMALLEST], clock[layout.BUDGET] = (
             layout.FAR,
             end,
             unit,

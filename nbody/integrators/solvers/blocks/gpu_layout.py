@@ -2,11 +2,12 @@
 ticks."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute import SIMULATED, cuda
+from nbody import compute
+from nbody.compute import SIMULATED
 from nbody.integrators.solvers.blocks.formulas import pair_perturbation, step_choice
 
 THREADS = 64 if SIMULATED else 128
@@ -51,18 +52,26 @@ def tiling(mixed: bool) -> BlockTiling:
 FAR = (1 << 62) - 1
 """A time in ticks that is never reached."""
 
-# The clock, (CLOCK,) int64: the next time and the number of listed bodies (three slots each, used in turn: while a block
-# is made, one slot holds its time, the next one receives the time after it, and the third one is cleared), then
+# The slots of the clock, (CLOCK,) int64. The first six are used in turn: while a block is made, one of three slots holds its
+# time, the next one receives the time after it, and the third one is cleared; the same for the number of listed bodies.
+#
+#   NEXT       0 to 2: the next times
+#   LISTED     3 to 5: the numbers of listed bodies
+#   REACHED    the time of the last block
+#   END        blocks beyond this time are not made
+#   UNIT       the largest step
+#   SMALLEST   the smallest step
+#   BUDGET     the most blocks
+#   BLOCKS_DONE, SINGLE    the blocks made, and the steps of single bodies in them
+#   FAILED     a body whose step would be too short, or -1
+#   EXCEEDED   1 if the limit of a pair is exceeded
+NEXT, LISTED = 0, 3
+"""Between two graphs, each of which makes a multiple of three blocks, the next time is in the slot NEXT; the two slots after
+it may still hold the time that was just reached."""
 REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLOCK = range(6, 16)
-NEXT = 0
-"""The slot of the next time between two graphs, each of which makes a multiple of three blocks. (The other slots may still
-hold the time that was just reached.)"""
 
-# The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared.
-TICK, ETA, STRENGTH, LENGTH2 = 0, 1, 2, 3
-
-exact: Any = cuda.jit(device=True) if not SIMULATED else lambda function: function
-"""Compiles a device function without fast mathematics."""
+TICK, ETA, STRENGTH, LENGTH2 = range(4)
+"""The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared."""
 
 
 def real_of(mixed: bool) -> type[np.floating]:
@@ -95,12 +104,12 @@ ROUNDS = 4
 bodies: 381 µs per block; 371 with 1, which leaves four and more devices without work for all of their multiprocessors.)"""
 
 
-@exact
+@compute.exact_function
 def chunks_of(number, count, parts, capacity, tile, group):
     """The chunks of each part for ``number`` listed bodies."""
     groups, tiles = (number + group - 1) // group, (count + tile - 1) // tile
     return max(1, min((tiles + parts - 1) // parts, capacity // (parts * max(1, groups))))
 
 
-in_ticks, following_step = step_choice(exact)
-perturbs = pair_perturbation(math.sqrt, exact)
+in_ticks, following_step = step_choice(compute.exact_function)
+perturbs = pair_perturbation(math.sqrt, compute.exact_function)

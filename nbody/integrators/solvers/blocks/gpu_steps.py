@@ -11,7 +11,7 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
-from nbody.integrators.solvers.blocks.formulas import APPROACH, corrector, predictor, step_length
+from nbody.integrators.solvers.blocks.formulas import APPROACH, A, C, J, S, V, X, corrector, predictor, step_length
 from nbody.integrators.solvers.blocks.gpu_layout import THREADS  # the shape of a shared array must be a name
 from nbody.integrators.solvers.blocks.gpu_sums import totals
 from nbody.integrators.solvers.blocks.memory import rows_per_body
@@ -34,7 +34,7 @@ def begin(last, step, required, clock, scale):
         step[i] = layout.in_ticks(required[i], scale[layout.TICK], clock[layout.UNIT])
         if step[i] < clock[layout.SMALLEST]:
             cuda.atomic.max(clock, layout.FAILED, i)
-        cuda.atomic.min(clock, 0, step[i])
+        cuda.atomic.min(clock, layout.NEXT, step[i])
 
 
 @compute.kernel("gpu")
@@ -54,7 +54,7 @@ def resolve(body, velocity, first, second, relative, fraction):
 def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
     real = layout.real_of(mixed)
-    predict_one = predictor(order, layout.exact)
+    predict_one = predictor(order, compute.exact_function)
     rows_each = rows_per_body(mixed)
 
     @compute.kernel("gpu")
@@ -76,13 +76,13 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
             if shared or end == now:
                 if shared:
                     step[j] = now - last[j]
-                listed[cuda.atomic.add(clock, 3 + slot, 1)] = j
+                listed[cuda.atomic.add(clock, layout.LISTED + slot, 1)] = j
             else:
                 ends[t] = end
             h = (now - last[j]) * scale[layout.TICK] if step[j] < PARKED else 0.0
             for k in range(3):
                 x, v, a = predict_one(
-                    rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
+                    rows[X + k, j], rows[V + k, j], rows[A + k, j], rows[J + k, j], rows[S + k, j], rows[C + k, j], h
                 )
                 high, row = real(x), j * rows_each
                 p[row, k] = high
@@ -108,7 +108,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
             h = (now - last[j]) * tick
             for k in range(3):
                 x, v, _ = predict_one(
-                    rows[k, j], rows[3 + k, j], rows[6 + k, j], rows[9 + k, j], rows[12 + k, j], rows[15 + k, j], h
+                    rows[X + k, j], rows[V + k, j], rows[A + k, j], rows[J + k, j], rows[S + k, j], rows[C + k, j], h
                 )
                 body[j, k], velocity[j, k] = x, v
 
@@ -121,7 +121,7 @@ def sum_of_three(value):
     return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
 
 
-@layout.exact
+@compute.exact_function
 def largest(value, lane):
     """The largest of the values of a warp's lanes."""
     for bit in (1, 2, 4, 8, 16):
@@ -132,11 +132,14 @@ def largest(value, lane):
 @cache
 def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
     """The kernel for one order, precision and number of parts."""
-    correct_one, length = corrector(order, layout.exact), step_length(order, math.sqrt, layout.exact)
+    correct_one, length = (
+        corrector(order, compute.exact_function),
+        step_length(order, math.sqrt, compute.exact_function),
+    )
     rows_each, tile, group = rows_per_body(mixed), layout.tiling(mixed).tile, layout.tiling(mixed).group
     of_all, double = totals(parts).of_all, np.float64
 
-    @layout.exact
+    @compute.exact_function
     def perturbation(i, p, mass, lane):
         """As :func:`.cpu_kernels.perturbation`, by a warp."""
         strongest, quickest, heavy = 0.0, 0.0, mass[i]
@@ -158,7 +161,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
         rows, last, step, required, mass, limit = bodies
         found = cuda.local.array(parts, double)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-        number = clock[3 + slot]
+        number = clock[layout.LISTED + slot]
         chunks = layout.chunks_of(number, last.size, partition.parts, partition.capacity, tile, group)
         now, tick, G = clock[slot], scale[layout.TICK], scale[layout.STRENGTH]
         k = lane % 3
@@ -173,13 +176,21 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
             value = G * of_all(sums, n, i, partition, chunks, lane, found)
             a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
-                rows[k, i], rows[3 + k, i], rows[6 + k, i], rows[9 + k, i], rows[12 + k, i], a1, j1, s1, step[i] * tick
+                rows[X + k, i],
+                rows[V + k, i],
+                rows[A + k, i],
+                rows[J + k, i],
+                rows[S + k, i],
+                a1,
+                j1,
+                s1,
+                step[i] * tick,
             )
             a, j, s = sum_of_three(a1 * a1), sum_of_three(j1 * j1), sum_of_three(snap1 * snap1)
             c, d, e = sum_of_three(crackle * crackle), sum_of_three(fourth * fourth), sum_of_three(fifth * fifth)
             if first + warp < number and lane < 3:
-                rows[k, i], rows[3 + k, i], rows[6 + k, i] = x, v, a1
-                rows[9 + k, i], rows[12 + k, i], rows[15 + k, i] = j1, snap1, crackle
+                rows[X + k, i], rows[V + k, i], rows[A + k, i] = x, v, a1
+                rows[J + k, i], rows[S + k, i], rows[C + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
                 chosen = length(a, j, s, c, d, e, scale[layout.ETA])
                 if limit[i] > 0.0:

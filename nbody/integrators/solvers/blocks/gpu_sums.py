@@ -10,7 +10,7 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.unroll import unrolled
 from nbody.integrators.solvers.blocks import gpu_layout as layout
-from nbody.integrators.solvers.blocks.formulas import pair_weights
+from nbody.integrators.solvers.blocks.formulas import A, pair_weights
 from nbody.integrators.solvers.blocks.memory import NODE, rows_per_body
 from nbody.law import LAWS, pair_law, pair_slopes
 
@@ -71,7 +71,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
     @compute.device_function
     def tick(clock, slot):
         """Take the next time as reached, and clear the slots for those after it."""
-        number, now, following = clock[3 + slot], clock[slot], (slot + 1) % 3
+        number, now, following = clock[layout.LISTED + slot], clock[slot], (slot + 1) % 3
         if number == 0:  # nothing was predicted: the time stays
             clock[following] = now
         else:
@@ -79,7 +79,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
             clock[layout.BLOCKS_DONE] += 1
             clock[layout.SINGLE] += number
         clock[(slot + 2) % 3] = layout.FAR
-        clock[3 + (slot + 2) % 3] = 0
+        clock[layout.LISTED + (slot + 2) % 3] = 0
 
     @compute.device_function
     def fetch(p, j, count, held):
@@ -113,7 +113,7 @@ def force_kernel(law_name: str, order: int, mixed: bool, first: bool) -> Any:
         held = cuda.local.array((rows, 4), real)
         t = np.int32(cuda.threadIdx.x)
         warp, lane = t // np.int32(32), t % np.int32(32)
-        number, count = clock[3 + slot], listed.shape[0]
+        number, count = clock[layout.LISTED + slot], listed.shape[0]
         if cuda.blockIdx.x == 0 and t == 0:
             tick(clock, slot)
         chunks = layout.chunks_of(number, count, partition.parts, partition.capacity, tile_size, group_size)
@@ -174,10 +174,10 @@ def _mergers(parts: int, step: int) -> Any:
     binary tree of all ``parts``; a sum replaces its first part. ``step``: parts per node already. (Each step is a function
     with constants, so that ``found`` stays in registers.)"""
     if step == parts:
-        return layout.exact(lambda found, first, end: None)
+        return compute.exact_function(lambda found, first, end: None)
     above = _mergers(parts, 2 * step)
 
-    @layout.exact
+    @compute.exact_function
     def merge(found, first, end):
         for p in range(0, parts, 2 * step):
             if first <= p and p + 2 * step <= end:
@@ -192,7 +192,7 @@ def totals(parts: int) -> Totals:
     """The functions; each warp computes the nine sums of one listed body, sum k in its lanes k, k + 9 and k + 18."""
     merge = _mergers(parts, 1)
 
-    @layout.exact
+    @compute.exact_function
     def of_parts(partial, n, partition, chunks, lane, found):
         """Add the chunks of this device's parts, a third in each lane of a sum, and the parts as far as it has siblings."""
         first, end = partition.first, partition.first + partition.own
@@ -212,7 +212,7 @@ def totals(parts: int) -> Totals:
             )
         merge(found, first, end)
 
-    @layout.exact
+    @compute.exact_function
     def of_all(sums, n, i, partition, chunks, lane, found):
         """The sum over all bodies on the listed body n, which is body i. ``sums``: the partial sums, or, if this device has
         only some of the parts, what :func:`gather_kernel` stored; ``found``: capacity for a number per part."""
@@ -242,7 +242,7 @@ def gather_kernel(mixed: bool, parts: int) -> Any:
     def gather(partial, gathered, listed, clock, slot, partition):
         found = cuda.local.array(parts, np.float64)
         warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-        number = clock[3 + slot]
+        number = clock[layout.LISTED + slot]
         chunks = layout.chunks_of(number, listed.size, partition.parts, partition.capacity, tile, group)
         first = cuda.blockIdx.x * layout.WARPS
         while first < number:
@@ -278,7 +278,7 @@ def store_kernel(mixed: bool, parts: int) -> Any:
             i = listed[n]
             value = scale[layout.STRENGTH] * of_all(sums, n, i, partition, chunks, lane, found)
             if lane < 9 and first + warp < number:
-                rows[6 + lane, i] = value
+                rows[A + lane, i] = value
             first += cuda.gridDim.x * layout.WARPS
 
     return store

@@ -18,6 +18,7 @@ from nbody.compute import SIMULATED, Graph, cuda
 from nbody.errors import DeviceError
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import BlockBodies
+from nbody.integrators.solvers.blocks.formulas import ROWS
 from nbody.integrators.solvers.blocks.gpu_steps import Prediction, finish_kernel, prediction_kernels
 from nbody.integrators.solvers.blocks.gpu_sums import force_kernel, gather_kernel, store_kernel
 from nbody.integrators.solvers.blocks.memory import NODE, bytes_to_help, rows_per_body
@@ -258,5 +259,5 @@ class Workers:
 
 def empty_bodies(count: int) -> BlockBodies:
     """Uninitialized bodies on the current device, with the layout of a state's columns."""
-    rows, ticks = cuda.device_array((18, count), np.float64), cuda.device_array((2, count), np.int64)
+    rows, ticks = cuda.device_array((ROWS, count), np.float64), cuda.device_array((2, count), np.int64)
     return BlockBodies(rows, ticks[0], ticks[1], *(cuda.device_array(count, np.float64) for _ in range(3)))

@@ -1,8 +1,9 @@
 """What a scheme of block steps asks of the loop over blocks, on either processor."""
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,28 @@ from nbody.integrators.solvers.blocks.formulas import TICKS
 from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
 
 
+class BlockProgress(NamedTuple):
+    """What :meth:`BlockLoop.advance` did.
+
+    Attributes:
+        blocks, singles: the numbers of blocks and of steps of single bodies.
+        reached: the time reached, in ticks.
+        failed: a body whose step would be too short, or -1.
+    """
+
+    blocks: int
+    reached: int
+    singles: int
+    failed: int
+
+
 class BlockLoop(ABC):
     """The loop over blocks of one state. Times are in ticks from the beginning of a stretch.
 
     Args:
         order, eta: of the scheme.
         shared: all bodies make the shortest step.
-        threshold: the perturbation at which a pair parts; 0: none joins.
+        threshold: the perturbation at which a pair is dissolved; 0: none forms.
         mass: (N,) on the host.
     """
 
@@ -27,6 +43,9 @@ class BlockLoop(ABC):
 
     _columns: BlockBodies
     """The bodies, where the loop works."""
+
+    _now: int
+    """The time reached."""
 
     def __init__(
         self, motion: Motion, order: int, eta: float, shared: bool, threshold: float, mass: np.ndarray
@@ -39,21 +58,21 @@ class BlockLoop(ABC):
     # --- Columns ---
 
     @abstractmethod
-    def host(self, name: str) -> np.ndarray:
+    def column(self, name: str) -> np.ndarray:
         """A column on the host."""
 
     @abstractmethod
-    def put(self, name: str, values: np.ndarray) -> None:
+    def set_column(self, name: str, values: np.ndarray) -> None:
         """Replace a column."""
 
     def step_to(self, end: int) -> None:
         """Let the next steps of all bodies end at the time ``end``, steps back too."""
-        last, step = self.host("last"), self.host("step")
-        self.put("step", np.where((last != end) & (step < PARKED), end - last, step))
+        last, step = self.column("last"), self.column("step")
+        self.set_column("step", np.where((last != end) & (step < PARKED), end - last, step))
 
     # --- The loop ---
 
-    def _joined(self) -> Orbits:
+    def _formed(self) -> Orbits:
         """The formed pairs; after a restore, masses and limits follow from them."""
         if self._orbits is None:
             self._pairs_changed()
@@ -75,21 +94,36 @@ class BlockLoop(ABC):
 
     @abstractmethod
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
-        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Joins pairs.
+        """All bodies are at the same time, 0 ticks from now on; ``before``: the length of a tick until now. Forms pairs.
         Returns a body whose step is too short, or -1."""
 
     @abstractmethod
-    def look(self, tick: float, unit: int) -> None:
-        """Join the pairs that are hardly perturbed at present."""
+    def search_pairs(self, tick: float, unit: int) -> None:
+        """Form the pairs that are hardly perturbed at present."""
 
     @abstractmethod
-    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> tuple[int, int, int, int]:
-        """Make up to ``steps`` blocks, or all until ``end``. Returns the number of blocks, the time reached, the steps of
-        single bodies, and a body whose step would be too short, or -1."""
+    def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> BlockProgress:
+        """Make up to ``steps`` blocks, or all until ``end``."""
+
+    @contextmanager
+    def trial_steps(self) -> Iterator[None]:
+        """Steps that are made inside this ``with`` block are undone at its end, however it ends; they dissolve no pair."""
+        self._formed()
+        now, copies = self._now, self._copy_columns()
+        try:
+            self.set_column("limit", np.zeros(self._state.count))
+            yield
+        finally:
+            self._restore_columns(copies)
+            self._now = now
 
     @abstractmethod
-    def kept(self) -> AbstractContextManager[None]:
-        """Blocks that are made inside a ``with`` block change nothing, and part no pair."""
+    def _copy_columns(self) -> BlockBodies:
+        """A copy of the bodies, where the loop works."""
+
+    @abstractmethod
+    def _restore_columns(self, copies: BlockBodies) -> None:
+        """Replace the bodies by a copy."""
 
     @abstractmethod
     def present(self, now: float, tick: float) -> None:

@@ -2,6 +2,7 @@
 
 from nbody.forces.engine import Engine
 from nbody.integrators.facts import WorkingBytes
+from nbody.integrators.solvers.blocks.formulas import ROWS
 
 FEWEST_SUMS = 32 * 9 * 4096
 """Partial sums on a GPU, for few bodies: nine sums of 32 bodies per block of threads that its multiprocessors hold."""
@@ -41,7 +42,7 @@ def working_bytes(device: str, particles: int, precision: str) -> int:
 def bytes_to_help(particles: int, precision: str) -> int:
     """Bytes on each other GPU: copies of the bodies, the working arrays, and the exchanged sums."""
     exchanged = bytes_to_exchange(particles, precision)
-    return exchanged and working_bytes("gpu", particles, precision) + 8 * particles * (18 + 2 + 1) + exchanged
+    return exchanged and working_bytes("gpu", particles, precision) + 8 * particles * (ROWS + 2 + 1) + exchanged
 
 
 def bytes_to_exchange(particles: int, precision: str) -> int:
@@ -52,6 +53,6 @@ def bytes_to_exchange(particles: int, precision: str) -> int:
 
 def working_arrays(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
     """The memory of block steps with an engine."""
-    copies = 8 * particles * (18 + 2 + 3)  # of the bodies, while they are shown within a step
+    copies = 8 * particles * (ROWS + 2 + 3)  # of the bodies, while they are shown within a step
     first = working_bytes(engine.can.device, particles, precision) + copies
     return WorkingBytes(first, bytes_to_help(particles, precision), bytes_to_exchange(particles, precision))

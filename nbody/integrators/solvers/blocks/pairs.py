@@ -2,22 +2,22 @@
 
 The first body of a formed pair becomes its centre of mass, an ordinary body of the block scheme with the mass of both; the
 second one is parked: without mass, far away, and without steps. The relative motion is evaluated where it matters: in frames
-and energies, and when the pair parts. γ is the perturbation relative to the force between the two at apocentre, the distance
-Q = a (1 + e): of all other bodies, of mass m at the distance r, the largest max(1, 2 m/M) (Q/r)³. (2 m/M: the tide of the
-body on the pair; 1: also a light body should not feel the pair's quadrupole.)
+and energies, and when the pair is dissolved. γ is the perturbation relative to the force between the two at apocentre, the
+distance Q = a (1 + e): of all other bodies, of mass m at the distance r, the largest max(1, 2 m/M) (Q/r)³. (2 m/M: the tide
+of the body on the pair; 1: also a light body should not feel the pair's quadrupole.)
 
-- A pair joins if γ is below a quarter of the option ``pairs``, if both have just ended a step, each the other's nearest
-  neighbour among those with short steps. The host looks for such pairs when a stretch begins and after
-  each 1024 blocks, which a hard pair uses up quickly; so the search costs nothing where there is none, and its times depend
-  on nothing but the number of blocks.
-- A pair parts if γ exceeds ``pairs``. The loop over blocks checks this at each step of the pair's centre of mass, which is
-  shorter than a quarter of the time in which another body could arrive; so γ hardly exceeds the option by 1/(3/4)³. The loop
-  then ends, and the host puts both bodies back. All other bodies keep their times and steps.
+- A pair forms if γ is below a quarter of the option ``pairs``, if both have just ended a step, each the other's nearest
+  neighbour among those with short steps. The host looks for such pairs when a stretch begins and after each 1024 blocks,
+  which a hard pair uses up quickly; so the search costs nothing where there is none, and its times depend on nothing but the
+  number of blocks.
+- A pair is dissolved if γ exceeds ``pairs``. The loop over blocks checks this at each step of the pair's centre of mass,
+  which is shorter than a quarter of the time in which another body could arrive; so γ hardly exceeds the option by 1/(3/4)³.
+  The loop then ends, and the host puts both bodies back. All other bodies keep their times and steps.
 
-When a pair joins or parts, its energy changes by about γ of itself, the potential of its quadrupole. Everything is in the
-columns that checkpoints keep: the rows :data:`.formulas.SEPARATION` and :data:`.formulas.RELATIVE_VELOCITY` of the parked
-body are those of the pair at the end of the parked body's last step, and the row :data:`.formulas.FIRST` is the number of
-the first body.
+When a pair forms or is dissolved, its energy changes by about γ of itself, the potential of its quadrupole. Everything is in
+the columns that checkpoints keep: the rows :data:`.formulas.SEPARATION` and :data:`.formulas.RELATIVE_VELOCITY` of the
+parked body are those of the pair at the end of the parked body's last step, and the row :data:`.formulas.FIRST` is the
+number of the first body. The host finds and moves pairs with the kernels of the CPU, also if the blocks are made on a GPU.
 """
 
 import math
@@ -50,20 +50,20 @@ from nbody.integrators.solvers.blocks.formulas import (
 )
 from nbody.law import LAWS, Gravity
 
-LOOK = 1024
+BLOCKS_PER_SEARCH = 1024
 """Blocks between two searches for pairs."""
 
 FEWEST = 16
 """Fewer bodies are a system of planets or a multiple star, in which even weak perturbations add up over many orbits."""
 
 SHORTER = 32
-"""The steps of the two are shorter than those of most bodies by this factor, or joining them would save nothing."""
+"""The steps of the two are shorter than those of most bodies by this factor, or a pair of them would save nothing."""
 
 LONGEST = 4.0
-"""The longest period of a pair that may join, in steps of most bodies. Longer ones are perturbed; this spares the proof."""
+"""The longest period of a pair that may form, in steps of most bodies. Longer ones are perturbed, so they are not tested."""
 
-JOIN = 0.25
-"""A pair joins below this fraction of the perturbation at which it parts, so that it does not do both in turn."""
+FORM_BELOW = 0.25
+"""A pair forms below this fraction of the perturbation at which it is dissolved, so that it does not do both in turn."""
 
 
 class Orbits(NamedTuple):
@@ -115,7 +115,7 @@ def extremes(x: np.ndarray, v: np.ndarray, mu: float) -> tuple[float, float]:
 
 
 def usual(step: np.ndarray) -> int:
-    """The step in ticks that nine of ten bodies do not exceed; 0 if there are too few bodies for pairs to join."""
+    """The step in ticks that nine of ten bodies do not exceed; 0 if there are too few bodies for pairs to form."""
     single = step[step < PARKED]
     if len(single) < FEWEST:
         return 0
@@ -123,11 +123,11 @@ def usual(step: np.ndarray) -> int:
 
 
 class Pairs:
-    """Joins and parts pairs of bodies.
+    """Forms and dissolves pairs of bodies.
 
     Args:
         masses: (N,) of the single bodies.
-        threshold: the γ at which a pair parts; 0: none joins.
+        threshold: the γ at which a pair is dissolved; 0: none forms.
     """
 
     def __init__(self, gravity: Gravity, order: int, eta: float, masses: np.ndarray, threshold: float) -> None:
@@ -159,8 +159,8 @@ class Pairs:
             return np.empty(0, np.int64)
         return np.flatnonzero((last == now) & (limit == 0.0) & (step <= usual(step) // SHORTER))
 
-    def join(self, b: BlockBodies, now: int, tick: float, largest: int) -> bool:
-        """Join the pairs that are hardly perturbed. Returns False if there are none."""
+    def form(self, b: BlockBodies, now: int, tick: float, largest: int) -> bool:
+        """Form the pairs that are hardly perturbed. Returns False if there are none."""
         found = self.candidates(b.last, b.step, b.limit, now)
         if len(found) < 2:
             return False
@@ -172,13 +172,13 @@ class Pairs:
         if not hard:
             return False
         p = self._predicted(b, now, tick)
-        formed = [i for i, j in hard if self._join(b, p, i, j, now)]
+        formed = [i for i, j in hard if self._form(b, p, i, j, now)]
         if formed:
             self._begin(b, p, formed, now, tick, largest)
             self.formed += len(formed)
         return bool(formed)
 
-    def part(self, b: BlockBodies, now: int, tick: float, largest: int) -> None:
+    def dissolve(self, b: BlockBodies, now: int, tick: float, largest: int) -> None:
         """Put both bodies of the pairs back whose limits are exceeded."""
         orbits = self.orbits(b.rows, b.last, b.step)
         x, v = orbits.at(now, tick)
@@ -209,8 +209,8 @@ class Pairs:
         axis = 0.5 * sum(extremes(relative[POSITION], relative[VELOCITY], mu))
         return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
 
-    def _join(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
-        """Join a pair, unless it is perturbed: its centre of mass is body i."""
+    def _form(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
+        """Form a pair, unless it is perturbed: its centre of mass is body i."""
         total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
         relative = b.rows[PHASE, i] - b.rows[PHASE, j]
         pericentre, apocentre = extremes(relative[POSITION], relative[VELOCITY], mu)
@@ -222,7 +222,7 @@ class Pairs:
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
         limit = self._limit(apocentre, total)
         strongest, quickest = perturbation_now(i, moved, masses)
-        if not (strongest < JOIN * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
+        if not (strongest < FORM_BELOW * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
             return False
         p[:], b.mass[:] = moved, masses
         b.limit[i] = limit

@@ -23,9 +23,9 @@ from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, TICKS, first_steps
+from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, ROWS, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
-from nbody.integrators.solvers.blocks.pairs import LOOK
+from nbody.integrators.solvers.blocks.pairs import BLOCKS_PER_SEARCH
 from nbody.registry import imported
 from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
@@ -45,7 +45,7 @@ def _facts(order: int, source: str, etas: tuple[float, ...], *on_gpus: str) -> S
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
         precisions={"cpu": ("float64",), "gpu": on_gpus}, accuracies={"eta": etas},
-        columns=(Column("derivatives", 18), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
+        columns=(Column("derivatives", ROWS), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ class BlockHermite(Integrator):
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
-        self._blocks.put("required", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
+        self._blocks.set_column("required", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
 
@@ -113,7 +113,9 @@ class BlockHermite(Integrator):
         # A step is a block.
         clock, at = motion.state.clock, float(self._now)
         if until < clock.time:
-            at = max(self._now - int(self._blocks.host("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0))
+            at = max(
+                self._now - int(self._blocks.column("step").min()), 0.0, (until - self._begin) / (self._tick or 1.0)
+            )
             clock.count(0, max(until, self._begin + at * self._tick))
         while steps and clock.time < until:
             if self._now == TICKS:
@@ -145,17 +147,17 @@ class BlockHermite(Integrator):
         """Make up to ``steps`` blocks, none beyond ``end`` (in ticks). Returns their number."""
         state, tick, made, failed = motion.state, self._tick, 0, -1
         while made < steps and failed < 0:
-            most = min(steps - made, LOOK - state.clock.step % LOOK)
-            blocks, now, single, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
-            made, self._single = made + blocks, self._single + single
-            self._made = self._made[0] + blocks, self._made[1] + single
+            most = min(steps - made, BLOCKS_PER_SEARCH - state.clock.step % BLOCKS_PER_SEARCH)
+            blocks, now, singles, failed = self._blocks.advance(tick, end, self._unit, self._smallest(), most)
+            made, self._single = made + blocks, self._single + singles
+            self._made = self._made[0] + blocks, self._made[1] + singles
             if blocks:
                 self._now = now
                 state.clock.count(blocks, self._reached)
-            if blocks < most or now == TICKS:  # the next stretch begins with a look
+            if blocks < most or now == TICKS:  # the next stretch begins with a search
                 break
-            if state.clock.step % LOOK == 0:
-                self._blocks.look(tick, self._unit)
+            if state.clock.step % BLOCKS_PER_SEARCH == 0:
+                self._blocks.search_pairs(tick, self._unit)
         if failed >= 0:
             raise self._too_short(motion, failed)
         return made
@@ -172,7 +174,7 @@ class BlockHermite(Integrator):
 
     def _new_stretch(self, motion: Motion) -> None:
         """Begin a stretch: all bodies are at the same time."""
-        before, largest, required = self._tick, self.dt, self._blocks.host("required")
+        before, largest, required = self._tick, self.dt, self._blocks.column("required")
         if math.isinf(largest):
             some = required[(required > 0) & (required < FOREVER)]
             usual = float(np.median(some)) if len(some) else (self._end - self._begin) or 1.0
@@ -202,7 +204,7 @@ class BlockHermite(Integrator):
         if end == self._now:
             blocks.present(at, self._tick)
         else:
-            with blocks.kept():
+            with blocks.trial_steps():
                 self._step_all(end)
                 blocks.present(at, self._tick)
         motion.state.invalidate()

@@ -4,7 +4,7 @@ Each core calls the same serial kernel. (Numba's ``prange`` compiles it twice: 1
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
@@ -30,5 +30,9 @@ def divided(kernel: Callable, systems: int, *arguments: Any) -> None:
         kernel(0, systems, *arguments)
         return
     jobs = [_threads(cores).submit(kernel, ends[k], ends[k + 1], *arguments) for k in range(chunks)]
+    try:
+        wait(jobs)
+    finally:  # after an interrupt too, no thread writes to the arrays
+        wait(jobs)
     for job in jobs:
         job.result()

@@ -16,8 +16,8 @@ from nbody.integrators.solvers.jacobi_map import (
     planets_of,
     present,
 )
+from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
-from nbody.integrators.solvers.systems.ias15_kernel import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.state.host import HostState
 
@@ -34,7 +34,7 @@ class SystemMaps(NamedTuple):
 
 
 class HostMaps:
-    """The maps of S systems whose state is on the host.
+    """:class:`.wisdom_holman.Maps` of systems whose state is on the host.
 
     Args:
         state: the bodies; its columns ``map_position`` and ``map_velocity`` are the maps' coordinates.
@@ -50,11 +50,9 @@ class HostMaps:
         self._moves, self._encounter = map_moves(dt, corrector), encounter
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
-        """Set the maps' coordinates from positions and velocities (S, 3, n) in the maps' order."""
         self._keep(*coordinates(x, v, self._mass, self._moves))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
-        """Make ``steps`` steps of all systems that have not ended; the arrays are the ``ends`` of :func:`maps`."""
         state, (count, n) = self._state, self._mass.shape
         X, V = (
             by_components(rows.reshape(count, n, 3))

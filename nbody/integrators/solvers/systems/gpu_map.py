@@ -22,6 +22,7 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.systems.cpu_map import coordinates
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
 
 THREADS = 8 if SIMULATED else 128
@@ -56,22 +57,21 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
     lanes = lanes_for(planets)
     groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
     numbers = groups * row_length
-    exact = cuda.jit(device=True) if not SIMULATED else lambda function: function
     bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
 
-    @exact
+    @compute.exact_function
     def roots(x):
         u = compute.rsqrt(x)
         return x * u, u
 
-    @exact
+    @compute.exact_function
     def inverse(x):
         u = compute.rsqrt(x)
         return u * u
 
-    kepler_step = kepler_functions(exact, roots, inverse, SMALL, CONVERGED).step
+    kepler_step = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED).step
 
-    @exact
+    @compute.exact_function
     def sync():
         """Wait for the lanes of the warp. (The simulator has only the barrier of a block.)"""
         if SIMULATED:
@@ -79,7 +79,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         else:
             cuda.syncwarp()
 
-    @exact
+    @compute.exact_function
     def move_centre(X, V, end_X, end_V, moves, here, count):
         """Move the centre of mass of a system, move by move: the bits are those of any division into launches."""
         for c in range(3):
@@ -89,13 +89,13 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
             end_X[here, c], end_V[here, c] = middle, v
 
     @compute.kernel("gpu", **bound)
-    def move(X, V, end_X, end_V, mass, moves, repeat, record, critical, status, made, closest):
+    def move(X, V, end_X, end_V, mass, moves, repeat, is_step, critical, status, made, closest):
         """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
-        of a kick and of the drift after it. ``record`` 1: these are steps, which end where planets meet; 0: move all
+        of a kick and of the drift after it. ``is_step`` 1: these are steps, which end where planets meet; 0: move all
         systems."""
-        one = cuda.shared.array((3, numbers), np.float64)
-        two = cuda.shared.array((4, numbers), np.float64)
-        three = cuda.shared.array((3, numbers), np.float64)
+        weighted = cuda.shared.array((3, numbers), np.float64)
+        positions = cuda.shared.array((4, numbers), np.float64)
+        forces = cuda.shared.array((3, numbers), np.float64)
         weight = cuda.shared.array(numbers, np.float64)
         flag = cuda.shared.array(groups, np.int64)
         t = cuda.threadIdx.x
@@ -119,7 +119,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         of_star = star if k > 0 else 0.0  # all of its force on planet 1 is Kepler motion
         of_inner = inner if k > 0 else 0.0
         limit = critical * star
-        alive = inside and (record == 0 or status[s] == DONE)
+        alive = inside and (is_step == 0 or status[s] == DONE)
         if k == 0:
             flag[g] = 0
         weight[row] = own
@@ -132,18 +132,18 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 h = moves[q, 0]
                 wx, wy, wz = vx, vy, vz
                 if h != 0.0:
-                    one[0, row], one[1, row], one[2, row] = fraction * x, fraction * y, fraction * z
+                    weighted[0, row], weighted[1, row], weighted[2, row] = fraction * x, fraction * y, fraction * z
                     sync()
                     cx, cy, cz, px, py, pz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                     for j in range(lanes - 1, -1, -1):
-                        cx -= one[0, base + j]
-                        cy -= one[1, base + j]
-                        cz -= one[2, base + j]
+                        cx -= weighted[0, base + j]
+                        cy -= weighted[1, base + j]
+                        cz -= weighted[2, base + j]
                         if j == k:  # the centre of mass of the bodies before this planet
                             px, py, pz = x + cx, y + cy, z + cz
                     if not planet:
                         px = FAR * (k + 1)
-                    two[0, row], two[1, row], two[2, row], two[3, row] = px, py, pz, distance
+                    positions[0, row], positions[1, row], positions[2, row], positions[3, row] = px, py, pz, distance
                     sync()
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
@@ -154,12 +154,12 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     met = False
                     for n in range(1, lanes):
                         j = base + ((k + n) & (lanes - 1))
-                        dx, dy, dz = two[0, j] - px, two[1, j] - py, two[2, j] - pz
+                        dx, dy, dz = positions[0, j] - px, positions[1, j] - py, positions[2, j] - pz
                         r2 = dx * dx + dy * dy + dz * dz
                         nearest = min(nearest, r2)
                         u = compute.rsqrt(r2)
                         f = u * u * u
-                        other, both = weight[j], distance + two[3, j]
+                        other, both = weight[j], distance + positions[3, j]
                         met = met or (own + other) * f * (both * both * both) > limit
                         f *= other
                         ax += f * dx
@@ -167,16 +167,16 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         az += f * dz
                     if alive:  # not where a system stays after its end
                         least = min(least, nearest)
-                    three[0, row], three[1, row], three[2, row] = own * ax, own * ay, own * az
-                    if met and planet and alive and record == 1:
+                    forces[0, row], forces[1, row], forces[2, row] = own * ax, own * ay, own * az
+                    if met and planet and alive and is_step == 1:
                         flag[g] = ENCOUNTER
                     sync()
                     cx, cy, cz = 0.0, 0.0, 0.0
                     for j in range(lanes - 1, -1, -1):
                         if j >= k:
-                            cx += three[0, base + j]
-                            cy += three[1, base + j]
-                            cz += three[2, base + j]
+                            cx += forces[0, base + j]
+                            cy += forces[1, base + j]
+                            cz += forces[2, base + j]
                     u = compute.rsqrt(x * x + y * y + z * z)
                     f = of_inner * (u * u * u)
                     wx += h * (ax + cx * per_before + f * x)
@@ -197,13 +197,13 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         if planet:
             end_X[here, 0], end_X[here, 1], end_X[here, 2] = x, y, z
             end_V[here, 0], end_V[here, 1], end_V[here, 2] = vx, vy, vz
-        one[0, row] = least if planet else FAR * FAR
+        weighted[0, row] = least if planet else FAR * FAR
         sync()
         if k == 0 and inside:
             move_centre(X, V, end_X, end_V, moves, s * bodies, count)
-            if record == 1 and count + flag[g] > 0:
+            if is_step == 1 and count + flag[g] > 0:
                 for j in range(lanes):
-                    least = min(least, one[0, base + j])
+                    least = min(least, weighted[0, base + j])
                 made[s] += count
                 closest[s] = min(closest[s], math.sqrt(least))
                 if flag[g] != DONE:
@@ -232,7 +232,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
 
 
 class DeviceMaps:
-    """The maps of S systems whose state is on the GPU; the interface of :class:`.cpu_map.HostMaps`."""
+    """:class:`.wisdom_holman.Maps` of systems whose state is on the GPU."""
 
     def __init__(
         self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
@@ -250,14 +250,10 @@ class DeviceMaps:
         self._ends = next(ends), next(ends)
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
-        """Set the maps' coordinates, computed on the host, from positions and velocities (S, 3, n)."""
-        from nbody.integrators.solvers.systems.cpu_map import coordinates
-
         for column, found in zip(self._columns(), coordinates(x, v, self._masses, self._moves), strict=True):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
-        """Make ``steps`` steps of all systems that have not ended; the arrays, (S,), are on the host."""
         state = self._state
         numbers = [cuda.to_device(each) for each in (status, made, closest)]
         X, V = self._columns()
@@ -273,9 +269,9 @@ class DeviceMaps:
     def _columns(self) -> tuple[Any, Any]:
         return self._state.map_position, self._state.map_velocity
 
-    def _move(self, X, V, end_X, end_V, moves, repeat: int, record: int, numbers) -> None:
+    def _move(self, X, V, end_X, end_V, moves, repeat: int, is_step: int, numbers) -> None:
         self._kernels.move[-(-self._systems // self._groups), self._threads, self._state.stream](
-            X, V, end_X, end_V, self._mass, moves, repeat, record, self._critical, *numbers
+            X, V, end_X, end_V, self._mass, moves, repeat, is_step, self._critical, *numbers
         )
 
 

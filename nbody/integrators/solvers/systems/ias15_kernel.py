@@ -10,38 +10,8 @@ from nbody import compute
 from nbody.integrators.adaptive import BEGIN, END, LENGTH
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
+from nbody.integrators.solvers.systems.arrays import closest_pair, is_finite
 from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
-
-
-@njit(error_model="numpy")
-def closest_pair(x):
-    """The shortest distance of two of the bodies x, (3, n); NaN if a position is not finite."""
-    least, total = np.inf, 0.0
-    for i in range(1, x.shape[1]):
-        for j in range(i):
-            dx, dy, dz = x[0, j] - x[0, i], x[1, j] - x[1, i], x[2, j] - x[2, i]
-            r2 = dx * dx + dy * dy + dz * dz
-            total += r2
-            least = min(least, r2)
-    return np.sqrt(least) + 0.0 * total
-
-
-@njit(error_model="numpy")
-def is_finite(rows):
-    """True if all numbers of a (k, n) array are finite."""
-    total = 0.0
-    for c in range(rows.shape[0]):
-        for i in range(rows.shape[1]):
-            total += 0.0 * rows[c, i]
-    return total == 0.0
-
-
-@njit(error_model="numpy")
-def copy(source, target):
-    """Copy a (k, n) array."""
-    for c in range(source.shape[0]):
-        for i in range(source.shape[1]):
-            target[c, i] = source[c, i]
 
 
 @njit(error_model="numpy")

@@ -10,8 +10,8 @@ from nbody.scenario.values import Group
 from nbody.state import bytes_of
 from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
 
-DONE, ENCOUNTER, COLLISION, NOT_FINITE = range(4)
-"""What ends a system; the names are :data:`layout.SYSTEM_STATUS`. A system that has ended stands still."""
+DONE, ENCOUNTER, COLLISION, NOT_FINITE = map(STATUS.index, ("done", "close encounter", "collision", "not finite"))
+"""What ends a system, as indices into :data:`layout.SYSTEM_STATUS`. A system that has ended stands still."""
 
 
 def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
@@ -97,7 +97,8 @@ def by_components(rows: np.ndarray) -> np.ndarray:
 
 
 def closest_pairs(x: np.ndarray) -> np.ndarray:
-    """The shortest distance of two bodies of each system, (S,); ``x``: (S, n, 3)."""
+    """The shortest distance of two bodies of each system, (S,); ``x``: (S, n, 3). As :func:`.arrays.closest_pair`, for both
+    processors and without a compiler."""
     least = np.full(len(x), np.inf)
     for i in range(1, x.shape[1]):
         d = x[:, :i] - x[:, i : i + 1]

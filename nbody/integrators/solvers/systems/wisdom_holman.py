@@ -3,7 +3,8 @@
 A system in which two planets meet, or whose numbers are no longer finite, stands still from then on; the others go on.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,17 @@ MOST_PLANETS = 32
 """Planets per system on a GPU, where each has a lane of a warp."""
 
 
+class Maps(Protocol):
+    """The maps of S systems of n bodies, where the state is."""
+
+    def begin(self, x: np.ndarray, v: np.ndarray) -> None:
+        """Set the maps' coordinates from positions and velocities on the host, (S, 3, n) in the maps' order."""
+
+    def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
+        """Make ``steps`` steps of all systems that have not ended; the arrays, (S,) on the host, are the ``ends`` of
+        :func:`.cpu_map.maps`."""
+
+
 class WisdomHolmanSystems(ManySystems):
     """Many systems by :class:`.wisdom_holman.WisdomHolman`, whose bits each system gets on a CPU."""
 
@@ -32,7 +44,7 @@ class WisdomHolmanSystems(ManySystems):
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)
         self._sorted = np.zeros((systems, 0), np.int64)
-        self._maps: Any = None
+        self._maps: Maps | None = None
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -69,10 +81,10 @@ class WisdomHolmanSystems(ManySystems):
         )
         state.invalidate()
 
-    def _backend(self, motion: Motion) -> Any:
+    def _backend(self, motion: Motion) -> Maps:
         """The maps of all systems, where the state is."""
         if self._maps is None:
-            kind = imported(MAPS[motion.engine.can.device])
+            kind: Callable[..., Maps] = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
             chosen = self._options
             self._maps = kind(motion.state, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter)

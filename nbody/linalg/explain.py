@@ -8,8 +8,8 @@ import numpy as np
 
 from nbody import install
 from nbody.errors import counted
-from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.linalg.elementwise import Elementwise
+from nbody.linalg.ladder import ELEMENTWISE, LADDER
 from nbody.linalg.rung import LECTURE_SIZE, ProductLaunch, ProductShape, Rung
 
 
