@@ -13,7 +13,7 @@ from nbody.exchange.export import export, export_elements
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Six bodies about a star: 3 and 4 merge, 5 escapes, 2 is removed, and 30, 31 and 40 are added. The last two frames have as
+    """Six bodies about a star: 3 and 4 merge, 5 escapes, 2 is removed, and 30, 31 and 40 are added. The last two have as
     many bodies, but not the same."""
     path = tmp_path_factory.mktemp("changes") / "run.h5"
     x = [[0, 0, 0], [1, 0, 0], [0, 2, 0], [3, 0, 0], [3.1, 0, 0], [0, 0, 4]]
