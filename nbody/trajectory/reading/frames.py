@@ -197,7 +197,7 @@ class RecordedFrames:
         with one_line(self.path):
             if len(rows) != (self._events.length() if self._events else 0):
                 rows, last = self.event_rows(), -1
-            if (done := np.count_nonzero(rows["step"] <= step)) != last:
+            if (done := int(np.count_nonzero(rows["step"] <= step))) != last:
                 found = left_after(rows, step, self.id, self.mass, self.radius)
                 self._left = rows, done, found  # frames are also read in threads
         return found
