@@ -119,4 +119,4 @@ class Measured:
         if slots is not None:
             position, velocity = position[slots.left], velocity[slots.left]
         now = replace(bodies, position=position, velocity=velocity, time=frame.time, step=frame.step)
-        return measured(scenario.record.observables, now, scenario.gravity.G, frame.columns)
+        return measured(scenario.record.observables, now, scenario.gravity.G, frame.extras)
