@@ -173,7 +173,7 @@ LINES = {
     "forces": 11377,
     "exchange": 1149,
     "initial": 2668,
-    "integrators": 7900,
+    "integrators": 7891,
     "law": 396,
     "lessons": 1100,
     "linalg": 3077,
