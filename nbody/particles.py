@@ -97,8 +97,8 @@ class Particles:
         each = ("mass", "position", "velocity", "id", "species", *(("radius",) if len(self.radius) else ()))
         return replace(self, **{name: getattr(self, name)[rows] for name in each})
 
-    def check(self, where: str = "") -> "Particles":
-        """Return these particles, if they are physically meaningful.
+    def check(self, where: str = "", ids: Array | None = None) -> "Particles":
+        """Return these particles, if they are physically meaningful. ``ids``: errors name bodies by these, not by rows.
 
         Raises:
             InputError: different lengths, a dimension other than 2 or 3, no particles, a NaN or an infinity (the message
@@ -106,17 +106,20 @@ class Particles:
                 without a name, or two species with one name.
         """
         self._check_shapes(where)
+        fix = "correct or remove that row" if ids is None else "give it another one"
         for name in ("mass", "position", "velocity"):
             finite = np.isfinite(getattr(self, name)).reshape(self.count, -1).all(axis=1)
-            _refuse(f"{where}{name}", ~finite, lambda row: "not a finite number; correct or remove that row")
+            _refuse(f"{where}{name}", ~finite, lambda row: f"not a finite number; {fix}", ids)
         if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
             raise InputError(
                 f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"
             )
-        _refuse(f"{where}mass", self.mass < 0, lambda row: f"negative ({self.mass[row]:g}); masses are zero or more")
+        _refuse(
+            f"{where}mass", self.mass < 0, lambda row: f"negative ({self.mass[row]:g}); masses are zero or more", ids
+        )
         if len(self.radius):
             wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
-            _refuse(f"{where}radius", wrong, lambda row: f"{self.radius[row]:g}; radii are zero or more")
+            _refuse(f"{where}radius", wrong, lambda row: f"{self.radius[row]:g}; radii are zero or more", ids)
         if not self.mass.any():
             raise InputError(f"{where}every mass is zero; at least one particle needs a mass")
         ids = self.id
@@ -167,8 +170,9 @@ class Particles:
         _refuse(f"{where}species", (species < 0) | (species >= len(names)), lambda row: f"{species[row]}, {known}")
 
 
-def _refuse(name: str, wrong: Array, what: Callable[[int], str]) -> None:
-    """Raise an InputError that names the first of the ``wrong`` rows (N,), and says what it is."""
+def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | None = None) -> None:
+    """Raise an InputError that names the first of the ``wrong`` rows (N,), or its id, and says what it is."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"{name} of particle {row} (counted from 0) is {what(row)}")
+        which = f"particle {row} (counted from 0)" if ids is None else f"the body with the id {ids[row]}"
+        raise InputError(f"{name} of {which} is {what(row)}")

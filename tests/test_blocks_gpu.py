@@ -91,8 +91,8 @@ def test_a_restored_run_goes_on_with_the_same_bits():
 
 @pytest.mark.simulated
 @pytest.mark.parametrize("name", BOTH[1:])
-def test_the_simulator_joins_and_parts_a_pair_as_the_cpu_does(name):
-    """Two blocks with the pair joined, one in which another body comes too near, and one with both bodies back; the last two
+def test_the_simulator_forms_and_dissolves_a_pair_as_the_cpu_does(name):
+    """Two blocks with the pair formed, one in which another body comes too near, and one with both bodies back; the last two
     by a run that goes on from a checkpoint."""
     close, facts, ends = passing(start=0.0215, speed=10, axis=1e-4), [], []
     for engine in ("reference", "gpu-tiled"):
@@ -132,8 +132,8 @@ def divided(monkeypatch):
 def test_the_simulator_makes_the_same_bits_on_any_number_of_devices(
     name, precision, bodies, gravity, eta, sizes, divided
 ):
-    """Each number of devices starts alike; then it makes a block from the checkpoint of one device. (The pair has joined
-    before, and parts then.) Three devices have unequal parts."""
+    """Each number of devices starts alike; then it makes a block from the checkpoint of one device. (The pair has formed
+    before, and is dissolved then.) Three devices have unequal parts."""
     firsts, seconds = [], []
     for size in sizes:
         kind = INTEGRATORS.load(name)
@@ -231,7 +231,7 @@ def test_a_card_moves_a_cluster_with_a_hard_pair_in_few_blocks(name, precision):
 
 
 @pytest.mark.gpu
-def test_a_card_parts_a_pair_as_the_cpu_does():
+def test_a_card_dissolves_a_pair_as_the_cpu_does():
     """A body passes at forty semi-major axes; blocks and times are the same, the rest differs by rounding in 2000 orbits."""
     ends = []
     for engine in ("cpu", "gpu-symmetric"):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +76,15 @@ def test_what_is_written_into_the_particles_counts():
         now.mass[0] = 1.0  # the bodies of an earlier moment
 
 
+def test_values_belong_to_the_ids_in_their_order():
+    run = simulation(particles=replace(plummer(24, seed=1), id=np.arange(24)[::-1] + 100))
+    run.change([107, 103, 120], mass=[0.7, 0.3, 2.0])
+    now = run.particles
+    assert [now.mass[now.id == id].item() for id in (103, 107, 120)] == [0.3, 0.7, 2.0]
+    with pytest.raises(InputError, match="change: position of the body with the id 107 is not a finite number; give"):
+        run.change([103, 107], position=[[0, 0, 0], [np.nan, 0, 0]])
+
+
 def test_a_callback_may_change_the_bodies():
     def heavier(particles):
         particles.mass[0] *= 1.1
@@ -104,7 +114,8 @@ def test_an_id_is_never_used_again():
         (lambda run: run.add(mass=1), "add: position is missing"),
         (lambda run: run.add(mass=1, position=[0, 0], velocity=[0, 0]), "are in 2-D, and the run is in 3-D"),
         (lambda run: run.change(1), "change: to what"),
-        (lambda run: run.change(1, mass=-1), "change: mass of particle 1 .* negative"),
+        (lambda run: run.change(1, mass=-1), "change: mass of the body with the id 1 is negative"),
+        (lambda run: run.change([1, 2, 1], mass=[1, 2, 3]), "change: an id is given twice"),
         (lambda run: run.change([1, 2], position=[[0, 0, 0]] * 3), "one for each"),
         (lambda run: run.change(1, radius=1), "radius: the bodies of this run have none"),
     ],

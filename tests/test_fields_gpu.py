@@ -161,6 +161,6 @@ def test_replayed_steps_in_a_field_that_turns_have_the_bits_of_steps_made_one_by
             found.append([frame.wait().position.tobytes() for frame in frames])
             for frame in frames:
                 frame.release()
-        assert bool(simulation.state.frames._replays._replays) != long
+        assert bool(simulation.state.moves.repeats._replays) != long
         found.append(simulation.time)
     assert found[:4] == found[4:]

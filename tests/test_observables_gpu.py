@@ -43,7 +43,7 @@ def check_run(precision: str, count: int, steps: int, **keys) -> None:
     run = nbody.Simulation(
         bodies, dt=0.01, softening=0.05, engine="gpu-tiled", precision=precision, every=1, observables=names, **keys
     )
-    assert set(run.state.frames.columns) == columns_of(names, count) == {"potential", "density"}
+    assert set(run.state.frames.extras) == columns_of(names, count) == {"potential", "density"}
     frames = run.recording.measured
     frames.observables, measure = (
         lambda frame: seen.append((measure(frame), frame.position.copy())) or seen[-1][0],

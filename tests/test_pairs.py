@@ -74,7 +74,7 @@ def test_a_hard_pair_costs_hardly_any_blocks(name):
     np.testing.assert_allclose(got[1], orbit[1], rtol=1e-10, atol=1e-14)
 
 
-def test_a_pair_parts_when_a_body_comes_near_and_joins_again_after_it():
+def test_a_pair_is_dissolved_when_a_body_comes_near_and_forms_again_after_it():
     """Passing at forty semi-major axes, where γ = (1.3/40)³ = 3e-5, against order 15. While the pair is apart, for 1900
     orbits, the scheme's error per orbit adds up, as it does with ``pairs: 0`` in all 3200."""
     truth, exact = moving("ias15", passing(), gravity=NEWTON)
@@ -112,7 +112,7 @@ def test_a_run_with_pairs_may_be_cut_anywhere(steps):
     "gravity,options",
     [(NEWTON, {"pairs": 0.0}), (NEWTON, {"shared": True}), (replace(NEWTON, softening="plummer", length=1e-5), {})],
 )
-def test_no_pair_joins_if_it_may_not_or_if_its_orbit_is_softened(gravity, options):
+def test_no_pair_forms_if_it_may_not_or_if_its_orbit_is_softened(gravity, options):
     """1.5 (ε/r)² is 3e-4 at the pericentre."""
     scheme, motion = moving("hermite6_block", passing(), dt=0.125, gravity=gravity, **options)
     scheme.advance(motion, 1100, 0.5)
@@ -135,7 +135,7 @@ def test_a_closed_orbit_has_a_pericentre_and_an_apocentre():
     assert extremes(x, 2 * v, 1.0) == (np.inf, np.inf) == extremes(x, v, 0.0)
 
 
-def test_the_orbit_of_a_joined_pair_is_in_the_columns_of_the_parked_body():
+def test_the_orbit_of_a_formed_pair_is_in_the_columns_of_the_parked_body():
     rows, last, step = np.zeros((18, 3)), np.zeros(3, np.int64), np.array([1, 1, PARKED])
     rows[9:16, 2] = 1, 0, 0, 0, 1, 0, 1
     orbits = Orbits.of(rows, last, step, np.array([5.0, 0.75, 0.25]), 1.0)

@@ -206,7 +206,7 @@ def test_a_state_that_replays_graphs_goes_where_the_hosts_goes_and_records_nothi
 
     # A graph that can't be made leaves the state as it was.
     card.restore(start)
-    card.frames._replays._replays.clear()
+    card.moves.repeats._replays.clear()
     before, Graph.fails = (card.clock.current, card.clock.reached), True
     with pytest.raises(RuntimeError, match="no graph"):
         taylor.advance(Motion(engine, card), 1)
@@ -241,7 +241,7 @@ def test_a_state_is_in_no_cycle_of_references():
         state = DeviceState(random_bodies(9), np.dtype("float32"))
         state.moves.kick(0.5)
         state.moves.drift(0.25)
-        state.frames.repeat(lambda steps: state.moves.make([("kick", 0.5)] * steps), 3, "kick")
+        state.moves.repeats.make(lambda steps: state.moves.make([("kick", 0.5)] * steps), 3, "kick")
         state.frames.snapshots(lambda packings: state.moves.make([("pack", *packings)]), 1, "frame")[0].wait().release()
         state.progress.wait()
         return weakref.ref(state)

@@ -49,7 +49,7 @@ class DeviceDensity:
         self._kernels = build(np.dtype(dtype), particles.dimensions)
         with compute.out_of_memory(f"the neighbours of {count} particles", padded(count) * 8 + count * 40):
             self._keys = cuda.device_array(padded(count), np.uint64)
-            self._near = cuda.device_array((count, 4), dtype)
+            self._sorted_bodies = cuda.device_array((count, 4), dtype)
             self._boxes = cuda.device_array((self._tiles, 2, 3), dtype)
 
     def launch(self, position: Any, body: Any, density: Any, stream: Any) -> None:
@@ -57,9 +57,9 @@ class DeviceDensity:
         make_keys, gather, make_boxes, search = self._kernels
         make_keys[-(-len(self._keys) // TILE), TILE, stream](position, *self._centre, 1 / self._scale, self._keys)
         sort(self._keys, stream)
-        gather[self._tiles, TILE, stream](position, body, self._keys, 1 / self._scale, self._near)
-        make_boxes[-(-3 * self._tiles // TILE), TILE, stream](self._near, self._boxes)
-        search[self._tiles, TILE, stream](self._near, self._keys, self._boxes, self._scale, body, density)
+        gather[self._tiles, TILE, stream](position, body, self._keys, 1 / self._scale, self._sorted_bodies)
+        make_boxes[-(-3 * self._tiles // TILE), TILE, stream](self._sorted_bodies, self._boxes)
+        search[self._tiles, TILE, stream](self._sorted_bodies, self._keys, self._boxes, self._scale, body, density)
 
 
 @cache
@@ -78,6 +78,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
 
     @compute.kernel("gpu")
     def make_keys(position, cx, cy, cz, inverse_scale, keys):
+        """The Morton key of each body's cell, above the body's number; ``keys`` (padded) uint64 end with :data:`NONE`."""
         i = cuda.grid(1)
         if i >= keys.shape[0]:
             return
@@ -90,23 +91,25 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
         keys[i] = key
 
     @compute.kernel("gpu")
-    def gather(position, body, keys, inverse_scale, near):
+    def gather(position, body, keys, inverse_scale, sorted_bodies):
+        """The scaled positions and the masses in the order of the keys, (N, 4)."""
         q = cuda.grid(1)
-        if q < near.shape[0]:
+        if q < sorted_bodies.shape[0]:
             i = np.int64(keys[q] & np.uint64(0xFFFFFFFF))
             for k in range(3):
-                near[q, k] = position[i, k] * real(inverse_scale)
-            near[q, 3] = body[i, 3]
+                sorted_bodies[q, k] = position[i, k] * real(inverse_scale)
+            sorted_bodies[q, 3] = body[i, 3]
 
     @compute.kernel("gpu")
-    def make_boxes(near, boxes):
+    def make_boxes(sorted_bodies, boxes):
+        """The lowest and the highest coordinates of each tile, (T, 2, 3): a thread per tile and axis."""
         thread = cuda.grid(1)
         tile, k = thread // 3, thread % 3
         if tile >= boxes.shape[0]:
             return
-        low = high = near[tile * TILE, k]
-        for q in range(tile * TILE + 1, min((tile + 1) * TILE, near.shape[0])):
-            low, high = min(low, near[q, k]), max(high, near[q, k])
+        low = high = sorted_bodies[tile * TILE, k]
+        for q in range(tile * TILE + 1, min((tile + 1) * TILE, sorted_bodies.shape[0])):
+            low, high = min(low, sorted_bodies[q, k]), max(high, sorted_bodies[q, k])
         boxes[tile, 0, k], boxes[tile, 1, k] = low, high
 
     return make_keys, gather, make_boxes, _build_search(real, dimensions, factor)
@@ -123,9 +126,10 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
         return gap * gap
 
     @compute.exact_function
-    def look_at(tile, ids, first, count, x, y, z, own, distance2, nearest):
-        """Insert the bodies of a tile in shared memory into the sorted lists of the nearest ones."""
-        for s in range(min(TILE, count - first)):
+    def insert_nearer(tile, ids, size, x, y, z, own, distance2, nearest):
+        """Insert those of the first ``size`` bodies of a tile in shared memory that are near enough to (x, y, z) into the
+        lists of the nearest ones, which are sorted by distance, then by number. ``own`` is left out."""
+        for s in range(size):
             dx, dy, dz = tile[s, 0] - x, tile[s, 1] - y, tile[s, 2] - z
             d2 = dx * dx + dy * dy + dz * dz
             closer = d2 < distance2[last] or (d2 == distance2[last] and ids[s] < nearest[last])
@@ -139,21 +143,24 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
                         nearest[a], nearest[b] = nearest[b], nearest[a]
 
     @compute.kernel("gpu")
-    def search(near, keys, boxes, scale, body, density):
+    def search(sorted_bodies, keys, boxes, scale, body, density):
+        """The density (N,) float64 around each body of a tile, a thread per body: from the tile itself, then from each tile
+        whose box is near enough to that of the own one, 128 boxes at a time."""
         tile = cuda.shared.array((TILE, 3), real)
         ids = cuda.shared.array(TILE, np.uint32)
         farthest = cuda.shared.array(TILE, real)
-        looked_at = cuda.shared.array(TILE, np.int32)
+        is_near = cuda.shared.array(TILE, np.int32)
         distance2, nearest = cuda.local.array(NEIGHBOURS, real), cuda.local.array(NEIGHBOURS, np.uint32)
         t, own_tile = cuda.threadIdx.x, cuda.blockIdx.x
-        count, tiles = near.shape[0], boxes.shape[0]
+        count, tiles = sorted_bodies.shape[0], boxes.shape[0]
         q = min(own_tile * TILE + t, count - 1)  # threads past the end repeat the last body
-        x, y, z, own = near[q, 0], near[q, 1], near[q, 2], np.uint32(keys[q] & np.uint64(0xFFFFFFFF))
+        x, y, z = sorted_bodies[q, 0], sorted_bodies[q, 1], sorted_bodies[q, 2]
+        own = np.uint32(keys[q] & np.uint64(0xFFFFFFFF))
         for k in range(NEIGHBOURS):
             distance2[k], nearest[k] = real(np.inf), np.uint32(0xFFFFFFFF)
         tile[t, 0], tile[t, 1], tile[t, 2], ids[t] = x, y, z, own
         cuda.syncthreads()
-        look_at(tile, ids, own_tile * TILE, count, x, y, z, own, distance2, nearest)
+        insert_nearer(tile, ids, min(TILE, count - own_tile * TILE), x, y, z, own, distance2, nearest)
         groups = (tiles + TILE - 1) // TILE
         for turn in range(groups):
             group = (own_tile // TILE + turn) % groups  # the own tile's group first: it has the nearest tiles
@@ -172,20 +179,20 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
                 for k in range(3):
                     d2 += gap2(boxes[own_tile, 0, k], boxes[own_tile, 1, k], boxes[other, 0, k], boxes[other, 1, k])
                 close = d2 * real(SLACK) <= farthest[0]
-            looked_at[t] = 1 if close else 0
+            is_near[t] = 1 if close else 0
             cuda.syncthreads()
             for s in range(TILE):
-                if looked_at[s]:
+                if is_near[s]:
                     other = group * TILE + s
                     j = min(other * TILE + t, count - 1)
-                    tile[t, 0], tile[t, 1], tile[t, 2] = near[j, 0], near[j, 1], near[j, 2]
+                    tile[t, 0], tile[t, 1], tile[t, 2] = sorted_bodies[j, 0], sorted_bodies[j, 1], sorted_bodies[j, 2]
                     ids[t] = np.uint32(keys[j] & np.uint64(0xFFFFFFFF))
                     cuda.syncthreads()
                     d2 = gap2(x, x, boxes[other, 0, 0], boxes[other, 1, 0])
                     d2 += gap2(y, y, boxes[other, 0, 1], boxes[other, 1, 1])
                     d2 += gap2(z, z, boxes[other, 0, 2], boxes[other, 1, 2])
                     if d2 * real(SLACK) <= distance2[last]:
-                        look_at(tile, ids, other * TILE, count, x, y, z, own, distance2, nearest)
+                        insert_nearer(tile, ids, min(TILE, count - other * TILE), x, y, z, own, distance2, nearest)
                     cuda.syncthreads()
         if own_tile * TILE + t < count:
             mass = 0.0

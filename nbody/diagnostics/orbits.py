@@ -168,22 +168,32 @@ def relative_motion(particles: Particles, rows: Array, focus: int | str) -> tupl
 def orbits_over_time(
     moments: Iterable[Particles], G: float, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
 ) -> Elements:
-    """The orbits at T moments, arrays (T, K), of the bodies of the first; NaN at later moments that lack the body, or all of
-    its focus. Raises InputError as :func:`orbits`."""
+    """The orbits at T moments, arrays (T, K), of bodies, by default of all; NaN at moments that lack the body, or all of its
+    focus. Raises InputError as :func:`orbits`."""
     found: list[Elements] = []
+    given = missing = None if bodies is None else np.ravel(bodies)
     for now in moments:
-        focus, left = about, bodies
+        focus, chosen = about, None if given is None else given[np.isin(given, now.id)]
+        missing = None if missing is None else missing[~np.isin(missing, now.id)]
         if found:
-            alone = now.id[: about == "inner"]  # no body is left before it
-            left = found[0].id[np.isin(found[0].id, now.id) & ~np.isin(found[0].id, alone)]
+            alone = now.id[:1] if about == "inner" else [] if about == "centre" else [about]  # these have no orbit
+            chosen = now.id if chosen is None else chosen
+            chosen = chosen[~np.isin(chosen, alone)]
             if not isinstance(about, str) and about not in now.id:
-                focus, left = "centre", []
-        found.append(orbits(now, G, focus, left))
-    id, shape = found[0].id, (len(found), len(found[0]))
-    columns = {each.name: np.full(shape, np.nan) for each in fields(Elements)}
+                focus, chosen = "centre", chosen[:0]
+        found.append(orbits(now, G, focus, chosen))
+    if missing is not None and len(missing):
+        raise InputError(
+            f"orbits: there is no body with the id {missing[0]}; ids go from {now.id.min()} to {now.id.max()}"
+        )
+    every = np.concatenate([each.id for each in found]) if given is None else given.astype(np.int64)
+    known, first = np.unique(every, return_index=True)
+    order = np.argsort(first)
+    id, place = known[order], np.argsort(order)
+    columns = {each.name: np.full((len(found), len(id)), np.nan) for each in fields(Elements)}
     for k, each in enumerate(found):
         for name, column in columns.items():
-            column[k, np.isin(id, each.id)] = getattr(each, name)
+            column[k, place[np.searchsorted(known, each.id)]] = getattr(each, name)
     return Elements(**columns | {"id": id, "time": np.array([[each.time] for each in found])})
 
 

@@ -68,7 +68,7 @@ def export_elements(
     notify: Notify = lambda line: None,
 ) -> Path:
     """Write the orbital elements of frames of a recording to one .csv file: the columns of :data:`ELEMENTS` after ``time``
-    and ``id``, angles in degrees, a row per body and frame; no row of a body that has merged into another one.
+    and ``id``, angles in degrees, a row per body and frame; no row of a body that is not there.
 
     Args:
         frames, overwrite, notify: as in :func:`export`.

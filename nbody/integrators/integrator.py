@@ -233,7 +233,7 @@ class FixedStep(Integrator):
         # ``until`` is ignored, since the run's schedule counts steps.
         clock = motion.state.clock
         clock.begin_steps(self.dt)
-        motion.state.frames.repeat(lambda count: self._make(motion, count), steps, key=self._key(0))
+        motion.state.moves.repeats.make(lambda count: self._make(motion, count), steps, key=self._key(0))
         clock.count_steps(steps, self.dt)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:

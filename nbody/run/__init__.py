@@ -7,7 +7,8 @@ In the order of a run:
  :mod:`.schedule`   which moments become frames, and where the run ends, in steps or in time
  :mod:`.plan`       ``Plan``: engine, scheme, schedule and sizes; errors in a scenario are found here
  :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or from arrays and keywords
- :mod:`.stepper`    ``Stepper``: makes steps, goes to a time, saves and restores arrays; it knows no files or terminals
+ :mod:`.stepper`    ``Stepper``: makes steps, saves and restores arrays, replaces the bodies; it knows no files or terminals.
+                    :mod:`.dense`: the bodies at times within a step
  :mod:`.changes`    what a user adds, removes or changes between steps, checked
  :mod:`.observers`  ``Observer``: says when it looks, and looks. A user's callback; :mod:`.event_log` keeps events and
                     collisions, :mod:`.event_watch` looks for events in every step, :mod:`.escape` removes escapers

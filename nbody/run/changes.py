@@ -92,7 +92,7 @@ def _species(given: Particles, now: Particles) -> Array:
 
 def removed(ids: Any, now: Particles) -> Array:
     """Rows of the bodies with these ids. Raises InputError."""
-    gone = rows_of_ids("remove: ", ids, now)
+    gone = np.unique(rows_of_ids("remove: ", ids, now))
     left = np.ones(now.count, bool)
     left[gone] = False
     if not left.any() or not now.mass[left].any():
@@ -105,13 +105,15 @@ def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
     """Rows of the bodies with these ids, of all if None, and new ``values``: one for each body, or one for all. Raises
     InputError."""
     chosen = np.arange(now.count) if ids is None else rows_of_ids("change: ", ids, now)
+    if len(np.unique(chosen)) < len(chosen):
+        raise InputError("change: an id is given twice; give each once")
     values = {name: value for name, value in values.items() if value is not None}
     if not values:
         raise InputError("change: to what? say change(ids, mass=…), position=…, velocity=… or radius=…")
     after = copy(now)
     for name, value in values.items():
         setattr(after, name, _changed(name, value, getattr(now, name), chosen))
-    return _altered(after.check("change: "), chosen)
+    return _altered(after.check("change: ", now.id), np.sort(chosen))
 
 
 def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
@@ -133,13 +135,13 @@ def _altered(after: Particles, chosen: Array) -> Array:
 
 
 def rows_of_ids(where: str, ids: Any, now: Particles) -> Array:
-    """The rows of bodies with these ids, one or several. Raises InputError."""
+    """The rows of bodies with these ids, one or several, in their order. Raises InputError."""
     given = np.asarray(ids)
     if given.dtype == bool:
         raise InputError(f"{where}needs ids; of a mask they are simulation.particles.id[mask]")
     if given.ndim > 1 or (given.size and given.dtype.kind not in "iu"):
         raise InputError(f"{where}needs an id or several, as in simulation.particles.id; got {shown(ids)}")
-    given = np.unique(given.astype(np.int64))
+    given = np.atleast_1d(given).astype(np.int64)
     order = np.argsort(now.id, kind="stable")
     at = order[np.minimum(np.searchsorted(now.id, given, sorter=order), now.count - 1)]
     if (wrong := now.id[at] != given).any():

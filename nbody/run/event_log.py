@@ -25,7 +25,12 @@ class EventLog(Observer):
 
     def __init__(self, stepper: Stepper, recorded: int = 0) -> None:
         super().__init__(stepper)
-        self._setup, self._watch, self.recorded = stepper.setup, event_watch(stepper), recorded
+        self._setup, self.recorded = stepper.setup, recorded
+        self._watch: EventWatch | None = None
+        if stepper.setup.events:
+            from nbody.run import event_watch  # events are imported only where there are some
+
+            self._watch = event_watch.EventWatch(stepper, stepper.setup.events)
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned = 0, False
@@ -106,12 +111,3 @@ class EventLog(Observer):
             )
         self.recorded += len(kept)
         return kept
-
-
-def event_watch(stepper: Stepper) -> "EventWatch | None":
-    """What looks for the events of a run; None if there are only collisions."""
-    if not stepper.setup.events:
-        return None
-    from nbody.run.event_watch import EventWatch  # events are imported only where there are some
-
-    return EventWatch(stepper, stepper.setup.events)

@@ -8,6 +8,7 @@ import numpy as np
 from nbody.events.bodies import Bodies
 from nbody.events.chosen import Event
 from nbody.events.finder import Cubic, EventFinder, Happened
+from nbody.run.dense import reach
 from nbody.run.schedule import same_time
 from nbody.run.stepper import Stepper
 
@@ -16,7 +17,7 @@ OWN = "events."
 
 
 class StepPath:
-    """The bodies within the last step of a stepper, which it stays as it is: as :meth:`Stepper.at`, from one copy.
+    """The bodies within the last step of a stepper, which stays as it is: as :mod:`nbody.run.dense`, from one copy.
 
     Args:
         copy: at the end of the step; from now on used here only.
@@ -38,7 +39,7 @@ class StepPath:
         copy = self._copy
         copy.go_back(self._arrays, self._moment)
         with np.errstate(all="ignore"):
-            copy.reach(time)
+            reach(copy, time)
         if same_time(copy.clock.time, time):
             x, v = copy.vectors()
             self._last = self._cubic.end._replace(time=time, position=x, velocity=v)

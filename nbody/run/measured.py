@@ -1,6 +1,7 @@
 """What is measured of the frames of a run: observables, energies, and whether all numbers are finite."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,12 +42,9 @@ class Start(NamedTuple):
 
     def restore(self, stepper: "Stepper") -> None:
         """Let a stepper go on there. Raises InputError: the checkpoint is damaged."""
-        if self.checkpoint is None:
-            stepper.restore(self.arrays, self.moment, self.events)
-            return
         from nbody.trajectory.structure.opening import one_line
 
-        with one_line(self.path):
+        with nullcontext() if self.checkpoint is None else one_line(self.path):
             stepper.restore(self.arrays, self.moment, self.events)
 
 
@@ -119,4 +117,4 @@ class Measured:
         if slots is not None:
             position, velocity = position[slots.left], velocity[slots.left]
         now = replace(bodies, position=position, velocity=velocity, time=frame.time, step=frame.step)
-        return measured(scenario.record.observables, now, scenario.gravity.G, frame.columns)
+        return measured(scenario.record.observables, now, scenario.gravity.G, frame.extras)

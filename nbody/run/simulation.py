@@ -14,6 +14,7 @@ from nbody.forces.engine import devices_of
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run.changes import added, changed, removed
+from nbody.run.dense import particles_at
 from nbody.run.measured import Start
 from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
@@ -150,8 +151,7 @@ class Simulation:
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
-    def __copy__(self) -> "Simulation":
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: object) -> "Simulation":
         return self.copy()
@@ -293,7 +293,7 @@ class Simulation:
             InputError: ``time`` is before the beginning of the last step, or the simulation is running.
         """
         self._require_ready()
-        return self.stepper.at(time_given("at: ", time, self.scenario))
+        return particles_at(self.stepper, time_given("at: ", time, self.scenario))
 
     def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> "Elements":
         """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""

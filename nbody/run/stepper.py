@@ -1,10 +1,8 @@
 """The stepper: bodies, an engine and a scheme that moves them. It knows nothing of files, terminals or energies."""
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -17,8 +15,6 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
 from nbody.run.changes import Shown
-from nbody.run.choice import scheme_of
-from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
 
@@ -112,11 +108,11 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self.setup.scenario.escape is not None  # before the frame of a step
-        return not (changes or self.watch or self._turns) and isinstance(self.integrator, FixedStep)
+        return not (changes or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
 
     @property
-    def _turns(self) -> bool:
-        """True if velocities are turned round during steps: see :func:`_turned`."""
+    def turns(self) -> bool:
+        """True if velocities are turned round during steps: see :meth:`nbody.state.StateMoves.turned`."""
         return self.setup.plan.backward and not self.integrator.facts.moves
 
     @property
@@ -125,9 +121,9 @@ class Stepper:
         return -1 if self.setup.plan.backward else 1
 
     @property
-    def _dt(self) -> float:
+    def dt(self) -> float:
         """The length of a step of a scheme with fixed ones, negative if the run goes back in time."""
-        return -self.integrator.dt if self._turns else self.integrator.dt
+        return -self.integrator.dt if self.turns else self.integrator.dt
 
     @property
     def ids(self) -> np.ndarray:
@@ -158,7 +154,7 @@ class Stepper:
         with np.errstate(all="ignore"):  # what is not finite is found in the first frame
             if self.setup.measures_forces:
                 self.motion.evaluate()  # the file says how accurate they are; a run without a file has the same bits
-            with _turned(self.motion, self._turns):
+            with self.motion.state.moves.turned(self.turns):
                 self.integrator.start(self.motion)
         self.begun = True
 
@@ -172,7 +168,7 @@ class Stepper:
         """Go the other way in time from here: ``setup`` is the run with its direction reversed."""
         now, bodies = self.moment, self.particles()
         self.setup, self.integrator = setup, setup.integrator
-        origin = now.time - (0.0 if self.integrator.facts.adaptive else now.step * self._dt)
+        origin = now.time - (0.0 if self.integrator.facts.adaptive else now.step * self.dt)
         progress, self.motion = self.state.progress, self._prepared(bodies, Moment(now.step, now.time, origin))
         self.state.progress.take_over(progress)
         self.begun = False
@@ -195,7 +191,7 @@ class Stepper:
         last step."""
         self.within_a_step = True
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
-            with _turned(self.motion, self._turns):
+            with self.motion.state.moves.turned(self.turns):
                 span = self.integrator.advance(self.motion, steps, until, self.collisions)
             if span is not None:
                 self._resolve(span)
@@ -217,7 +213,7 @@ class Stepper:
         with np.errstate(all="ignore"):
             frame = _frame_of(self.motion)
         observed = dict(self.integrator.report(self.motion).observed)
-        if self._turns and "system_time" in observed:
+        if self.turns and "system_time" in observed:
             observed["system_time"] = -observed["system_time"]
         frame.observables = {**observed, **self._booked}
         return frame
@@ -269,20 +265,6 @@ class Stepper:
         shown, self._shown = self._shown, None
         return None if shown is None else shown.close(freeze)
 
-    def at(self, time: float) -> Particles:
-        """The bodies at a time within the last step, or later, from a copy that makes the steps; see
-        :meth:`nbody.run.simulation.Simulation.at`."""
-        other = self.copy()
-        with np.errstate(all="ignore"):
-            earliest = other.reach(time)
-        if not same_time(other.clock.time, time):
-            before, first = ("before", "earliest") if self.sign > 0 else ("after", "latest")
-            raise InputError(
-                f"at: {time:g} is {before} t = {earliest:g}, the {first} time that can be shown now; see Trajectory.at"
-            )
-        x, v = other.vectors()
-        return replace(self.particles(), position=x, velocity=v, time=float(time), step=other.clock.step)
-
     def copy(self) -> "Stepper":
         """A stepper that goes on from here without this one, and looks for no collisions."""
         other = Stepper(self.setup.with_new_integrator(), self)
@@ -303,31 +285,6 @@ class Stepper:
         if self._known[0] is not self.motion:
             self._known = self.motion, self.particles()
         return Bodies(self.clock.time, *self.vectors(), self._known[1], self.setup.scenario.gravity)
-
-    def reach(self, time: float) -> float:
-        """Move to a time, without looking for collisions. Returns the earliest time that could be reached."""
-        scheme, begun, sign = self.integrator, self.clock.time, self.sign
-        if scheme.facts.adaptive:
-            self.advance(FOREVER, sign * time)
-            return self.clock.time  # if that is later, the beginning of the last step
-        first = begun - (self._dt if self.moved else 0.0)
-        require_countable("at: ", sign * (time - begun), scheme.dt)
-        if (whole := steps_within(sign * (time - begun), abs(self._dt), time)) > 0:
-            self.advance(whole)
-        if sign * (time - first) >= 0 and not same_time(self.clock.time, time):
-            self._part_of_a_step(time)
-        return first
-
-    def _part_of_a_step(self, time: float) -> None:
-        """Make one step to ``time``, forward or back, by a scheme of fixed steps."""
-        now = self.moment
-        scheme = scheme_of(self.setup.scenario, time - now.time)
-        self.clock.set(Moment(0, now.time, now.time))
-        with _turned(self.motion, time < now.time and not scheme.facts.moves):
-            scheme.prepare(self.motion, self.collisions is not None)
-            scheme.start(self.motion)
-            scheme.advance(self.motion, 1)
-        self.clock.set(Moment(now.step, self.clock.time, now.time))
 
     # --- Checkpoints ---
 
@@ -367,7 +324,7 @@ class Stepper:
     @property
     def _first_moment(self) -> Moment:
         bodies, scheme = self.setup.bodies, self.integrator
-        before = 0.0 if scheme.facts.adaptive else bodies.step * self._dt  # so that its time is that of its step
+        before = 0.0 if scheme.facts.adaptive else bodies.step * self.dt  # so that its time is that of its step
         return Moment(bodies.step, bodies.time, bodies.time - before)
 
     def _loaded(self, bodies: Particles, moment: Moment, slots: Slots | None) -> Motion:
@@ -386,7 +343,7 @@ class Stepper:
     def _prepared(self, bodies: Particles, moment: Moment) -> Motion:
         """The same, ready for the scheme."""
         motion = self._loaded(bodies, moment, self.roster.present if self.roster else None)
-        with _turned(motion, self._turns):
+        with motion.state.moves.turned(self.turns):
             self.integrator.prepare(motion, self.collisions is not None)
         return motion
 
@@ -435,7 +392,7 @@ class Stepper:
         try:
             motion = self._prepared(bodies, clock.moment._replace(within=False))
             if self.begun:
-                with _turned(motion, self._turns):
+                with motion.state.moves.turned(self.turns):
                     self.integrator.start(motion)
         except InputError as error:
             raise RunFailed(f"step {clock.step}: after {cause} the scheme can't go on: {error}") from None
@@ -465,19 +422,6 @@ class Stepper:
         roster.book(energy, collision=False)
         changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
-
-
-@contextmanager
-def _turned(motion: Motion, turns: bool) -> Iterator[None]:
-    """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps forward
-    makes them back in time."""
-    if turns:
-        motion.state.moves.turn()
-    try:
-        yield
-    finally:
-        if turns:
-            motion.state.moves.turn()
 
 
 def _frame_of(motion: Motion) -> Frame:

@@ -3,7 +3,7 @@
 ================ ====================================================================================================
  :mod:`.state`    ``State``: named :mod:`.columns` (positions, velocities, accelerations …) and what belongs to them
  :mod:`.clock`    the steps, the time, and which results are current
- :mod:`.moves`    kick, drift and the course's Taylor drift, of which schemes consist
+ :mod:`.moves`    kick, drift and the course's Taylor drift, of which schemes consist; steps that are repeated
  :mod:`.frames`   the frames that are recorded, with the :mod:`.sums` that give energies and momenta
  :mod:`.outputs`  what a force evaluation computes; :mod:`.progress`, how far it is
  :mod:`.host`     all of this in host memory

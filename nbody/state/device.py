@@ -22,7 +22,8 @@ from nbody.state.device_moves import DeviceMoves
 from nbody.state.device_progress import DeviceProgress
 from nbody.state.graph_time import DeviceClock
 from nbody.state.partition import WorkPartition
-from nbody.state.replay import ReplayedFrames
+from nbody.state.replay import Replays
+from nbody.state.staging import GpuFrames
 from nbody.state.state import State
 
 
@@ -62,7 +63,7 @@ class DeviceState(State[DeviceArray]):
     acceleration: DeviceArray
     clock: DeviceClock
     moves: DeviceMoves
-    frames: ReplayedFrames
+    frames: GpuFrames
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         size = bytes_of(self.COLUMNS, particles.count, particles.dimensions, np.dtype(dtype).name)
@@ -78,7 +79,8 @@ class DeviceState(State[DeviceArray]):
         self.partition = WorkPartition(self.count, self.count)
         self.progress = DeviceProgress(self.stream, self.partition)
         self.moves = DeviceMoves(arrays, self.stream, self.clock)
-        self.frames = ReplayedFrames(arrays, self.stream, self.clock, self.moves, self.progress)
+        self.moves.repeats = replays = Replays(self.stream, self.clock, self.progress)
+        self.frames = GpuFrames(arrays, self.stream, self.clock, self.moves, replays)
 
     def values(self, *names: str, copy: bool = True) -> list[Any]:
         self.progress.wait()

@@ -19,13 +19,13 @@ import numpy as np
 from nbody.compute import cuda, device_function, kernel, row
 from nbody.state.clock import StateClock
 from nbody.state.moves import (
-    BEND,
-    CURVE,
-    CURVED_DRIFT,
     DRIFT,
     DRIFTS,
     KICK,
     NOTHING,
+    TAYLOR,
+    TAYLOR_DRIFT,
+    TAYLOR_TERM,
     MoveKind,
     StateMove,
     StateMoves,
@@ -47,12 +47,12 @@ class Area(NamedTuple):
     Attributes:
         rows: (2, N, 3), positions and velocities.
         block_sums: (B, SUMS) float64, the sums over each block of threads; see :mod:`nbody.state.sums`.
-        columns: (N,) float64 each, the columns of the frame; other kernels fill them.
+        extras: (N,) float64 each, what else the frame brings; other kernels fill them.
     """
 
     rows: Any
     block_sums: Any
-    columns: tuple[Any, ...] = ()
+    extras: tuple[Any, ...] = ()
 
 
 def blocks(count: int) -> int:
@@ -82,7 +82,7 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
     """Make MOST moves, given by ``kinds`` and ``factors``, one after the other; at most one of them packs a frame.
 
     body, velocity and acceleration are (N, 4) in the state's dtype, as in :mod:`nbody.state.device`; factors, in that
-    dtype, are dt for a kick and a drift and dt²/2 for a bend and a curve; rows and block_sums as in :class:`Area`.
+    dtype, are dt for a kick and a drift and dt²/2 for a Taylor term; rows and block_sums as in :class:`Area`.
     """
     terms = cuda.shared.array((SUMS, THREADS), np.float64)
     t, count = np.uint32(cuda.threadIdx.x), np.uint32(body.shape[0])
@@ -102,13 +102,13 @@ def make_moves(body, velocity, acceleration, kinds, factors, rows, block_sums):
             x += vx * f
             y += vy * f
             z += vz * f
-        elif kind == BEND:
+        elif kind == TAYLOR:
             x += ax * f
             y += ay * f
             z += az * f
-        elif kind == CURVE:
+        elif kind == TAYLOR_TERM:
             cx, cy, cz = ax * f, ay * f, az * f
-        elif kind == CURVED_DRIFT:  # one rounding in x, which is much larger than the summand
+        elif kind == TAYLOR_DRIFT:  # one rounding in x, which is much larger than the summand
             x += vx * f + cx
             y += vy * f + cy
             z += vz * f + cz
@@ -169,7 +169,7 @@ class DeviceMoves(StateMoves):
             if kind == MoveKind.END:
                 self._clock.end_steps()
                 continue
-            pack = kind == MoveKind.PACK  # a curve stays in registers, so one launch makes both parts of a drift
+            pack = kind == MoveKind.PACK  # a Taylor term stays in registers, so one launch makes both parts of a drift
             parts = [(PACK, self._dtype.type(0))] if pack else parts_of(kind, value, self._dtype)
             if len(together) + len(parts) > MOST or (packing and pack):
                 self._launch(together, packing)

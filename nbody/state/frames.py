@@ -32,7 +32,7 @@ def frame_bytes(particles: int, precision: str) -> int:
     return particles * 6 * itemsize(precision)
 
 
-COLUMNS = ("potential", "density")
+EXTRAS = ("potential", "density")
 """What frames may bring for each body, in float64: the potential φ per unit mass, and the local density of
 :func:`nbody.diagnostics.local_density`."""
 
@@ -92,7 +92,7 @@ class Frame:
         velocity: (N, D), likewise.
         observables: names of the header's observables to a float or a (width,) array; missing ones are stored as NaN.
         sums: (SUMS,) float64, see :mod:`nbody.state.sums`; empty in a frame from a file.
-        columns: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
+        extras: (N,) float64 each, by name: what :meth:`StateFrames.request` asked for, if it is known.
         slots: the bodies that are there; None before the first merger or change.
     """
 
@@ -102,7 +102,7 @@ class Frame:
     velocity: Array
     observables: Mapping[str, float | Array] = field(default_factory=dict)
     sums: Array = field(default_factory=lambda: np.empty(0))
-    columns: Mapping[str, Array] = field(default_factory=dict)
+    extras: Mapping[str, Array] = field(default_factory=dict)
     slots: Slots | None = None
 
     def arrived(self) -> bool:
@@ -118,35 +118,30 @@ class Frame:
 
 
 class StateFrames(ABC):
-    """Makes the repeated steps of one state, and snapshots of it.
+    """Makes snapshots of one state.
 
     Attributes:
         outputs: what :meth:`snapshot` needs to be current.
-        columns: the names of the columns (:data:`COLUMNS`) that snapshots bring.
+        extras: the names of :data:`EXTRAS` that snapshots bring.
         slots: the bodies that are there after changes since the beginning of the recording; None before.
         rows: the row in which each body of the simulation's beginning is now, -1 if it is gone; None before changes.
     """
 
     offered: tuple[str, ...] = ("potential",)
-    """The columns that snapshots of this state can bring."""
+    """The :data:`EXTRAS` that snapshots of this state can bring."""
 
     def __init__(self, clock: StateClock) -> None:
         self._clock = clock
-        self.outputs, self.columns = Outputs.ENERGY, tuple[str, ...]()
+        self.outputs, self.extras = Outputs.ENERGY, tuple[str, ...]()
         self.slots: Slots | None = None
         self.rows: Array | None = None
 
     def request(self, names: Collection[str], particles: Particles) -> None:
-        """Let snapshots bring columns of the bodies, which are ``particles`` now. Call this before the first snapshot. A
-        column that is faster to compute on the host is not brought."""
-        self.columns = tuple(name for name in self.offered if name in names)
-        if "potential" in self.columns:
+        """Let snapshots bring :data:`EXTRAS` of the bodies, which are ``particles`` now, except what is faster to compute on
+        the host. Call this before the first snapshot."""
+        self.extras = tuple(name for name in self.offered if name in names)
+        if "potential" in self.extras:
             self.outputs = Outputs.POTENTIAL
-
-    def repeat(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
-        """Let ``make`` make a number of steps. A device may record calls once, under ``key``, and replay them: calls with
-        the same key do the same, here and in :meth:`snapshots`. With None no two calls do the same."""
-        make(steps)
 
     @abstractmethod
     def snapshot(self) -> Frame:
@@ -154,7 +149,8 @@ class StateFrames(ABC):
 
     def snapshots(self, make: Callable[[Sequence[Any]], None], count: int, key: Hashable) -> list[Frame]:
         """``count`` frames, at most :func:`frames_per_block`. ``make`` makes the steps to several frames, one per item of
-        its argument, and the move ``pack`` with it if it is not None. A device may record all of it once, under ``key``."""
+        its argument, and the move ``pack`` with it if it is not None. A device may record all of it once, under ``key`` (see
+        :class:`nbody.state.moves.Repeats`)."""
         found = []
         for _ in range(count):
             make([None])

@@ -16,7 +16,7 @@ from nbody.state.sums import system_sums
 
 
 class HostMoves(StateMoves):
-    """Moves of (N, D) arrays: positions, velocities, accelerations, and one for the curves of drifts."""
+    """Moves of (N, D) arrays: positions, velocities, accelerations, and one for the Taylor terms of drifts."""
 
     def __init__(self, arrays: tuple[np.ndarray, ...], clock: StateClock) -> None:
         super().__init__(arrays[0].dtype, clock)
@@ -50,18 +50,18 @@ class HostFrames(StateFrames):
     def snapshot(self) -> Frame:
         _, x, v, potential = self._arrays
         sums = system_sums(*self._arrays)
-        columns = {name: potential.astype(np.float64) for name in self.columns}  # the only one
+        extras = {name: potential.astype(np.float64) for name in self.extras}  # the only one
         if self.slots is not None:
             x, v = self.slots.spread(x), self.slots.spread(v)
         position, velocity = rows = np.zeros((2, len(x), 3), x.dtype)
         rows[0, :, : x.shape[1]], rows[1, :, : x.shape[1]] = x, v
         step, time = self._clock.reached
-        return Frame(step, time, position, velocity, sums=sums, columns=columns, slots=self.slots)
+        return Frame(step, time, position, velocity, sums=sums, extras=extras, slots=self.slots)
 
 
 class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous; and
-    ``_curve``, (N, D), for moves (:mod:`nbody.state.moves`)."""
+    ``_taylor_term``, (N, D), for moves (:mod:`nbody.state.moves`)."""
 
     COLUMNS = (
         Column("mass", 0, saved=False),
@@ -69,14 +69,14 @@ class HostState(State[np.ndarray]):
         Column("velocity", "D"),
         Column("acceleration", "D"),
         Column("potential", 0),
-        Column("_curve", "D", saved=False),
+        Column("_taylor_term", "D", saved=False),
     )
     mass: np.ndarray
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
     potential: np.ndarray
-    _curve: np.ndarray
+    _taylor_term: np.ndarray
     _MOVES: ClassVar[type[HostMoves]] = HostMoves
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
@@ -85,7 +85,7 @@ class HostState(State[np.ndarray]):
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity
         self.clock, self.progress = StateClock(particles.time), ForceProgress()
-        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._curve), self.clock)
+        self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._taylor_term), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
     def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:

@@ -1,13 +1,14 @@
 """The moves of bodies of which schemes consist: kick, drift, and the course's Taylor drift.
 
-Each is one or two parts, with a factor f, of a position x, a velocity v, an acceleration a and a curve c:
+Each is one or two parts, with a factor f, of a position x, a velocity v, an acceleration a and a term c = a dt²/2:
 
-    kick   v += a f        drift          x += v f             bend   x += a f
-    curve  c  = a f        curved drift   x += v f + c
+    kick         v += a f        drift         x += v f         taylor   x += a f
+    taylor term  c  = a f        taylor drift  x += v f + c
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from nbody.state.clock import Moment, StateClock
 
-NOTHING, KICK, DRIFT, BEND, CURVE, CURVED_DRIFT = range(6)
+NOTHING, KICK, DRIFT, TAYLOR, TAYLOR_TERM, TAYLOR_DRIFT = range(6)
 
 
 class MoveKind(StrEnum):
@@ -44,8 +45,8 @@ def parts_of(kind: MoveKind, dt: float, dtype: np.dtype) -> list[tuple[int, Any]
         return [(KICK if kind == MoveKind.KICK else DRIFT, real(dt))]
     half = real(0.5 * dt * dt)
     if dtype == np.float32:
-        return [(CURVE, half), (CURVED_DRIFT, real(dt))]
-    return [(DRIFT, real(dt)), (BEND, half)]  # the second rounding is harmless; earlier recordings keep their bits
+        return [(TAYLOR_TERM, half), (TAYLOR_DRIFT, real(dt))]
+    return [(DRIFT, real(dt)), (TAYLOR, half)]  # the second rounding is harmless; earlier recordings keep their bits
 
 
 def moving(add_product: Callable) -> Callable:
@@ -57,16 +58,26 @@ def moving(add_product: Callable) -> Callable:
             add_product(v, a, factor)
         elif part == DRIFT:
             add_product(x, v, factor)
-        elif part == BEND:
+        elif part == TAYLOR:
             add_product(x, a, factor)
-        elif part == CURVE:
+        elif part == TAYLOR_TERM:
             c[:] = 0.0
             add_product(c, a, factor)
-        elif part == CURVED_DRIFT:
+        elif part == TAYLOR_DRIFT:
             add_product(c, v, factor)
             add_product(x, c, 1.0)
 
     return make
+
+
+class Repeats:
+    """Makes the steps of one state that are all the same."""
+
+    def make(self, make: Callable[[int], None], steps: int, key: Hashable) -> None:
+        """Let ``make`` make a number of steps. A device may record calls once, under ``key``, and replay them: calls with
+        the same key do the same, here and in :meth:`nbody.state.StateFrames.snapshots`. With None no two calls do the
+        same."""
+        make(steps)
 
 
 class StateMoves(ABC):
@@ -80,14 +91,29 @@ class StateMoves(ABC):
      end              the step is complete
      pack             the bodies at this moment go into the memory of a frame
     ================ ======================================================================================================
+
+    Attributes:
+        repeats: makes steps that consist of the same moves and evaluations.
     """
 
     def __init__(self, dtype: np.dtype, clock: StateClock) -> None:
-        self._dtype, self._clock = dtype, clock
+        self._dtype, self._clock, self.repeats = dtype, clock, Repeats()
 
     @abstractmethod
     def make(self, moves: Iterable[StateMove]) -> None:
         """Make moves, one after the other; a device makes several by one launch."""
+
+    @contextmanager
+    def turned(self, turns: bool) -> Iterator[None]:
+        """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps
+        forward makes them back in time."""
+        if turns:
+            self.turn()
+        try:
+            yield
+        finally:
+            if turns:
+                self.turn()
 
     def turn(self) -> None:
         """Turn all velocities round, and let time run the other way: t becomes -t. A second turn is the way back, bit for

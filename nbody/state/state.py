@@ -22,8 +22,8 @@ class State(ABC, Generic[ArrayT]):
 
     Attributes:
         clock: the step, the time, and which results are current.
-        moves: moves the bodies.
-        frames: makes repeated steps and snapshots.
+        moves: moves the bodies, and repeats steps.
+        frames: makes snapshots.
         progress: the progress of force evaluations.
         workspace: buffers and plans of the engine that loaded the state. They belong to the state, so that one engine
             may work with several states.

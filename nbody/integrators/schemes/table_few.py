@@ -41,7 +41,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
             moment: the time, the time of step 0, the number of this step, and the length of a step.
             parameters: of the fields.
             current: True if ``a`` belongs to ``x``.
-            bodies: positions, velocities, accelerations and curves, (N, D) each, changed in place.
+            bodies: positions, velocities, accelerations and Taylor terms, (N, D) each, changed in place.
             sums: (3, N) scratch. (What a kernel allocates or reshapes makes Numba import 20 ms of its own code.)
 
         Returns:
@@ -109,7 +109,8 @@ class FewSteps:
         step, time, origin, _ = clock.moment
         evaluations = self._kernel(
             self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
-            (state.position, state.velocity, state.acceleration, state.column("_curve")), state.mass, self._sums, *self._law,
+            (state.position, state.velocity, state.acceleration, state.column("_taylor_term")), state.mass, self._sums,
+            *self._law,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves

@@ -125,6 +125,8 @@ class RecordedFrames:
         if not same_file(self._opened().fd, self.path):
             gone = "has been replaced by another recording; open it anew"
             raise InputError(f"{self.path}: {gone if os.path.exists(self.path) else 'there is no such file any more'}")
+        self._left = no_events(), -1, Left(*[np.empty(0)] * 3)
+        """All events, the number of those until the last frame asked for, and what was left after them."""
         with one_line(self.path):
             self._frames = min(rows.length() for rows in self._rows.values())
             self.step: Array = self._rows[layout.STEP].read(0, self._frames)
@@ -188,10 +190,17 @@ class RecordedFrames:
             return no_events() if self._events is None else self._events.read(0, self._events.length())
 
     def left(self, frame: int) -> Left:
-        """Which bodies are left at frame ``frame``, and their masses and radii."""
-        rows = self.event_rows()
+        """Which bodies are left at frame ``frame``, and their masses and radii; do not write into these arrays."""
+        step = int(self.step[self.index(frame)])
+        self._opened()
+        rows, last, found = self._left
         with one_line(self.path):
-            return left_after(rows, int(self.step[self.index(frame)]), self.id, self.mass, self.radius)
+            if len(rows) != (self._events.length() if self._events else 0):
+                rows, last = self.event_rows(), -1
+            if (done := int(np.count_nonzero(rows["step"] <= step))) != last:
+                found = left_after(rows, step, self.id, self.mass, self.radius)
+                self._left = rows, done, found  # frames are also read in threads
+        return found
 
     @property
     def without_potential(self) -> list[str]:

@@ -137,7 +137,7 @@ class Trajectory(RecordedFrames):
         self, about: int | str = "inner", bodies: Sequence[int] | None = None, frames: Sequence[int] | None = None
     ) -> Elements:
         """The orbital elements at every frame, or at some of them, arrays (T, K), by :func:`nbody.orbits` with the G of the
-        run, of the bodies of the first frame. NaN after a body has merged into another one.
+        run, of all bodies, or of some of the first frame. NaN at frames in which a body is not there.
 
         Raises:
             InputError: as :func:`nbody.orbits`; or there is no frame, an ensemble, or a focus that has merged into another.

@@ -13,7 +13,7 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import InputError, counted
 from nbody.law.gravity import Gravity
 from nbody.trajectory import Trajectory
-from nbody.trajectory.structure.layout import BY_CALL, COLLISIONS
+from nbody.trajectory.structure.layout import BY_CALL, CHANGED, COLLISIONS
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
@@ -209,7 +209,7 @@ class RecordedSource(Source):
     def flashes(self, at: float) -> tuple[Array, Array]:
         if not len(self._events):
             return super().flashes(at)
-        shown, when = max(SHORTEST_MARK, MARKED * self.frames), self.marks()
+        shown, when = max(SHORTEST_MARK, MARKED * self.frames), self._moments(self._events)
         somewhere = (self._events["id_1"] >= 0) & ~np.isin(self._events["kind"], BY_CALL)
         chosen = np.flatnonzero((when <= at) & (when > at - shown) & somewhere)[-MOST_MARKS:]
         rows = self._events[chosen]
@@ -217,10 +217,12 @@ class RecordedSource(Source):
         return places, (at - when[chosen]) / shown
 
     def marks(self) -> Array:
-        if not len(self._events):
-            return super().marks()
+        return np.unique(self._moments(self._events[~np.isin(self._events["kind"], CHANGED)]))
+
+    def _moments(self, events: Array) -> Array:
+        """When they happen, (M,) in frames."""
         falls = -1 if self.run.time[-1] < self.run.time[0] else 1
-        found: Array = np.interp(falls * self._events["time"], falls * self.run.time[:], np.arange(self.frames))
+        found: Array = np.interp(falls * events["time"], falls * self.run.time[:], np.arange(self.frames))
         return found
 
     def home(self, frame: int | None = None) -> Camera:

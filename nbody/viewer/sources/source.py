@@ -165,7 +165,7 @@ class Source(ABC):
         return np.zeros((0, 3)), np.zeros(0)
 
     def marks(self) -> Array:
-        """The moments of all events, (M,), for the time line."""
+        """The moments of events, (M,), for the time line; not those at which bodies are only changed."""
         return np.zeros(0)
 
     def waiting(self, at: float) -> bool:

@@ -27,10 +27,7 @@ class HostBlocks(BlockLoop):
         super().__init__(motion, order, eta, shared, threshold, state.mass)
         count, self._team = state.count, team_of(motion.engine)
         self._memory = BlockArrays(np.empty((9, count)), np.empty(count, np.int64), np.empty((count, 9)))
-        rows, (last, step) = (
-            state.column("derivatives").reshape(ROWS, count),
-            state.column("ticks").reshape(2, count),
-        )
+        rows, (last, step) = state.column("derivatives").reshape(ROWS, count), state.column("ticks").reshape(2, count)
         self._columns = BlockBodies(rows, last, step, state.column("wanted_step"), np.zeros(count), np.zeros(count))
         self.restored()
 

@@ -186,19 +186,19 @@ class DeviceBlocks(BlockLoop):
             graphs = min(MOST_GRAPHS, 2 * graphs, -(-(steps - made) // BLOCKS_PER_GRAPH))
 
     def _copy_columns(self) -> BlockBodies:
-        self._state.stream.synchronize()
         copies = self._copies = self._copies or empty_bodies(self._state.count)
-        for copy, column in zip(copies, self._columns, strict=True):
-            copy.copy_to_device(column, self._state.stream)
-        self._state.stream.synchronize()
+        self._copy(self._columns, copies)
         return copies
 
     def _restore_columns(self, copies: BlockBodies) -> None:
-        self._state.stream.synchronize()
-        for column, copy in zip(self._columns, copies, strict=True):
-            column.copy_to_device(copy, self._state.stream)
-        self._state.stream.synchronize()
+        self._copy(copies, self._columns)
         self._next = -1
+
+    def _copy(self, source: BlockBodies, target: BlockBodies) -> None:
+        self._state.stream.synchronize()
+        for here, there in zip(source, target, strict=True):
+            there.copy_to_device(here, self._state.stream)
+        self._state.stream.synchronize()
 
     def present(self, now: float, tick: float) -> None:
         state = self._state
@@ -216,12 +216,6 @@ class DeviceBlocks(BlockLoop):
 
     def _set_clock(self, tick: float, following: int, end: int, unit: int, smallest: int, budget: int) -> None:
         clock = np.zeros(layout.CLOCK, np.int64)
-        clock[: layout.LISTED], clock[layout.END], clock[layout.UNIT], clock[layout.SMALLEST], clock[layout.BUDGET] = (
-            layout.FAR,
-            end,
-            unit,
-            smallest,
-            budget,
-        )
-        clock[layout.NEXT], clock[layout.FAILED] = following, -1
+        clock[: layout.LISTED], clock[layout.NEXT], clock[layout.FAILED] = layout.FAR, following, -1
+        clock[[layout.END, layout.UNIT, layout.SMALLEST, layout.BUDGET]] = end, unit, smallest, budget
         self._workers.set(clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2]))
