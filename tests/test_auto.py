@@ -6,7 +6,7 @@ import math
 import pytest
 
 from nbody import compute
-from nbody.compute import cache
+from nbody.compute.compiling import cache
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose

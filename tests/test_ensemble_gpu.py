@@ -124,7 +124,7 @@ def test_the_map_needs_no_local_memory_for_arrays():
     """All coordinates are in registers; what is left in local memory are spills, which the assembler makes."""
     from numba import types
 
-    from nbody.compute.compiled import ptx
+    from nbody.compute.compiling.compiled import ptx
     from nbody.integrators.solvers.systems.gpu_map import kernels_for
 
     rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))

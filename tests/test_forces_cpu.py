@@ -13,8 +13,8 @@ from conftest import program, random_bodies
 from numba.core.compiler import CompileResult
 
 from nbody.cli.progress import messages
-from nbody.compute import announce, cache, cpu_kernels
-from nbody.compute.cpu_kernels import CpuKernelCache, cpu_kernel
+from nbody.compute.compiling import announce, cache, cpu_kernels
+from nbody.compute.compiling.cpu_kernels import CpuKernelCache, cpu_kernel
 from nbody.errors import DeviceError
 from nbody.forces.api import accelerations
 from nbody.forces.direct import cpu_pairs, cpu_roots

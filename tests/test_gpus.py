@@ -72,7 +72,7 @@ def test_anything_else_is_refused(written):
 @pytest.fixture
 def cards(monkeypatch):
     """A function that puts cards of these names into this machine."""
-    from nbody.compute import peers
+    from nbody.compute.gpu import peers
 
     def put(*names):
         monkeypatch.setattr(peers, "device_count", lambda: len(names))
@@ -82,7 +82,7 @@ def cards(monkeypatch):
 
 
 def test_devices_are_counted_and_alike(cards):
-    from nbody.compute.peers import devices_for
+    from nbody.compute.gpu.peers import devices_for
 
     cards("H200", "H200", "A100")
     assert devices_for(None) == devices_for(1) == (0,)
@@ -98,7 +98,7 @@ def test_devices_are_counted_and_alike(cards):
 
 
 def test_a_library_that_two_devices_share_is_unloaded_once():
-    from nbody.compute.peers import _unload_once
+    from nbody.compute.gpu.peers import _unload_once
 
     class Module(SimpleNamespace):
         """One that may be referred to weakly."""

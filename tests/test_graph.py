@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbody.compute.graph import Graph
+from nbody.compute.gpu.graph import Graph
 from nbody.errors import DeviceError
 
 GOOD, BAD = SimpleNamespace(name="CUDA_SUCCESS"), SimpleNamespace(name="CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")

@@ -169,7 +169,7 @@ LINES = {
     "cli": 2787,
     "diagnostics": 1146,
     "fields": 1396,
-    "compute": 3060,
+    "compute": 3063,
     "forces": 11377,
     "exchange": 1149,
     "initial": 2668,

@@ -19,7 +19,7 @@ def test_a_machine_without_a_driver_is_known_without_the_compiler_for_gpus():
 DRIVER_WITHOUT_A_GPU = """
 import sys
 from types import SimpleNamespace
-from nbody.compute import driver
+from nbody.compute.gpu import driver
 library = SimpleNamespace(cuInit=lambda flags: 100, cuGetErrorName=lambda status, name: None)
 driver._load_driver = lambda: (library, "")
 print(driver.why_unavailable(), "numba.cuda" in sys.modules)

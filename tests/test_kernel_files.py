@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from nbody import compute
-from nbody.compute import cache
-from nbody.compute.fingerprint import Unknown, fingerprint
+from nbody.compute.compiling import cache
+from nbody.compute.compiling.fingerprint import Unknown, fingerprint
 from nbody.forces import ENGINES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,8 +127,8 @@ def compiler(tmp_path, monkeypatch):
     pytest.importorskip("cuda.core")
     from numba.cuda import codegen, dispatcher
 
-    from nbody.compute import gpu_kernels
-    from nbody.compute.device import DeviceProperties
+    from nbody.compute.compiling import gpu_kernels
+    from nbody.compute.gpu.device import DeviceProperties
 
     card = DeviceProperties("no card", (9, 0), 132, 1e9, 2**30, 2**30, "1.2.3")
     device = SimpleNamespace(compute_capability=card.compute_capability, id=0)
@@ -179,7 +179,7 @@ def test_a_kernel_is_compiled_once_and_loaded_with_the_same_machine_code(compile
 
 
 def test_another_constant_option_type_driver_or_setting_is_another_kernel(compiler, monkeypatch):
-    from nbody.compute import gpu_kernels
+    from nbody.compute.compiling import gpu_kernels
 
     cubin(scaling(2.0))
     cubin(scaling(3.0))

@@ -13,7 +13,7 @@ from combinations import every_pair
 from conftest import random_bodies
 
 from nbody import Scenario, Simulation, Trajectory
-from nbody.compute import waiting
+from nbody.compute.gpu import waiting
 from nbody.forces import ENGINES
 from nbody.forces.direct import cpu_tiles
 from nbody.forces.reference import ReferenceEngine, direct_sum

@@ -10,7 +10,8 @@ import pytest
 
 import nbody
 from nbody import machine
-from nbody.compute import cache, compile_together, kernel, precompile
+from nbody.compute import compile_together, kernel
+from nbody.compute.compiling import cache, precompile
 from nbody.errors import InputError
 from nbody.state import Outputs
 
@@ -169,7 +170,7 @@ def test_a_worker_compiles_several_parallel_kernels_one_after_the_other(tmp_path
         find_extremes(x, x.reshape(3, 3, 3))
         gather(x, m, order, 1.0, 1.0, x)
     worker = subprocess.Popen(
-        **precompile.child.python("-m", "nbody.compute.precompile_worker"),
+        **precompile.child.python("-m", "nbody.compute.compiling.precompile_worker"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

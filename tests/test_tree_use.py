@@ -18,7 +18,7 @@ from nbody.bench.forces.rows import ForceRow, TreeRow
 from nbody.bench.forces.suite import measure
 from nbody.bench.report import Report
 from nbody.cli import main
-from nbody.compute import cache
+from nbody.compute.compiling import cache
 from nbody.errors import InputError
 from nbody.forces import ENGINES
 from nbody.forces.choose import choose
@@ -42,7 +42,9 @@ SCENARIO = {
 @pytest.fixture
 def timed(tmp_path, monkeypatch):
     """A machine without a GPU, on which the tree is faster from 8193 bodies on. Returns what was timed."""
-    monkeypatch.setattr("nbody.compute.cache.path_of", lambda kind: tmp_path / f"{kind}.json")  # compiled kernels stay
+    monkeypatch.setattr(
+        "nbody.compute.compiling.cache.path_of", lambda kind: tmp_path / f"{kind}.json"
+    )  # compiled kernels stay
     monkeypatch.setattr("nbody.compute.why_unavailable", lambda: "none here")
     monkeypatch.setattr("nbody.compute.SIMULATED", False)
     calls = []

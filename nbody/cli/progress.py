@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody.cli.streams import Unbroken, print_message, status
 from nbody.cli.summary import speed, unit_of
-from nbody.compute.announce import announcing
+from nbody.compute.compiling.announce import announcing
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import time_text
 from nbody.whole_file import Notify

@@ -15,8 +15,8 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.compute.gpu_sort import padded, sort
-from nbody.compute.morton import key_for
+from nbody.compute.gpu.gpu_sort import padded, sort
+from nbody.compute.in_kernels.morton import key_for
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, PrivateAttr, model_validator
 
-from nbody.compute.fingerprint import Unknown, fingerprint
+from nbody.compute.compiling.fingerprint import Unknown, fingerprint
 from nbody.errors import InputError, did_you_mean
 from nbody.fields.field import ARGUMENTS, Field, Term
 from nbody.given import converted, number, shown

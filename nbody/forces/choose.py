@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nbody import machine
-from nbody.compute import cache
+from nbody.compute.compiling import cache
 from nbody.errors import InputError, did_you_mean
 from nbody.forces.engine import Engine
 from nbody.forces.problem import PRECISIONS, Problem
@@ -26,7 +26,7 @@ from nbody.forces.timing import bucket, key, seconds
 from nbody.whole_file import Notify
 
 KIND = "fastest"
-"""The kind of cache entry; see :mod:`nbody.compute.cache`."""
+"""The kind of cache entry; see :mod:`nbody.compute.compiling.cache`."""
 
 ALWAYS_TREE = {"cpu": 1 << 21, "gpu": 1 << 22}
 """From this number of bodies a tree is taken unmeasured."""

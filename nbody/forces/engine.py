@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody import machine
-from nbody.compute.precompile import compile_together
+from nbody.compute.compiling.precompile import compile_together
 from nbody.errors import InputError
 from nbody.forces.problem import ROUNDOFF, Abilities, Problem
 from nbody.law import Gravity

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from nbody import machine
 from nbody.bench.forces.problems import ForceProblem, Judge
-from nbody.compute.cpu_threads import threads
+from nbody.compute.in_kernels.cpu_threads import threads
 from nbody.figures import BLUE, GREEN, GRID, INK, ORANGE, VIOLET, plain
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine

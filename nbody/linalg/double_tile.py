@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.compute import device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.intrinsics import mma_f64, move_vector
 from nbody.linalg.staging import slab_copier
 from nbody.linalg.tensor_tile import COLUMNS, ROWS, tile_writer

@@ -78,7 +78,7 @@ if SIMULATED:
 else:
     from llvmlite import ir
 
-    from nbody.compute.intrinsics import intrinsic, types
+    from nbody.compute.in_kernels.intrinsics import intrinsic, types
 
     SHARED, GLOBAL = 3, 1  # NVVM's address spaces
 

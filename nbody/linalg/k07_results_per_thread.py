@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from nbody.compute import FAST, cuda, device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
 
 TILE = 32

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.compute import FAST, cuda, device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.rung import ProductShape, Scratch
 

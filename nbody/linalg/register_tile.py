@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nbody.compute import device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.intrinsics import move_vector, vector_length
 
 ROWS, ROWS_TURNING, COLUMNS_TURNING = "row by row", "row by row, there and back", "column by column, down and up"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.compute.precompile import rehearsing
+from nbody.compute.compiling.precompile import rehearsing
 from nbody.errors import InputError
 
 LECTURE_SIZE = 2048

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbody.compute import device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.intrinsics import copy_async, copy_vector_async, move_vector, vector_length
 
 

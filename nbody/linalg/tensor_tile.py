@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.compute import device_function
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.intrinsics import head_tf32, mma_tf32, move_pair, move_vector, round_tf32
 
 COLUMNS, ROWS, K = 16, 8, 8

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbody import machine
-from nbody.compute import cache
+from nbody.compute.compiling import cache
 from nbody.diagnostics.observables import ALWAYS, widths
 from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields

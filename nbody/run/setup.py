@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbody import machine
-from nbody.compute.precompile import workers_ahead
+from nbody.compute.compiling.precompile import workers_ahead
 from nbody.errors import InputError
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES

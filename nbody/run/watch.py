@@ -1,7 +1,7 @@
 """Reports the progress of long steps and, after Ctrl-C, when the run will stop.
 
 Steps of large runs take seconds or minutes. The engine reports each piece of a force evaluation, and waiting for a
-device calls back regularly (:mod:`nbody.compute.waiting`); each of these reports is a call of a :class:`Watch`.
+device calls back regularly (:mod:`nbody.compute.gpu.waiting`); each of these reports is a call of a :class:`Watch`.
 """
 
 import time

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 from nbody.cli import main
-from nbody.compute import failures, peers, waiting
+from nbody.compute.gpu import failures, peers, waiting
 from nbody.forces.direct.gpu_tiled import TiledEngine
 from nbody.forces.transports import gpus as layer
 

@@ -4,7 +4,7 @@ import os
 import signal
 
 from nbody import machine
-from nbody.compute import precompile
+from nbody.compute.compiling import precompile
 
 machine.cores = lambda: 3
 with precompile.workers_ahead("nbody.units"):

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbody.bench.forces.problems import CLUSTER, ForceProblem, cluster, on_all_cores
 from nbody.bench.forces.rows import ALL_CORES, ONE_CORE
-from nbody.compute.cpu_threads import threads
+from nbody.compute.in_kernels.cpu_threads import threads
 from nbody.forces import ENGINES
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem

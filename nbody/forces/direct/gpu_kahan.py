@@ -16,7 +16,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
 

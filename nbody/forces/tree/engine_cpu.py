@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner, kernel
-from nbody.compute.cpu_threads import for_each, one_thread_for_few
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.cpu_threads import for_each, one_thread_for_few
 from nbody.forces.compute_units import NEAREST, mark_coincident
 from nbody.forces.engine import Engine, ForceError, Identity, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem

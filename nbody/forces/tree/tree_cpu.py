@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from nbody.compute.cpu_threads import one_thread_for_few
+from nbody.compute.in_kernels.cpu_threads import one_thread_for_few
 from nbody.forces.compute_units import NEAREST, ComputeUnits, exponent, mark_coincident
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.criterion import rules_for

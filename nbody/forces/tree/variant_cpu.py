@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import Basis
 from nbody.forces.tree.expansions.text import Text

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbody.compute.morton import key_for
+from nbody.compute.in_kernels.morton import key_for
 from nbody.diagnostics.structure import local_density
 from nbody.errors import InputError
 from nbody.law.gravity import Gravity

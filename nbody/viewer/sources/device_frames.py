@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbody.compute import cuda, kernel, mark, out_of_memory
-from nbody.compute.opengl_buffers import SharedBuffers
+from nbody.compute.gpu.opengl_buffers import SharedBuffers
 from nbody.errors import DeviceError, printable, shortened
 from nbody.state.device import DeviceState
 from nbody.viewer.sources.frames import Array, ShownFrame

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner, kernel
-from nbody.compute.cpu_threads import for_each
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.cpu_threads import for_each
 
 FEW = 2048
 """A level of fewer cells is divided by one thread: more would cost more than they gain."""

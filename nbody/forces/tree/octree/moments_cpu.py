@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner, kernel
-from nbody.compute.cpu_lanes import padded
-from nbody.compute.cpu_threads import for_each
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.cpu_lanes import padded
+from nbody.compute.in_kernels.cpu_threads import for_each
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text

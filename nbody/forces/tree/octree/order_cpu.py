@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner, kernel
-from nbody.compute.cpu_threads import for_each
-from nbody.compute.morton import key_for
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.cpu_threads import for_each
+from nbody.compute.in_kernels.morton import key_for
 
 SAMPLE = 4096
 """Bodies from which the size of the bulk is taken."""

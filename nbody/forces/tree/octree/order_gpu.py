@@ -23,9 +23,9 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.compute.announce import compiling
-from nbody.compute.cache import kernels, load_bytes, store_bytes
-from nbody.compute.morton import key_for
+from nbody.compute.compiling.announce import compiling
+from nbody.compute.compiling.cache import kernels, load_bytes, store_bytes
+from nbody.compute.in_kernels.morton import key_for
 from nbody.errors import DeviceError
 
 LEVELS = 21

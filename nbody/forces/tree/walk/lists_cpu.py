@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner
-from nbody.compute.cpu_lanes import LANES, padded, select_ids
+from nbody.compute.compiling.cpu_inner import inner
+from nbody.compute.in_kernels.cpu_lanes import LANES, padded, select_ids
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.criterion import DOWN, M2L, M2P, OPEN, P2P, Rules, classify_for, weights_for
 from nbody.forces.tree.octree.cells_cpu import Cells

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nbody.compute.cpu_inner import inner
-from nbody.compute.cpu_lanes import LANES, columns_of, copy_lanes
+from nbody.compute.compiling.cpu_inner import inner
+from nbody.compute.in_kernels.cpu_lanes import LANES, columns_of, copy_lanes
 from nbody.forces.direct.cpu_pairs import missing_factor
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors, roots
 from nbody.forces.tree.expansions.formulas import l2l_text, l2p_text, m2l_text, m2p_text

@@ -9,9 +9,9 @@ from functools import cache
 
 import numpy as np
 
-from nbody.compute.cpu_inner import inner, kernel
-from nbody.compute.cpu_lanes import LANES
-from nbody.compute.cpu_threads import for_each, next_number
+from nbody.compute.compiling.cpu_inner import inner, kernel
+from nbody.compute.in_kernels.cpu_lanes import LANES
+from nbody.compute.in_kernels.cpu_threads import for_each, next_number
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.tree.variant_cpu import Variant
 from nbody.forces.tree.walk.lists_cpu import decide_for

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
-from nbody.compute.unroll import unrolled
+from nbody.compute.in_kernels.unroll import unrolled
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.formulas import A, pair_weights
 from nbody.integrators.solvers.blocks.memory import NODE, rows_per_body

@@ -10,7 +10,7 @@ from numba.core.compiler import Compiler, DefaultPassBuilder
 from numba.core.registry import CPUDispatcher
 
 from nbody import compute
-from nbody.compute.compiling_faster import needed
+from nbody.compute.compiling.compiling_faster import needed
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:
@@ -66,7 +66,7 @@ class InnerCompiler(Compiler):
         self.state.library = self.library(context.codegen(), "inner")
 
     def define_pipelines(self) -> list[Any]:
-        """Those of Numba's passes that are :func:`~nbody.compute.compiling_faster.needed`."""
+        """Those of Numba's passes that are :func:`~nbody.compute.compiling.compiling_faster.needed`."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes = needed(manager.passes, self.state.func_id.func)
         manager.finalize()

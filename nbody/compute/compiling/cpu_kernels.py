@@ -22,10 +22,10 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.types import Function
 
-from nbody.compute.announce import compiling
-from nbody.compute.compiling_faster import compiling_faster
-from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.precompile import note
+from nbody.compute.compiling.announce import compiling
+from nbody.compute.compiling.compiling_faster import compiling_faster
+from nbody.compute.compiling.kernel_cache import KernelCache
+from nbody.compute.compiling.precompile import note
 from nbody.errors import DeviceError
 
 SETTINGS = (

@@ -4,8 +4,8 @@ Numba's own cache cannot be used. It names a function by a number that counts fr
 two processes may write at the same time, and its key leaves out functions of other files; so a third process may load the
 wrong kernel, which computes wrong forces without an error. And it executes what it finds beside the source, or where a file
 in the current folder says. Here the name of a file is a hash of everything that its kernel depends on, and the file is in
-:mod:`nbody.compute.cache`, which takes nothing that another user could have written. A file that is damaged is ignored; if
-none can be written, the run goes on.
+:mod:`nbody.compute.compiling.cache`, which takes nothing that another user could have written. A file that is damaged is
+ignored; if none can be written, the run goes on.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar
 
-from nbody.compute import cache
-from nbody.compute.fingerprint import Fingerprint, Unknown, fingerprint
+from nbody.compute.compiling import cache
+from nbody.compute.compiling.fingerprint import Fingerprint, Unknown, fingerprint
 
 
 class KernelCache(ABC):

@@ -1,4 +1,4 @@
-"""A process that compiles kernels for another one, see :mod:`nbody.compute.precompile`.
+"""A process that compiles kernels for another one, see :mod:`nbody.compute.compiling.precompile`.
 
 It imports the modules that its arguments name, reads jobs, writes a byte when it is ready for one, and ends with its
 standard input, or if no job comes for a minute.
@@ -11,8 +11,8 @@ import pickle
 import signal
 import sys
 
-from nbody.compute.kernels import kernel
-from nbody.compute.precompile import IDLE
+from nbody.compute.compiling.kernels import kernel
+from nbody.compute.compiling.precompile import IDLE
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from llvmlite import ir
 from numba.cuda import libdevice, types
 from numba.cuda.extending import intrinsic, overload
 
-from nbody.compute.device import FAST, cuda
+from nbody.compute.gpu.device import FAST, cuda
 
 ALL_LANES = 0xFFFFFFFF
 

@@ -1,7 +1,7 @@
 """The decorator of kernels: functions that are compiled for a processor, once per machine.
 
 A kernel that exists in variants (a law, a precision) is made by a function of these, with ``functools.cache``: what differs
-is what the kernel closes over, and the cache on disk sees it (:mod:`nbody.compute.fingerprint`).
+is what the kernel closes over, and the cache on disk sees it (:mod:`nbody.compute.compiling.fingerprint`).
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ def kernel(device: str, **options: Any) -> Callable[[FunctionType], Any]:
 
     def decorated(function: FunctionType) -> Any:
         if device == "cpu":
-            from nbody.compute.cpu_kernels import cpu_kernel
+            from nbody.compute.compiling.cpu_kernels import cpu_kernel
 
             return cpu_kernel(function, **options)
-        from nbody.compute.gpu_kernels import gpu_kernel
+        from nbody.compute.compiling.gpu_kernels import gpu_kernel
 
         return gpu_kernel(function, **options)
 

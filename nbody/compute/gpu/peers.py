@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from nbody.compute.device import SIMULATED, cuda, facts, use_device
-from nbody.compute.failures import HELPING, failure, is_of_driver
+from nbody.compute.gpu.device import SIMULATED, cuda, facts, use_device
+from nbody.compute.gpu.failures import HELPING, failure, is_of_driver
 from nbody.errors import InputError, counted
 
 Gpus = int | str | Sequence[int] | None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from nbody.compute.device import cuda
-from nbody.compute.failures import DriverError
+from nbody.compute.gpu.device import cuda
+from nbody.compute.gpu.failures import DriverError
 from nbody.errors import DeviceError
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
 
-from nbody.compute.device import SIMULATED, cuda
+from nbody.compute.gpu.device import SIMULATED, cuda
 from nbody.errors import DeviceError, RunFailed
 
 FOREIGN = ("numba.cuda.cudadrv.driver", "numba.cuda.cudadrv.error", "cuda.core._utils.cuda_utils")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nbody.compute.compiling_faster import compiling_faster
-from nbody.compute.device import cuda
+from nbody.compute.compiling.compiling_faster import compiling_faster
+from nbody.compute.gpu.device import cuda
 from nbody.errors import DeviceError
 
 

@@ -12,11 +12,11 @@ from importlib import metadata
 from types import FunctionType
 from typing import Any
 
-from nbody.compute.announce import compiling
-from nbody.compute.compiling_faster import compiling_faster
-from nbody.compute.device import SIMULATED, cuda, facts
-from nbody.compute.kernel_cache import KernelCache
-from nbody.compute.precompile import note
+from nbody.compute.compiling.announce import compiling
+from nbody.compute.compiling.compiling_faster import compiling_faster
+from nbody.compute.compiling.kernel_cache import KernelCache
+from nbody.compute.compiling.precompile import note
+from nbody.compute.gpu.device import SIMULATED, cuda, facts
 
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")
 """The packages of the compiler and the linker, for CUDA 13 and 12."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from numba import cuda
 
-from nbody.compute.driver import SIMULATED, available, require
+from nbody.compute.gpu.driver import SIMULATED, available, require
 from nbody.errors import DeviceError, NBodyError
 
 if SIMULATED:

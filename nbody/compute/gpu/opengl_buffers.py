@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nbody.compute.device import cuda
-from nbody.compute.driver import SIMULATED
+from nbody.compute.gpu.device import cuda
+from nbody.compute.gpu.driver import SIMULATED
 from nbody.errors import DeviceError
 
 

@@ -2,8 +2,8 @@
 
 A kernel is compiled when it is called first, so kernels would be compiled one after the other. Here a force evaluation is
 rehearsed: its kernels are not run but noted, with the types of their arguments. Those that are not cached are compiled by
-this process and by workers (:mod:`nbody.compute.precompile_worker`), each of which takes the next one when it has finished
-one; the largest come first. Which process compiles a kernel does not change its bits.
+this process and by workers (:mod:`nbody.compute.compiling.precompile_worker`), each of which takes the next one when it
+has finished one; the largest come first. Which process compiles a kernel does not change its bits.
 
 One missing kernel, or a folder that can't be written, is no reason to start a process. On the first run of a machine the
 workers start early (:func:`workers_ahead`): they import Numba while this process does, and makes the bodies.
@@ -18,9 +18,9 @@ from threading import Thread, local
 from typing import Any, NamedTuple
 
 from nbody import child, machine
-from nbody.compute import cache
-from nbody.compute.announce import compiling
-from nbody.compute.driver import SIMULATED
+from nbody.compute.compiling import cache
+from nbody.compute.compiling.announce import compiling
+from nbody.compute.gpu.driver import SIMULATED
 
 MOST = 16
 """Processes. Each takes 0.15 GB of memory, and on a GPU 0.5 GB of the device's."""
@@ -159,7 +159,7 @@ def _take_ahead() -> list["subprocess.Popen[bytes]"]:
 
 def _start(*modules: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        **child.python("-m", "nbody.compute.precompile_worker", *modules, **PLAIN),
+        **child.python("-m", "nbody.compute.compiling.precompile_worker", *modules, **PLAIN),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

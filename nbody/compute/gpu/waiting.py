@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nbody.compute.device import SIMULATED, cuda
-from nbody.compute.failures import check_helpers
+from nbody.compute.gpu.device import SIMULATED, cuda
+from nbody.compute.gpu.failures import check_helpers
 
 SPIN = 1e-3
 """Seconds of polling without a pause, as in the driver: the shortest pause takes 0.06 ms."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nbody.compute.device import cuda
-from nbody.compute.failures import DriverError
+from nbody.compute.gpu.device import cuda
+from nbody.compute.gpu.failures import DriverError
 from nbody.errors import DeviceError
 
 

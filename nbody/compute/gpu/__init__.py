@@ -1,0 +1,1 @@
+"""Devices: what they have, launches, graphs, several of one host."""

@@ -1,0 +1,1 @@
+"""What kernels call: intrinsics, unrolled loops, threads and vectors of a CPU, Morton keys."""
