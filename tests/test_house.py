@@ -181,7 +181,7 @@ LINES = {
     "run": 5896,
     "scenario": 2248,
     "state": 1724,
-    "trajectory": 3386,
+    "trajectory": 3390,
     "verify": 288,
     "viewer": 6020,
     "child": 36,

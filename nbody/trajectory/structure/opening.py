@@ -246,9 +246,10 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
             raise InputError(f"{path}: /{name}: is a link that may lead elsewhere; nbody's recordings have none")
         if entry.kind == MISSING and name not in layout.OPTIONAL:
             raise InputError(f"{path}: has no /{name}; it is HDF5, but not a recording made by 'nbody run'")
+    available = memory.memory_available()  # 0.6 ms
     for name, stored in (layout.CONSTANTS | layout.rows_per_frame(contents.observables) | layout.OTHERS).items():
         if found[name].kind != MISSING:
-            _check_dataset(found[name], f"{path}: /{name}:", stored, found[layout.MASS].shape, size)
+            _check_dataset(found[name], f"{path}: /{name}:", stored, found[layout.MASS].shape, (size, available))
     if found[layout.EVENTS].kind != MISSING and found[layout.EVENTS].dtype not in map(
         np.dtype, (layout.EVENT_DTYPE, layout.EARLIER_EVENT_DTYPE)
     ):
@@ -259,9 +260,12 @@ def _check(contents: Contents, path: str | os.PathLike, size: int) -> None:
         raise InputError(f"{path}: /{layout.NBODY}: says neither 2 nor 3 dimensions")
 
 
-def _check_dataset(found: Found, where: str, stored: layout.Stored, bodies: tuple[int, ...], size: int) -> None:
-    """Raise InputError unless its bytes are in this file of ``size`` bytes, its type and shape are those of ``stored`` for
-    ``bodies`` (N,), and the file and the memory can hold what it declares."""
+def _check_dataset(
+    found: Found, where: str, stored: layout.Stored, bodies: tuple[int, ...], room: tuple[int, int]
+) -> None:
+    """Raise InputError unless its bytes are in this file, its type and shape are those of ``stored`` for ``bodies`` (N,),
+    and what it declares fits into ``room``: the bytes of the file and of the free memory."""
+    size, available = room
     if found.kind == ELSEWHERE:
         raise InputError(f"{where} keeps its data in other files; nbody's recordings do not")
     if found.kind != DATASET:
@@ -276,5 +280,5 @@ def _check_dataset(found: Found, where: str, stored: layout.Stored, bodies: tupl
     if found.stored + (found.offset or 0) > size:
         raise InputError(f"{where} is longer than the file; the file is damaged")
     at_once = itemsize * math.prod(shape[1:] if len(shape) > 1 else shape)
-    if at_once > memory.memory_available():
+    if at_once > available:
         raise InputError(f"{where} needs {at_once / 1e9:.3g} GB of memory, more than is free")
