@@ -179,7 +179,7 @@ LINES = {
     "linalg": 3077,
     "parallel": 841,
     "run": 5896,
-    "scenario": 2248,
+    "scenario": 2252,
     "state": 1724,
     "trajectory": 3390,
     "verify": 288,
