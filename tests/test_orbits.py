@@ -199,3 +199,9 @@ def test_elements_are_unknown_while_a_body_or_its_focus_is_gone():
     found = orbits_over_time([star, without_star, star], 1.0, about=int(star.id[0]))
     np.testing.assert_array_equal(found.a[0], found.a[2])
     assert np.isnan(found.a[1]).all()
+
+
+def test_an_angle_is_below_360_degrees_even_after_rounding():
+    """The argument of this pericentre is -1e-14 degrees, whose remainder modulo 360 rounds to 360."""
+    found = orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1.7, "e": 0.1, "f": 100}]))
+    assert 0 <= found.omega[0] < 360 and apart(found.omega[0], 0) < 1e-12

@@ -29,6 +29,14 @@ def test_a_trajectory_is_a_sequence_of_particles(run):
         run[7]
 
 
+def test_writing_into_the_bodies_of_a_frame_leaves_the_other_frames_as_they_are(run):
+    frame = run[0]
+    for each in (frame.mass, frame.id):
+        each *= 2
+    for name in ("mass", "id"):
+        np.testing.assert_array_equal(2 * getattr(run[1], name), getattr(frame, name))
+
+
 @pytest.mark.parametrize(
     "index",
     [

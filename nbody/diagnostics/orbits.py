@@ -93,24 +93,24 @@ class Elements:
     @property
     def pomega(self) -> Array:
         """The longitude of the pericentre: Ω + ω, and Ω - ω for an inclination above 90."""
-        return (self.Omega + self._sense * self.omega) % 360
+        return _turn(self.Omega + self._sense * self.omega)
 
     @property
     def theta(self) -> Array:
         """The true longitude: ϖ + f, and ϖ - f for an inclination above 90."""
-        return (self.pomega + self._sense * self.f) % 360
+        return _turn(self.pomega + self._sense * self.f)
 
     @property
     def l(self) -> Array:  # noqa: E743  (the field's letter)
         """The mean longitude: ϖ + M, and ϖ - M for an inclination above 90."""
-        return (self.pomega + self._sense * self.M) % 360
+        return _turn(self.pomega + self._sense * self.M)
 
     @property
     def _sense(self) -> Array:
         return np.where(self.inc > 90, -1.0, 1.0)
 
     def _wrapped(self, angle: Array) -> Array:
-        return np.where(self.e < 1, angle % 360, angle)
+        return np.where(self.e < 1, _turn(angle), angle)
 
 
 def orbits(
@@ -226,7 +226,7 @@ def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, tim
     degrees = np.degrees
     return Elements(
         np.arange(x.shape[-2]) if id is None else id, time, mu, q, e, a, degrees(np.arctan2(flat, hz)),
-        degrees(Omega) % 360, degrees(latitude - f) % 360, np.where(e < 1, degrees(f) % 360, degrees(f)), since,
+        _turn(degrees(Omega)), _turn(degrees(latitude - f)), np.where(e < 1, _turn(degrees(f)), degrees(f)), since,
     )  # fmt: skip
 
 
@@ -257,6 +257,12 @@ def _s(z: Array) -> Array:
     with np.errstate(over="ignore"):
         closed = np.where(z > 0, root - np.sin(root), np.sinh(root) - root) / root**3
     return np.where(np.abs(z) < _SMALL, series, closed)
+
+
+def _turn(angle: Array) -> Array:
+    """An angle in degrees, from 0 to below 360: of -1e-15 the remainder alone is 360."""
+    found = angle % 360
+    return np.where(found < 360, found, 0.0)
 
 
 def _dot(a: Array, b: Array) -> Array:

@@ -173,10 +173,10 @@ class RecordedFrames:
         if damaged := self._damaged_constants():
             raise InputError(f"{self.path}: {damaged[0]}: has been damaged since it was recorded")
         moment, left = self.frame(frame), self.left(frame)
+        mass, id, species, radius = (each.copy() for each in (left.mass, self.id, self.species, left.radius))
         found = Particles(
-            left.mass, moment.position, moment.velocity, self.id, moment.time, moment.step,
-            self.species, self.species_names, left.radius,
-        )  # fmt: skip
+            mass, moment.position, moment.velocity, id, moment.time, moment.step, species, self.species_names, radius
+        )
         return found.rows(left.alive) if not left.alive.all() else found
 
     def event_rows(self) -> Array:
