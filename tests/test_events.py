@@ -13,6 +13,7 @@ from nbody.cli import main
 from nbody.errors import InputError
 from nbody.events.finder import root
 from nbody.run.resume import resume
+from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.sources.recording import RecordedSource
@@ -317,7 +318,7 @@ def test_a_scenario_and_options_name_events(tmp_path, capsys):
         ("distance(0, 1) < x", "0.below: must be a number"),
         ("distance(0, 1) < 1 pc", "has a unit"),
         ("transit(1, axis=w)", "axis"),
-        ("escape()", "give a 'radius'"),
+        ("escape()", "is missing; write 'escape"),
         ("import os", "is no event"),
         ("distance(0, 1) <", "is no event"),
         ("distance(__import__('os'), 1) < 1", "is no event"),
@@ -332,6 +333,14 @@ def test_a_wrong_event_is_refused_in_one_line(event, line):
     with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
         pair(events=[event])
     assert "\n" not in str(error.value) and "event" in str(error.value)
+
+
+def test_an_escape_is_written_as_one_says_it():
+    """The messages' own advice is accepted, in YAML's words for true; and a comparison gives the radius."""
+    for text in ("escape(unbound=true)", "escape(unbound=yes)", "escape(unbound=True)"):
+        assert event_of_text(text) == {"kind": "escape", "unbound": True}
+    assert pair(events=["escape(unbound=true)"]).setup.events[0].kind.unbound
+    assert pair(events=["escape > 1.2", "escape(1) > 1.2"]).setup.events[1].kind.radius == 1.2
 
 
 # --- Later ---
@@ -377,6 +386,20 @@ def test_a_called_function_may_change_the_bodies():
     run = pair(events={"apsis(1, which=pericentre)": lambda now: run.change(1, velocity=[0, 0, 0])}, softening=0.05)
     run.integrate(3.3)
     assert np.abs(run.particles.velocity[1]).max() < 1.0 and len(run.events) > 1
+
+
+@pytest.mark.parametrize("scheme", [{"integrator": "ias15"}, {"integrator": "leapfrog", "dt": 0.01}])
+@pytest.mark.parametrize("given", [True, False])
+def test_what_a_called_function_writes_counts(scheme, given):
+    """As in a callback: into the particles that it gets, and into those of the simulation."""
+
+    def halve(now):
+        (now if given else run.particles).velocity[1] *= 0.5
+
+    run = pair(events={"apsis(1, which=pericentre)": halve}, softening=0.05, **scheme)
+    run.integrate(3.5)
+    assert run.events.kind.tolist()[:2] == ["pericentre", "changed"]
+    assert np.linalg.norm(run.particles.position[1]) < 0.5  # it was the pericentre of the faster body
 
 
 def test_the_time_line_and_the_caption_show_events(tmp_path):

@@ -134,7 +134,7 @@ class Escaping(EventKind):
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:
         if self.radius is None and not self.unbound:
-            raise KeyProblem("radius", "is missing; give a 'radius', or 'unbound: true'")
+            raise KeyProblem("radius", "is missing; write 'escape(radius=10)' or 'escape(unbound=true)'")
         return self
 
     def targets(self, ids: Array) -> list[tuple[int, int]]:

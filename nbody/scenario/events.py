@@ -16,6 +16,8 @@ EXAMPLE = "distance(0, 1) < 0.01"
 COMPARED = {"<": "below", ">": "above"}
 """The keys that a comparison stands for."""
 
+FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+
 
 class EventChoice(Component):
     """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``; and whether the run
@@ -53,7 +55,8 @@ def listed(values: object) -> list[Any]:
 
 def event_of_text(text: str) -> dict[str, Any]:
     """The keys of an event in short: ``KIND(BODY, …, KEY=VALUE, …)``, and ``< VALUE`` or ``> VALUE`` after it for the keys
-    ``below`` and ``above``. Values are numbers, names, or numbers with a unit: ``0.01 au``. Raises ValueError."""
+    ``below`` and ``above`` (of an escape, ``radius``). Values are numbers, names, ``true``, ``false``, or numbers with a
+    unit: ``0.01 au``. Raises ValueError."""
     call, compared, value = re.fullmatch(r"([^<>]*)([<>]?)=?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     try:
         found = ast.parse(call.strip(), mode="eval").body
@@ -65,16 +68,17 @@ def event_of_text(text: str) -> dict[str, Any]:
             keys["bodies"] = [_value(each) for each in found.args]
         keys |= {str(each.arg): _value(each.value) for each in found.keywords}
         if compared:
-            keys[COMPARED[compared]] = _number(value.strip())
+            key = "radius" if (found.func.id, compared) == ("escape", ">") else COMPARED[compared]
+            keys[key] = _number(value.strip())
     except (SyntaxError, ValueError, AssertionError):
         raise ValueError(f"{shown(text)} is no event; write it as in '{EXAMPLE}' or 'transit(1, axis=x)'") from None
     return keys
 
 
 def _value(node: ast.expr) -> object:
-    """A number, a list of numbers or a text; a name is a text, and so is ``-x``."""
+    """A number, a list of numbers, a text, or true or false as in YAML; another name is a text, and so is ``-x``."""
     if isinstance(node, ast.Name):
-        return node.id
+        return FLAGS.get(node.id.lower(), node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Name):
         return f"-{node.operand.id}"
     return ast.literal_eval(node)
