@@ -31,6 +31,11 @@ def change_all(run):
     return new
 
 
+def test_radii_that_are_not_there_can_not_be_written():
+    with pytest.raises(InputError, match="radius: the bodies of this run have none"):
+        simulation().particles.radius[:3] = 0.1
+
+
 # --- The state ---
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from stepping import after_steps
 
+import nbody
 from nbody import Scenario, Simulation, Trajectory
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.integrators.integrator import Motion
 from nbody.run.resume import resume
 from nbody.run.signals import stop_on_signals
@@ -199,3 +200,24 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
         clock.look(steps, state)
         rates.append(clock.steps_per_s)
     assert rates == [0.0, 4.0, 8.0, 12.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("dt", r"Simulation\(simulation.particles, dt="), ("integratr", "no such attribute .*'integrator'")],
+)
+def test_an_attribute_that_does_nothing_is_refused(name, fix):
+    run = nbody.Simulation(nbody.plummer(8, seed=1), dt=0.01, softening=0.05, engine="cpu", precision="float64")
+    with pytest.raises(InputError, match=fix):
+        setattr(run, name, 1)
+    run.observers = []
+
+
+def test_a_program_is_told_of_an_energy_error_above_a_tenth():
+    """Two bodies at rest 1e-3 apart, and a step that is far too long."""
+    lines, pair = [], nbody.Particles([1, 1.0], [[0, 0, 0], [1e-3, 0, 0]], np.zeros((2, 3)))
+    values = {"dt": 0.01, "softening": "none", "engine": "cpu", "precision": "float64"}
+    with pytest.warns(UserWarning, match="an energy error of .* too large to trust"):
+        nbody.Simulation(pair, **values).run(4)
+    nbody.Simulation(pair, notify=lines.append, **values).run(4)
+    assert [line for line in lines if "too large to trust" in line]

@@ -82,7 +82,10 @@ def facts(now: Progress) -> str:
 def run_with_bar(simulation: "Simulation", hidden: bool) -> Summary:
     """Run to the end with a progress bar, unless it is ``hidden``."""
     with progress_bar(hidden) as progress:
-        return simulation.run(progress=progress)
+        for event in simulation.progress_events(progress=progress):  # run() would say what the summary says again
+            progress(event.progress)
+    assert simulation.summary is not None
+    return simulation.summary
 
 
 @contextmanager

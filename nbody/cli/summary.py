@@ -12,9 +12,6 @@ from nbody.number_format import rate, size
 from nbody.run.progress import Progress, Summary
 from nbody.scenario.quantities import Units, time_text
 
-LARGE_ERROR = 0.1
-"""Relative energy errors above this are a warning."""
-
 
 def unit_of(observable: str, units: Units | None) -> str:
     """The unit of an observable; empty if it has none. (Collisions and ensembles observe numbers of their own.)"""
@@ -66,12 +63,8 @@ def summary_text(summary: Summary) -> str:
         lines.append(f"  {_changes(summary)}")
     if summary.output:
         lines.append(f"  {counted(summary.frames, 'frame')} in {_output(summary)}")
-    largest = max(summary.energy_error, summary.energy_error_largest, key=abs)
-    if abs(largest) > LARGE_ERROR:
-        lines.append(
-            f"  warning: an energy error of {100 * largest:.3g} % is too large to trust the run; take a smaller --dt, a "
-            "larger softening, or a scheme for close encounters (nbody list integrators)"
-        )
+    if summary.warning:
+        lines.append(f"  {summary.warning}")
     return "\n".join(lines)
 
 

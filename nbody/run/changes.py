@@ -149,6 +149,13 @@ def rows_of_ids(where: str, ids: Any, now: Particles) -> Array:
     return at
 
 
+class NoRadii(np.ndarray):
+    """The radii of bodies that have none: an empty array that refuses what is written into it."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise InputError("particles: radius: the bodies of this run have none; give radii at its beginning")
+
+
 class Shown(NamedTuple):
     """Particles that a user has, who may write into them, and what they were."""
 
@@ -161,6 +168,8 @@ class Shown(NamedTuple):
         were = copy(now)
         for name in WRITABLE:
             setattr(were, name, getattr(now, name).copy())
+        if not len(now.radius):
+            now.radius = now.radius.view(NoRadii)
         now.id.flags.writeable = now.species.flags.writeable = False
         return cls(now, were)
 

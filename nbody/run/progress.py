@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 HEARTBEAT = 0.2
 """Seconds between updates of the progress and synchronizations with the device."""
 
+LARGE_ERROR = 0.1
+"""Relative energy errors above this are a warning."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -89,6 +92,17 @@ class Summary:
     """Why the errors above are changes of the energy rather than errors; empty for most runs."""
     booked_energy: float | None = None
     """What all changes of the bodies have added to it, mergers too; None if there were no others."""
+
+    @property
+    def warning(self) -> str:
+        """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none."""
+        largest = max(self.energy_error, self.energy_error_largest, key=abs)
+        if not abs(largest) > LARGE_ERROR:
+            return ""
+        return (
+            f"warning: an energy error of {100 * largest:.3g} % is too large to trust the run; take a smaller --dt, a "
+            "larger softening, or a scheme for close encounters (nbody list integrators)"
+        )
 
     def as_dict(self) -> dict:
         """For JSON."""

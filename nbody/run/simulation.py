@@ -1,6 +1,7 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
-from nbody.errors import InputError, counted
+from nbody.errors import InputError, counted, did_you_mean
 from nbody.forces.engine import devices_of
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -24,6 +25,7 @@ from nbody.run.setup import Setup, asked_for, default_notify, require_function, 
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
+from nbody.scenario.options import OPTIONS
 from nbody.state import State
 from nbody.whole_file import Notify
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from nbody.trajectory.reading.tables import Table
 
 ShowProgress = Callable[["Progress"], None]
+
+PARTS = ("stepper", "recording", "observers", "summary")
+"""The attributes of a simulation that are set."""
 
 
 class Simulation:
@@ -54,7 +59,7 @@ class Simulation:
         output: the trajectory to write; None writes no file.
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
-            problem. By default the lines are printed in a notebook, and are dropped elsewhere.
+            problem. By default the lines are printed in a notebook, and dropped elsewhere (see :meth:`run` for one).
         particles: the bodies to start from, instead of the scenario's; or how many it has.
         start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
@@ -117,6 +122,15 @@ class Simulation:
             start.restore(self.stepper)
         self._running, self.observers = False, list[Observer]()
         self.summary: Summary | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
+            how = f"give it at the beginning: Simulation(simulation.particles, {name}=…)"
+            if name not in OPTIONS:
+                known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
+                how = f"there is no such attribute{did_you_mean(name, known)}"
+            raise InputError(f"simulation.{name} can't be set: {how}")
+        object.__setattr__(self, name, value)
 
     @cached_property
     def _escape(self) -> list[Observer]:
@@ -375,6 +389,9 @@ class Simulation:
         between two pieces of a force evaluation (see :meth:`~nbody.state.ForceProgress.report`), and keeps the frames
         already in the file. A third one does not wait for a slow disk.
 
+        An energy error above 10 % is a line for ``notify``, and without a ``notify`` a Python warning; with
+        ``on_energy_error`` its own limit counts.
+
         Raises:
             InputError: nothing says how far to run; or the file can't be appended to.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
@@ -408,6 +425,11 @@ class Simulation:
             if progress is not None:
                 progress(event.progress)
         assert self.summary is not None
+        if (line := self.summary.warning) and self.setup.team.first and self.scenario.on_energy_error is None:
+            if self.setup.notify is silent:
+                warnings.warn(line.removeprefix("warning: "), stacklevel=3)
+            else:
+                self.setup.notify(line)
         return self.summary
 
     def progress_events(
