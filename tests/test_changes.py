@@ -340,6 +340,18 @@ def test_a_rerun_makes_the_changes_of_a_program_again(scheme, tmp_path):
         assert file.particles(-1).id.tolist() == run.particles.id.tolist()
 
 
+@pytest.mark.parametrize("scheme", ["leapfrog", "leapfrog_block"])
+def test_a_frame_on_the_first_step_after_an_addition_has_the_new_body(scheme, tmp_path):
+    run = simulation(tmp_path / "run.h5", scheme, every=1)
+    run.run(3)
+    run.add(mass=0.01, position=[1, 0, 0], velocity=[0, 1, 0])
+    run.run(3)
+    run.add(mass=0.01, position=[-1, 0, 0], velocity=[0, 1, 0])
+    run.step()
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert [file.particles(k).count for k in range(len(file))] == [24] * 4 + [25] * 3 + [26] and not file.verify()
+
+
 def test_a_callback_may_add_and_remove_bodies(tmp_path):
     def exchange(particles):
         run.remove(particles.id[0])

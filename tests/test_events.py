@@ -404,6 +404,20 @@ def test_a_called_function_may_change_the_bodies():
     assert np.abs(run.particles.velocity[1]).max() < 1.0 and len(run.events) > 1
 
 
+@pytest.mark.parametrize("scheme", [{"integrator": "ias15"}, {"integrator": "leapfrog", "dt": 0.01}])
+@pytest.mark.parametrize("given", [True, False])
+def test_what_a_called_function_writes_counts(scheme, given):
+    """As in a callback: into the particles that it gets, and into those of the simulation."""
+
+    def halve(now):
+        (now if given else run.particles).velocity[1] *= 0.5
+
+    run = pair(events={"apsis(1, which=pericentre)": halve}, softening=0.05, **scheme)
+    run.integrate(3.5)
+    assert run.events.kind.tolist()[:2] == ["pericentre", "changed"]
+    assert np.linalg.norm(run.particles.position[1]) < 0.5  # it was the pericentre of the faster body
+
+
 def test_the_time_line_and_the_caption_show_events(tmp_path):
     pair(events=["apsis(1)"], output=tmp_path / "run.h5", end=7.0, record={"dt": 0.1}).run()
     with nbody.Trajectory(tmp_path / "run.h5") as run:

@@ -42,8 +42,7 @@ class EventLog(Observer):
 
     def look(self) -> bool:
         stepper, watch = self._stepper, self._watch
-        self._rows += [rows for rows in stepper.events if len(rows)]
-        stepper.events.clear()
+        self._collect()
         if stepper.collisions and (touched := stepper.collisions.touched) is not None:
             stepper.collisions.touched, self.ended = None, True
             first, second, time = touched
@@ -57,6 +56,11 @@ class EventLog(Observer):
         watch.happened.clear()
         watch.acting.clear()  # before a user's function looks at the events
         return not [each for each in acting if not self._act(each)]
+
+    def _collect(self) -> None:
+        """Take the collisions and changes of the stepper."""
+        self._rows += [rows for rows in self._stepper.events if len(rows)]
+        self._stepper.events.clear()
 
     def make_steps(self, n: int) -> None:
         """Let the stepper make ``n`` steps, or fewer if an event ends the run. Raises the error of a user's function."""
@@ -80,7 +84,9 @@ class EventLog(Observer):
             self._setup.notify(f"stopped: {event_line(happened.row[0], *self._shown_time())}")
         if event.call is not None:
             try:
-                self.ended |= event.call(self._stepper.particles()) is False
+                self.ended |= event.call(self._stepper.shown()) is False
+                if (changes := self._stepper.written(freeze=False)) is not None:
+                    self._stepper.apply(changes)
             except Exception as error:  # the file is finished in good order first
                 self.failure = error
                 return False
@@ -97,8 +103,14 @@ class EventLog(Observer):
         """Begin another file, which has the events from now on."""
         self.recorded, self._taken = 0, len(self._rows)
 
+    @property
+    def waiting(self) -> bool:
+        """True if there are events that were not taken yet."""
+        return bool(self._stepper.events) or len(self._rows) > self._taken
+
     def take(self) -> np.ndarray:
         """The events that were not taken yet, as far as the file has room."""
+        self._collect()
         rows, self._taken = np.concatenate([no_events(), *self._rows[self._taken :]]), len(self._rows)
         capacity = self._setup.event_capacity
         limited = (rows["event"] >= 0) | np.isin(rows["kind"], (CONTACT, BOUNCE))  # the others change bodies

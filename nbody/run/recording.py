@@ -213,18 +213,23 @@ class Recording(Observer):
     def take(self, frames: list[Frame]) -> None:
         """Record frames that the stepper has made."""
         if self._recorder is not None:
+            self._flush()  # the frames may have bodies that were added since the last look
             self._recorder.record(*frames)
             return
         for frame in frames:
             frame.wait().release()
 
     def look(self) -> bool:
-        if self._recorder is not None:
-            self._recorder.events(self.log.take())
+        self._flush()
         packed = self._stepper.packs_frames and isinstance(self.schedule, StepSchedule)
         if not packed and self.schedule.due(self._stepper.moment) and self._stepper.moment != self._latest:
             self.record()
         return True
+
+    def _flush(self) -> None:
+        """Give the recorder the events that it has not yet."""
+        if self._recorder is not None and self.log.waiting:
+            self._recorder.events(self.log.take())
 
     def record(self) -> None:
         """Record the present moment."""
@@ -239,7 +244,7 @@ class Recording(Observer):
         """Store what a resumed run begins with."""
         if self._file is not None and self._recorder is not None:
             self.log.look()
-            self._recorder.events(self.log.take())
+            self._flush()
             self._recorder.checkpoint(self._stepper.arrays(), self._meta())
             self._checkpointed = time.perf_counter()
 
