@@ -111,7 +111,7 @@ class EventFinder:
             held = np.atleast_1d(looks.g > 0 if rises else looks.g < 0)
             if not event.kind.threshold or not held.any():
                 continue
-            rows = np.atleast_1d(looks.i)[held].tolist() + ([looks.j] if isinstance(looks.j, int) else [])
+            rows = np.atleast_1d(np.asarray(looks.i))[held].tolist() + ([looks.j] if isinstance(looks.j, int) else [])
             ids = self.begin.known.id[rows].tolist()
             shown = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
             found.append(
