@@ -167,7 +167,7 @@ LINES = {
     "analysis": 1119,
     "bench": 3740,
     "cli": 2787,
-    "diagnostics": 1152,
+    "diagnostics": 1175,
     "fields": 1396,
     "compute": 3063,
     "forces": 11377,
