@@ -343,6 +343,22 @@ def test_an_escape_is_written_as_one_says_it():
     assert pair(events=["escape > 1.2", "escape(1) > 1.2"]).setup.events[1].kind.radius == 1.2
 
 
+def test_a_line_says_that_a_condition_holds_at_the_beginning():
+    """The planet goes from 1.5 to 0.5 and back: what holds first happens when it begins to hold again. Told once, and not of
+    an extremum."""
+    said = []
+    events = [{"distance(0, 1) > 1": "stop"}, "escape(1, about=0) > 1.2", "distance(0, 1) < 1", "apsis(1)"]
+    run = pair(events=events, notify=said.append)
+    run.integrate(1.0)
+    held = [line for line in said if "already at the beginning" in line]
+    assert [line[: line.index(" holds")] for line in held] == ["events.0: distance", "events.1: escape"]
+    assert "(ids 0, 1)" in held[0] and "stops the run only when it begins to hold again" in held[0]
+    run.copy().integrate(2.0)
+    run.integrate(7.0)
+    assert rows(run)["event"].tolist() == [2, 3, 0] and run.time < 5
+    assert sum("already at the beginning" in line for line in said) == 2
+
+
 # --- Later ---
 
 

@@ -205,3 +205,33 @@ def test_an_angle_is_below_360_degrees_even_after_rounding():
     """The argument of this pericentre is -1e-14 degrees, whose remainder modulo 360 rounds to 360."""
     found = orbits(nbody.planets(bodies=[{"m": 1}, {"m": 1e-3, "a": 1.7, "e": 0.1, "f": 100}]))
     assert 0 <= found.omega[0] < 360 and apart(found.omega[0], 0) < 1e-12
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("direction", [(1, 0, 0), (0.6, 0, -0.8), (0, 0, 1)])
+@pytest.mark.parametrize("speed", [0.3, -0.3, 0.0, 3.0, -3.0, 2.0])
+@pytest.mark.parametrize("aside", [0.0, 1e-8])
+def test_an_orbit_on_a_line_has_the_size_of_its_energy(direction, speed, aside):
+    """1/a = 2/r - v²/μ; the time since the pericentre is that of Kepler's equation with e = 1, q = 0."""
+    v = speed * np.array(direction) + (0, aside, 0)
+    found = orbits(nbody.Particles([1, 1.0], [[0, 0, 0], direction], [[0, 0, 0], v]), about=0)
+    alpha = 2 - speed**2 / 2
+    assert found.e[0] == 1 and found.q[0] < 1e-15 and apart(found.f[0], 180) < 1e-6
+    if alpha > 0:
+        E = math.atan2(speed * math.sqrt(alpha / 2), 1 - alpha) % (2 * math.pi)
+        n, M = math.sqrt(2 * alpha**3), E - math.sin(E)
+        assert (found.a[0], found.P[0]) == pytest.approx((1 / alpha, 2 * math.pi / n), rel=1e-14)
+        assert (found.E[0], found.M[0]) == pytest.approx((math.degrees(E), math.degrees(M)), rel=1e-13)
+    elif alpha < 0:
+        F = math.asinh(speed * math.sqrt(-alpha / 2))
+        assert found.a[0] == pytest.approx(1 / alpha, rel=1e-14) and found.P[0] == math.inf
+        assert found.since[0] == pytest.approx((math.sinh(F) - F) / math.sqrt(-2 * alpha**3), rel=1e-13)
+    else:
+        assert found.a[0] == math.inf and found.since[0] == pytest.approx(
+            math.sqrt(2) ** 3 / 6 / math.sqrt(2), rel=1e-13
+        )
+
+
+def test_a_body_at_the_place_of_its_focus_has_no_orbit():
+    with pytest.raises(InputError, match="body 1 is at the place of its focus"):
+        orbits(nbody.Particles([1, 1.0], np.zeros((2, 3)), [[0, 0, 0], [1, 0, 0]]))

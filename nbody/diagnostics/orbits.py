@@ -17,6 +17,12 @@ FOCI = ("inner", "centre")
 _CIRCLE = 8 * np.finfo(float).eps
 """An eccentricity below this is rounding: the orbit has no pericentre, and the anomaly is counted from the node."""
 
+_PARABOLA = 1e-12
+"""A smaller part of the potential is rounding, if it is the energy: then the orbit is a parabola."""
+
+_RADIAL = 1e-6
+"""Below this p/r the true anomaly is too near 180 degrees to tell the time."""
+
 _SMALL = 0.03
 """Below this |z| the functions of :func:`_s` and :func:`_g` are sums of a few terms, to rounding."""
 
@@ -34,11 +40,13 @@ class Elements:
         mu: G (m₁ + m₂).
         q: the distance of the pericentre; ``a`` = q / (1 - e): the semi-major axis, negative for a hyperbola, infinite for
             a parabola.
-        e: the eccentricity.
+        e: the eccentricity; 1 on a line through the focus, an ellipse or hyperbola if ``a`` is finite.
         inc: the inclination to the (x, y) plane, 0 to 180.
         Omega: the longitude of the ascending node, from the x axis.
         omega: the argument of the pericentre, from the node.
         f: the true anomaly.
+        E: the eccentric anomaly; for hyperbolas F of tanh(F/2) = √((e-1)/(e+1)) tan(f/2), for parabolas tan(f/2), both in
+            degrees as the others.
         since: the time since the passage of the pericentre nearest in time.
     """
 
@@ -52,6 +60,7 @@ class Elements:
     Omega: Array
     omega: Array
     f: Array
+    E: Array
     since: Array
 
     def __len__(self) -> int:
@@ -67,7 +76,7 @@ class Elements:
     @property
     def P(self) -> Array:
         """The period; infinite for parabolas and hyperbolas."""
-        return np.where(self.e < 1, 360 / self.n, np.inf)
+        return np.where(_is_ellipse(self.a), 360 / self.n, np.inf)
 
     @property
     def T(self) -> Array:
@@ -77,18 +86,7 @@ class Elements:
     @property
     def M(self) -> Array:
         """The mean anomaly n (t - T)."""
-        return self._wrapped(self.n * self.since)
-
-    @property
-    def E(self) -> Array:
-        """The eccentric anomaly; for hyperbolas F of tanh(F/2) = √((e-1)/(e+1)) tan(f/2), for parabolas tan(f/2), both in
-        degrees as the others."""
-        half = np.radians(self.f) / 2
-        with np.errstate(invalid="ignore"):
-            ellipse = 2 * np.arctan2(np.sqrt(1 - self.e) * np.sin(half), np.sqrt(1 + self.e) * np.cos(half))
-            hyperbola = 2 * np.arctanh(np.sqrt((self.e - 1) / (self.e + 1)) * np.tan(half))
-        open_orbit = np.where(np.isinf(self.a), np.tan(half), hyperbola)
-        return self._wrapped(np.degrees(np.where(self.e < 1, ellipse, open_orbit)))
+        return _wrapped(self.n * self.since, self.a)
 
     @property
     def pomega(self) -> Array:
@@ -109,9 +107,6 @@ class Elements:
     def _sense(self) -> Array:
         return np.where(self.inc > 90, -1.0, 1.0)
 
-    def _wrapped(self, angle: Array) -> Array:
-        return np.where(self.e < 1, _turn(angle), angle)
-
 
 def orbits(
     particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
@@ -126,7 +121,7 @@ def orbits(
         bodies: the ids of the bodies; by default all that have an orbit about the focus.
 
     Raises:
-        InputError: an unknown focus or body, a body about itself, or one that has no mass about it.
+        InputError: an unknown focus or body, a body about itself, at its place, or one that has no mass about it.
     """
     row = {int(each): k for k, each in enumerate(particles.id)}
     if isinstance(about, str) and about not in FOCI:
@@ -146,6 +141,9 @@ def orbits(
     if not (mass > 0).all():
         bad = particles.id[rows[int(np.argmin(mass > 0))]]
         raise InputError(f"orbits: body {bad} has no mass about it; choose another focus with about=")
+    if not (apart := x.any(axis=1)).all():
+        bad = particles.id[rows[int(np.argmin(apart))]]
+        raise InputError(f"orbits: body {bad} is at the place of its focus; choose another focus with about=")
     return elements(x, v, G * mass, particles.id[rows], particles.time)
 
 
@@ -197,6 +195,7 @@ def orbits_over_time(
     return Elements(**columns | {"id": id, "time": np.array([[each.time] for each in found])})
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, time: Array | float = 0.0) -> Elements:
     """The elements of relative positions ``x`` and velocities ``v``, (…, 3) each, about a focus with μ = G (m₁ + m₂)."""
     mu = np.broadcast_to(np.asarray(mu, float), x.shape[:-1])
@@ -207,35 +206,59 @@ def elements(x: Array, v: Array, mu: Array | float, id: Array | None = None, tim
     along, across = p / r - 1, h * xv / (mu * r)  # e cos f and e sin f
     e = np.hypot(along, across)
     alpha = 2 / r - v2 / mu
-    parabola = np.abs(alpha) * p <= _CIRCLE
+    parabola = (np.abs(alpha) * p <= _CIRCLE) & (np.abs(alpha) * r <= _PARABOLA)
     alpha = np.where(parabola, 0.0, alpha)
     # Near e = 1 the energy knows 1 - e better than the difference above does.
     q = p / (1 + e)
     e = np.where(parabola, 1.0, np.where(np.abs(1 - e) < 0.5, 1 - q * alpha, e))
     q = p / (1 + e)
-    hx, hy, hz = np.moveaxis(h_vector, -1, 0)
+    normal = np.where(h[..., None] > 0, h_vector, _across(x))
+    hx, hy, hz = np.moveaxis(normal, -1, 0)
     flat = np.hypot(hx, hy)
     Omega = np.where(flat > 0, np.arctan2(hx, -hy), 0.0)
     node = np.stack([np.cos(Omega), np.sin(Omega), np.zeros_like(Omega)], axis=-1)
-    ahead = np.cross(h_vector, node)  # h times the unit vector 90 degrees from the node
-    latitude = np.arctan2(_dot(x, ahead) / h, _dot(x, node))
+    ahead = np.cross(normal, node)  # as long as the normal, 90 degrees from the node
+    latitude = np.arctan2(_dot(x, ahead) / np.sqrt(_dot(normal, normal)), _dot(x, node))
     f = np.where(e < _CIRCLE, latitude, np.arctan2(across, along))
-    since = _since_pericentre(f, q, e, alpha, mu)
-    with np.errstate(divide="ignore"):
-        a = 1 / alpha
-    degrees = np.degrees
+    chi = np.where(p < _RADIAL * r, _line_anomaly(r, xv / np.sqrt(mu), alpha), _anomaly(f, q, e, alpha))
+    since = (q * chi + e * chi**3 * _s(alpha * chi * chi)) / np.sqrt(mu)
+    a, degrees = 1 / alpha, np.degrees
+    E = _wrapped(degrees(np.where(parabola, np.tan(f / 2), np.sqrt(np.abs(alpha)) * chi)), a)
     return Elements(
         np.arange(x.shape[-2]) if id is None else id, time, mu, q, e, a, degrees(np.arctan2(flat, hz)),
-        _turn(degrees(Omega)), _turn(degrees(latitude - f)), np.where(e < 1, _turn(degrees(f)), degrees(f)), since,
+        _turn(degrees(Omega)), _turn(degrees(latitude - f)), _wrapped(degrees(f), a), E, since,
     )  # fmt: skip
 
 
-def _since_pericentre(f: Array, q: Array, e: Array, alpha: Array, mu: Array) -> Array:
-    """The time since the pericentre, for every conic: √μ t = q χ + e χ³ S(α χ²), with the universal anomaly χ, α = 1/a and
-    tan(√α χ/2) = √(α q/(1+e)) tan(f/2) (Battin 1999, chapter 4)."""
+def _anomaly(f: Array, q: Array, e: Array, alpha: Array) -> Array:
+    """The universal anomaly χ, for every conic: with α = 1/a, tan(√α χ/2) = √(α q/(1+e)) tan(f/2), and the time since the
+    pericentre is √μ t = q χ + e χ³ S(α χ²) (Battin 1999, chapter 4)."""
     u = np.sqrt(q / (1 + e)) * np.tan(f / 2)
-    chi = 2 * u * _g(alpha * u * u)
-    return (q * chi + e * chi**3 * _s(alpha * chi * chi)) / np.sqrt(mu)
+    return 2 * u * _g(alpha * u * u)
+
+
+def _line_anomaly(r: Array, sigma: Array, alpha: Array) -> Array:
+    """The same for e near 1, from σ = x·v/√μ: e sin E = σ √α, e cos E = 1 - α r for ellipses, e sinh F = σ √-α for
+    hyperbolas, χ = σ for parabolas."""
+    root = np.sqrt(np.abs(alpha))
+    E = np.where(alpha > 0, np.arctan2(sigma * root, 1 - alpha * r), np.arcsinh(sigma * root))
+    return np.where(alpha == 0, sigma, E / root)
+
+
+def _across(x: Array) -> Array:
+    """A normal of a plane through the lines along ``x``, as near to the z axis as can be."""
+    z = np.array([0.0, 0.0, 1.0])
+    normal = z * _dot(x, x)[..., None] - x * x[..., 2:]
+    return np.where(x[..., :2].any(axis=-1, keepdims=True), normal, [0.0, -1.0, 0.0])
+
+
+def _is_ellipse(a: Array) -> Array:
+    return (a > 0) & (a < np.inf)
+
+
+def _wrapped(angle: Array, a: Array) -> Array:
+    """An angle of orbits: those of ellipses go from 0 to below 360 degrees."""
+    return np.where(_is_ellipse(a), _turn(angle), angle)
 
 
 def _g(z: Array) -> Array:
