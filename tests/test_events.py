@@ -205,7 +205,7 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     nbody.Simulation(planets(), whole, integrator="ias15", precision="float64", **values).run()
 
     def copy(particles):
-        if particles.time > 2.0 and not killed.exists():
+        if particles.time > 2.0 and part.exists() and not killed.exists():
             killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning
 
     nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
