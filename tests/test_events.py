@@ -12,7 +12,7 @@ import nbody
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.events.finder import root
-from nbody.run.resume import resume
+from nbody.run.resume import rerun, resume
 from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
 from nbody.viewer.display.hud import Timeline
@@ -372,6 +372,24 @@ def test_a_resumed_run_asks_for_its_functions(tmp_path):
     resume(path, end=12.0, notify=said.append, events=events).run()
     with nbody.Trajectory(path) as run:
         assert len(seen) == 2 and (run.event_rows()["kind"] == b"function").sum() == 3
+
+
+def test_a_rerun_asks_for_its_functions_and_leaves_changes_to_them(tmp_path, capsys):
+    path, again, said = str(tmp_path / "run.h5"), str(tmp_path / "again.h5"), []
+
+    def halve(now):
+        now.velocity[1] *= 0.5
+
+    events = [{"apsis(1, which=pericentre)": halve}, lambda now: now.position[1, 1]]
+    values = {"integrator": "leapfrog", "dt": 0.01, "softening": 0.05, "notify": str}
+    run = pair(events=events, output=path, steps=400, **values)
+    run.run()
+    with pytest.raises(InputError, match=r"give nbody\.run\.resume\.rerun\(path, output, events="):
+        rerun(path, again, notify=str)
+    assert main(["rerun", path]) == 2 and capsys.readouterr().err.count("\n") == 1
+    rerun(path, again, notify=said.append, events=events).run()
+    assert [line for line in said if "left to the functions" in line] and len(run.events) > 2
+    assert first_difference(path, again) is None
 
 
 def test_a_run_back_in_time_finds_the_events_of_the_run_forward():

@@ -178,7 +178,7 @@ LINES = {
     "lessons": 1100,
     "linalg": 3077,
     "parallel": 841,
-    "run": 5918,
+    "run": 5930,
     "scenario": 2252,
     "state": 1724,
     "trajectory": 3390,
