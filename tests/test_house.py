@@ -170,7 +170,7 @@ LINES = {
     "diagnostics": 1175,
     "fields": 1396,
     "compute": 3063,
-    "forces": 11377,
+    "forces": 11378,
     "exchange": 1157,
     "initial": 2673,
     "integrators": 7891,
