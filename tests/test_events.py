@@ -12,7 +12,7 @@ import nbody
 from nbody.cli import main
 from nbody.errors import InputError
 from nbody.events.finder import root
-from nbody.run.resume import resume
+from nbody.run.resume import rerun, resume
 from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
 from nbody.viewer.display.hud import Timeline
@@ -205,7 +205,7 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     nbody.Simulation(planets(), whole, integrator="ias15", precision="float64", **values).run()
 
     def copy(particles):
-        if particles.time > 2.0 and not killed.exists():
+        if particles.time > 2.0 and part.exists() and not killed.exists():
             killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning
 
     nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
@@ -343,6 +343,22 @@ def test_an_escape_is_written_as_one_says_it():
     assert pair(events=["escape > 1.2", "escape(1) > 1.2"]).setup.events[1].kind.radius == 1.2
 
 
+def test_a_line_says_that_a_condition_holds_at_the_beginning():
+    """The planet goes from 1.5 to 0.5 and back: what holds first happens when it begins to hold again. Told once, and not of
+    an extremum."""
+    said = []
+    events = [{"distance(0, 1) > 1": "stop"}, "escape(1, about=0) > 1.2", "distance(0, 1) < 1", "apsis(1)"]
+    run = pair(events=events, notify=said.append)
+    run.integrate(1.0)
+    held = [line for line in said if "already at the beginning" in line]
+    assert [line[: line.index(" holds")] for line in held] == ["events.0: distance", "events.1: escape"]
+    assert "(ids 0, 1)" in held[0] and "stops the run only when it begins to hold again" in held[0]
+    run.copy().integrate(2.0)
+    run.integrate(7.0)
+    assert rows(run)["event"].tolist() == [2, 3, 0] and run.time < 5
+    assert sum("already at the beginning" in line for line in said) == 2
+
+
 # --- Later ---
 
 
@@ -356,6 +372,24 @@ def test_a_resumed_run_asks_for_its_functions(tmp_path):
     resume(path, end=12.0, notify=said.append, events=events).run()
     with nbody.Trajectory(path) as run:
         assert len(seen) == 2 and (run.event_rows()["kind"] == b"function").sum() == 3
+
+
+def test_a_rerun_asks_for_its_functions_and_leaves_changes_to_them(tmp_path, capsys):
+    path, again, said = str(tmp_path / "run.h5"), str(tmp_path / "again.h5"), []
+
+    def halve(now):
+        now.velocity[1] *= 0.5
+
+    events = [{"apsis(1, which=pericentre)": halve}, lambda now: now.position[1, 1]]
+    values = {"integrator": "leapfrog", "dt": 0.01, "softening": 0.05, "notify": str}
+    run = pair(events=events, output=path, steps=400, **values)
+    run.run()
+    with pytest.raises(InputError, match=r"give nbody\.run\.resume\.rerun\(path, output, events="):
+        rerun(path, again, notify=str)
+    assert main(["rerun", path]) == 2 and capsys.readouterr().err.count("\n") == 1
+    rerun(path, again, notify=said.append, events=events).run()
+    assert [line for line in said if "left to the functions" in line] and len(run.events) > 2
+    assert first_difference(path, again) is None
 
 
 def test_a_run_back_in_time_finds_the_events_of_the_run_forward():

@@ -105,7 +105,7 @@ def test_own_forces_in_the_simulator_are_the_cpus():
 @pytest.mark.parametrize("precision", ["float32", "mixed", "float64"])
 def test_own_forces_on_the_device_are_the_cpus(precision):
     bound = 1e-13 if precision == "float64" else 1e-5
-    assert np.abs(own_forces_move("gpu-tiled", precision) - own_forces_move("cpu", "float64")).max() < bound
+    assert np.abs(own_forces_move("gpu-symmetric", precision) - own_forces_move("cpu", "float64")).max() < bound
 
 
 @pytest.mark.gpu

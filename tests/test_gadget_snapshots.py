@@ -113,6 +113,9 @@ def test_hdf5_snapshots_may_have_several_files_and_gas_and_no_cosmology(tmp_path
     np.testing.assert_array_equal(found.mass[order], MASS[np.argsort(ID)])
     assert (found.species == [0, 0, 1, 1, 1, 2, 2, 2, 2]).all()
     assert len(said) == 1 and "2 particles of gas will move as stars do" in said[0]
+    for base in ("snap.hdf5", "snap"):
+        find_bodies(tmp_path / base)
+        np.testing.assert_array_equal(read_bodies(tmp_path / base, 3).position, found.position)
     with pytest.raises(InputError, match="is a cosmological snapshot"):
         numbers = dict(zip(("Time", "Redshift", "BoxSize", "Omega0"), BOX, strict=True))
         read_bodies(hdf5(tmp_path / "box.hdf5", **numbers), 3)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
-from nbody import Scenario, Simulation, Trajectory, Tree, plummer, simulate
+from nbody import Scenario, Simulation, Trajectory, Tree, planets, plummer, simulate
 from nbody.errors import InputError
+from nbody.initial import GENERATORS
+from nbody.initial.functions import function
 from nbody.particles import Particles
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import first_difference
@@ -453,3 +455,9 @@ def test_a_time_of_a_recording_is_a_number_between_its_frames(tmp_path):
                 run.at(wrong)
         with pytest.raises(InputError, match="frame: must be a whole number"):
             run.particles(0.5)
+
+
+def test_the_help_of_a_generator_shows_what_must_be_given_and_the_units_of_angles():
+    assert "Options: bodies." in planets.__doc__ and "angles in degrees" in planets.__doc__
+    for name in GENERATORS:
+        assert "Undefined" not in function(name).__doc__

@@ -103,6 +103,23 @@ class EventFinder:
         self.begin, self.shown = now, -math.inf
         self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, now.known.id)]
 
+    def holding(self) -> list[str]:
+        """A line about each event whose condition holds already at the beginning of the step, so that it does not happen."""
+        found = []
+        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
+            rises, _ = event.kind.directions()
+            held = np.atleast_1d(looks.g > 0 if rises else looks.g < 0)
+            if not event.kind.threshold or not held.any():
+                continue
+            rows = np.atleast_1d(np.asarray(looks.i))[held].tolist() + ([looks.j] if isinstance(looks.j, int) else [])
+            ids = self.begin.known.id[rows].tolist()
+            shown = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+            found.append(
+                f"events.{number}: {event.kind.name(rises)} holds already at the beginning (ids {shown}); "
+                f"it happens{' and stops the run' if event.stops else ''} only when it begins to hold again"
+            )
+        return found
+
     def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Rows, Rows]]:
         """Each event with the rows of the bodies at which it looks, if they are among ``ids``."""
         row = {int(each): k for k, each in enumerate(now.known.id)}

@@ -37,6 +37,8 @@ class EventKind(Group):
     """Whether the event is where the function becomes positive."""
     falls: ClassVar[bool] = False
     """Whether the event is where the function becomes negative."""
+    threshold: ClassVar[bool] = False
+    """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
     @model_validator(mode="after")
     def _of_different_bodies(self) -> Self:
@@ -90,6 +92,7 @@ class Distance(OfTwo):
     """The distance of two ``bodies`` becomes less than ``below``, or more than ``above``."""
 
     exclusive = (("below", "above"),)
+    threshold = True
 
     below: Length | None = None
     above: Length | None = None
@@ -125,6 +128,8 @@ class Escaping(EventKind):
     """A body goes beyond ``radius`` from the centre of mass, or from the body ``about``; or, with ``unbound: true``, its
     energy in the field of the others, relative to the centre of mass, becomes positive; with both: it is unbound and
     beyond. Of some ``bodies``, or of all. (External fields are left out of the energy.)"""
+
+    threshold = True
 
     bodies: Ids | None = None
     radius: Length | None = None

@@ -42,6 +42,14 @@ def say_gas(particles: Particles, start: str, notify: Notify) -> None:
         notify(f"{start}{counted(gas, 'particle')} of gas will move as stars do: nbody computes gravity alone")
 
 
+def first_of_snapshot(path: Path) -> Path:
+    """The first file of a snapshot of several that is given by its base name, as ``snap.0.hdf5`` by ``snap.hdf5`` or
+    ``snap``; the path itself if it is a file, or if there is no such snapshot."""
+    suffixes = (path.suffix,) if path.suffix in (".hdf5", ".gadget") else ("", ".hdf5", ".gadget")
+    firsts = [path.with_name(f"{path.name.removesuffix(suffix)}.0{suffix}") for suffix in suffixes if path.name]
+    return path if path.exists() else next((each for each in firsts if each.is_file()), path)
+
+
 def parts_of_snapshot(path: Path, files: int, start: str) -> list[Path]:
     """The other files of a snapshot of several: ``name.1`` … beside ``name.0``, or ``name.1.hdf5`` … Raises InputError: the
     name has no number, or one of them is missing."""

@@ -11,6 +11,7 @@ from nbody.errors import InputError, printable
 from nbody.exchange import read as read_format
 from nbody.exchange import readable
 from nbody.exchange.format import frame_number
+from nbody.exchange.snapshot import first_of_snapshot
 from nbody.input_file import open_regular
 from nbody.particles import Particles
 from nbody.trajectory.structure.opening import is_recording
@@ -20,6 +21,7 @@ from nbody.whole_file import Notify
 
 def find_bodies(path: Path, frame: int | None = None, where: str = "") -> None:
     """Raise an InputError, starting with ``where``, unless ``path`` is a recording or a file of a format, and readable."""
+    path = first_of_snapshot(path)
     if not _is_recording(path, where):
         readable(path, frame, where)
 
@@ -30,7 +32,7 @@ def read_bodies(
     """Read the bodies in a file, as step 0 and time 0 of a new run.
 
     Args:
-        path: a recording, or a file of one of :data:`nbody.exchange.FORMATS`.
+        path: a recording, a file of one of :data:`nbody.exchange.FORMATS`, or the base name of a split GADGET snapshot.
         dimensions: the run's dimensions, 2 or 3. In 3-D, 2-D bodies get z = 0; in 2-D, z and vz of 3-D bodies must be 0.
         frame: the frame, from 0, of a recording or a format with several; None for the last one.
         notify: gets a line about what is ignored.
@@ -38,6 +40,7 @@ def read_bodies(
     Raises:
         InputError: one line, beginning with ``where``, that names the file and the mistake in it.
     """
+    path = first_of_snapshot(path)
     start = f"{where}{printable(path)}: "
     if _is_recording(path, where):
         particles = _read_frame(path, frame, where)

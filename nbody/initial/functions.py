@@ -35,7 +35,9 @@ def function(name: str) -> Callable[..., Particles]:
             raise InputError(f"{name}: {str(error).removeprefix('initial.')}") from None
 
     generate.__name__ = generate.__qualname__ = name
-    fields = ", ".join(f"{key}={field.default!r}" for key, field in kind.model_fields.items())
+    fields = ", ".join(
+        key if field.is_required() else f"{key}={field.default!r}" for key, field in kind.model_fields.items()
+    )
     summary = GENERATORS[name].summary
     generate.__doc__ = (
         f"{summary[:1].upper()}{summary[1:]}: ``particles`` bodies from ``seed``, for the gravitational constant ``G`` (by "

@@ -158,7 +158,7 @@ class Planets(FixedGenerator):
     their centre of mass. See :class:`Body` for the elements.
 
     Attributes:
-        bodies: from the inside to the outside.
+        bodies: from the inside to the outside; angles in degrees.
     """
 
     dimensions: ClassVar[tuple[int, ...]] = (3, 2)

@@ -63,6 +63,7 @@ class EventWatch:
     def __init__(self, stepper: Stepper, events: Sequence[Event]) -> None:
         self._stepper, self._finder = stepper, EventFinder(events)
         self._ahead: list[Happened] | None = None  # those of a step that is shown partway
+        self._told = stepper.moved  # what holds at the beginning
         self.happened: list[Happened] = []
         self.acting: list[Happened] = []
 
@@ -73,6 +74,10 @@ class EventWatch:
         begun = stepper.clock.step
         if not stepper.moment.within:
             self._finder.start(stepper.bodies())
+            if not (self._told or stepper.moved):
+                self._told = True
+                for line in self._finder.holding():
+                    stepper.setup.notify(line)
         while True:
             touched = stepper.make(0 if stepper.moment.within else 1, until)
             self._look()

@@ -32,7 +32,7 @@ GIVEN = ("fields", "on_collision", "events")
 
 
 def resume(
-    path: Path,
+    path: str | Path,
     steps: int | None = None,
     every: int | None = None,
     notify: Notify = print,
@@ -62,6 +62,7 @@ def resume(
     """
     for name in given.keys() - GIVEN:
         raise unknown("keyword", name, GIVEN, "resume: ")
+    path = Path(path)
     with team().agreed():
         changes = {"steps": steps, "every": every, "end": end, "gpus": gpus}
         found = team().broadcast(_resumed(path, changes, notify, given.pop("fields", None)) if team().first else None)
@@ -148,24 +149,33 @@ def _check_end(end: float | None, facts: Mapping[str, Any], sign: int) -> None:
 
 
 def rerun(
-    path: Path,
-    output: Path,
+    path: str | Path,
+    output: str | Path,
     overwrite: bool = False,
     notify: Notify = print,
     gpus: int | str | None = None,
     fields: object = None,
     on_collision: Outcome = None,
+    events: Any = None,
 ) -> Simulation:
     """The simulation that repeats the recording at ``path``, from its first frame to its last, and records it in
     ``output``; changes of the bodies that a program made are made again. (A run that was stopped has fewer frames than were
-    planned.) ``gpus``, ``fields``: as of :func:`resume`.
-    Raises InputError: not a recording, or ``output`` is the same file."""
+    planned.) ``gpus``, ``fields``, ``on_collision``, ``events``: as of :func:`resume`. If events call functions, changes of
+    the bodies are left to these.
+    Raises InputError: not a recording, ``output`` is the same file, or its events are functions and are not given."""
+    path, output = Path(path), Path(output)
     with team().agreed():
         found = team().broadcast(_repeated(path, output, notify, gpus) if team().first else None)
     scenario, particles, stored, changes = found
+    if events is None and stored.get("event_functions"):
+        raise InputError(
+            f"{path}: events of this run are functions, or call one, and are not in the file; in Python, give "
+            "nbody.run.resume.rerun(path, output, events=[…]), those of the run in the same order"
+        )
     scenario = with_functions(scenario, fields, notify)
+    given = {} if events is None else {"events": events}
     simulation = Simulation(
-        scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision
+        scenario, output, overwrite, notify, particles=particles, repeats=True, on_collision=on_collision, **given
     )
     scheme = simulation.stepper.integrator
     if simulation.steps_made and (scheme.facts.columns or scheme.arrays()):
@@ -175,7 +185,9 @@ def rerun(
         )
     scope = simulation.setup.scope()
     _compare_scope({key: str(stored.get(key, "")) for key in scope}, scope, simulation.setup.notify)
-    if len(changes):
+    if len(changes) and any(event.call for event in simulation.setup.events):
+        simulation.setup.notify("changes of the bodies in the recording are left to the functions that events call")
+    elif len(changes):
         simulation.observers.append(ChangesAgain(simulation.stepper, changes))
     return simulation
 

@@ -75,8 +75,9 @@ velocity of body 1; its speed and distance relative to body 2; what it adds to t
 fields. Collisions are of the kind ``contact``, ``bounce``, or ``merger`` of body 2 into body 1; position and velocity are
 then those of the centre of mass of both.
 
-Or a body is :data:`ADDED`, :data:`REMOVED` or :data:`CHANGED`: its id (``id_2`` of an added one: its species), mass and
-radius before it (1) and after it (2), position and velocity after it. The first row of a change has all the energy."""
+Or a body is :data:`ADDED`, :data:`REMOVED` or :data:`CHANGED` between two steps: the step is the first one whose frame shows
+it, so after 50 steps it is 51; its id (``id_2`` of an added one: its species), mass and radius before (1) and after it (2),
+position and velocity after it. The first row of a change has all the energy."""
 EARLIER_EVENT_DTYPE = [
     (name, "S8" if name == "kind" else kind) for name, kind in EVENT_DTYPE if name not in ("event", "distance")
 ]
