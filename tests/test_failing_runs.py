@@ -73,7 +73,6 @@ def test_a_frame_of_an_older_schedule_is_kept_through_later_ones(tmp_path, monke
     stopped_by_ctrl_c(simulation(path), 8)
     stopped_by_ctrl_c(resume(path, every=5), 9)
     going_on = resume(path)
-    going_on.at_a_time = 1
     killed_after("append_many", going_on, monkeypatch)
     resume(path).run()
     with Trajectory(path) as run:
