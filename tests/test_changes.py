@@ -332,6 +332,25 @@ def test_a_function_says_what_becomes_of_bodies_that_touch(tmp_path):
     resume(path, notify=lambda line: None, end=0.75, on_collision=outcome).run()
 
 
+def test_a_fragment_gets_no_id_that_another_body_had():
+    """Not of one either that was removed before the first step, where the run begins with the others."""
+    x, v = [[0, 0, 0], [1, 0, 0], [20, 0, 0]], [[0, 0, 0], [-4, 0, 0], [0, 0, 0]]
+    bodies, calls = Particles([3.0, 1.0, 1e-3], x, v, radius=[0.1] * 3, id=[5, 6, 9]), []
+
+    def outcome(pair):
+        calls.append(pair)
+        apart = Particles([0.5], pair.position[1:] + 1.0, pair.velocity[1:], radius=[0.1])
+        return None if calls[1:] else Particles(
+            np.append(pair.mass, apart.mass), np.vstack([pair.position, apart.position]),
+            np.vstack([pair.velocity, apart.velocity]), radius=[0.1] * 3,
+        )  # fmt: skip
+
+    run = Simulation(bodies, on_collision=outcome, integrator={"scheme": "ias15"}, precision="float64", end=0.17)
+    run.remove(9)
+    run.run()
+    assert calls and run.particles.id.tolist() == [5, 6, 10]
+
+
 @pytest.mark.parametrize("scheme", ["leapfrog", "ias15"])
 def test_a_rerun_makes_the_changes_of_a_program_again(scheme, tmp_path):
     first, again = tmp_path / "first.h5", tmp_path / "again.h5"

@@ -36,6 +36,7 @@ class Roster:
     Args:
         bodies: all bodies at the beginning.
         gravity, fields: the forces, for the energy of a change.
+        used: the ids of bodies that were there before the beginning.
 
     Attributes:
         bodies: (S,) one for each slot, as it was when it appeared.
@@ -50,8 +51,8 @@ class Roster:
         differs: others are there than at the beginning, or they have other masses.
     """
 
-    def __init__(self, bodies: Particles, gravity: Gravity, fields: AddedFields | None = None) -> None:
-        self.bodies, self._gravity, self._fields = bodies, gravity, fields
+    def __init__(self, bodies: Particles, gravity: Gravity, fields: AddedFields | None, used: Array) -> None:
+        self.bodies, self._gravity, self._fields, self._used = bodies, gravity, fields, used
         self._first = bodies.count
         self.mass, self.radius, self.into = bodies.mass, bodies.radius, np.arange(bodies.count)
         self.collision_energy = self.booked_energy = 0.0
@@ -83,6 +84,11 @@ class Roster:
     def starting(self) -> Particles:
         """The bodies that are there, where they appeared: the shape of a state that will be restored."""
         return self.particles(self.bodies.position[self.slots], self.bodies.velocity[self.slots], 0.0, 0)
+
+    @property
+    def ids(self) -> Array:
+        """The ids that bodies have or had, before the beginning too."""
+        return np.union1d(self._used, self.bodies.id)
 
     @property
     def radii(self) -> Array:

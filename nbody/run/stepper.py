@@ -128,7 +128,7 @@ class Stepper:
     @property
     def ids(self) -> np.ndarray:
         """The ids that bodies have or had, before the beginning too."""
-        return np.union1d(self.setup.used, (self.setup.bodies if self.roster is None else self.roster.bodies).id)
+        return np.union1d(self.setup.used, self.setup.bodies.id) if self.roster is None else self.roster.ids
 
     def begin_again(self) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
@@ -371,7 +371,7 @@ class Stepper:
 
             fields = self.setup.plan.fields
             fields = fields if fields is not None and fields.terms else None
-            self.roster = Roster(self.setup.bodies, self.setup.scenario.gravity, fields)
+            self.roster = Roster(self.setup.bodies, self.setup.scenario.gravity, fields, self.setup.used)
         return self.roster
 
     def _resolve(self, span: Span) -> None:

@@ -186,7 +186,7 @@ class Collisions:
         a step."""
         assert self._outcome is not None
         roster, slots, rows, D = self.roster, self.roster.slots, [], span.x0.shape[1]
-        free, next_id = np.ones(len(slots), bool), int(roster.bodies.id.max()) + 1
+        free, next_id = np.ones(len(slots), bool), int(roster.ids.max()) + 1
         for touch in found.tolist():
             s, i, j, _ = touch
             meeting = self._meeting(control, touch, span)
