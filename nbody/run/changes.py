@@ -207,5 +207,7 @@ class Shown(NamedTuple):
 
 
 def _same(now: Any, before: Array) -> bool:
-    """True if these are the same bits, of NaNs too."""
-    return isinstance(now, np.ndarray) and now.dtype == before.dtype and now.tobytes() == before.tobytes()
+    """True if these are the same numbers, NaNs too."""
+    if not isinstance(now, np.ndarray) or now.dtype != before.dtype:
+        return False
+    return np.array_equal(now, before) or now.tobytes() == before.tobytes()  # NaN is not equal to itself
