@@ -62,7 +62,8 @@ def event_of_text(text: str) -> dict[str, Any]:
         found = ast.parse(call.strip(), mode="eval").body
         if isinstance(found, ast.Name):
             found = ast.Call(found, [], [])
-        assert isinstance(found, ast.Call) and isinstance(found.func, ast.Name)
+        if not (isinstance(found, ast.Call) and isinstance(found.func, ast.Name)):
+            raise ValueError
         keys: dict[str, Any] = {"kind": found.func.id}
         if found.args:
             keys["bodies"] = [_value(each) for each in found.args]
@@ -70,7 +71,7 @@ def event_of_text(text: str) -> dict[str, Any]:
         if compared:
             key = "radius" if (found.func.id, compared) == ("escape", ">") else COMPARED[compared]
             keys[key] = _number(value.strip())
-    except (SyntaxError, ValueError, AssertionError):
+    except (SyntaxError, ValueError):
         raise ValueError(f"{shown(text)} is no event; write it as in '{EXAMPLE}' or 'transit(1, axis=x)'") from None
     return keys
 
