@@ -79,8 +79,8 @@ def draw_resonance(axes: Axes, view: View) -> None:
 
 
 def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray, Elements]]:
-    """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). A focus that
-    nobody named is left out."""
+    """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). The focus
+    is left out, unless it was chosen."""
     rows, ids = run.rows(view.bodies, view.most_bodies), run.run.id
     focus = ids[0] if view.about == "inner" else view.about
     shown = {k: run.name(row) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}

@@ -151,9 +151,8 @@ def compare(old: Old = LATEST, new: New = None, output: Output = Path("output"),
 
     before, file = load(_there(old)), old.stat()
     found, failed = ([load(new)], []) if new else _measure(*again(before, str(old), print_message), output)
-    numbered = old.parent.glob(
-        f"{escape(old.stem)}.*{old.suffix}"
-    )  # the old report's name, if the new one has its place
+    # The old report has a numbered name if the new one has its place.
+    numbered = old.parent.glob(f"{escape(old.stem)}.*{old.suffix}")
     name = next((each for each in numbered if os.path.samestat(each.stat(), file)), old)
     return _finish(found, failed, as_json, comparison=compare(before, found[0], str(name)))
 

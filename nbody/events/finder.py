@@ -86,8 +86,8 @@ class EventFinder:
 
     Attributes:
         begin: the bodies at the beginning of the step.
-        shown: within a step that is shown partway, the time up to which its events have been told; -t if the run
-            goes back in time.
+        shown: if the step is shown partway, the time up to which its events have been reported; -inf at the beginning
+            of a step. If the run goes back in time, this is -t.
     """
 
     begin: Bodies

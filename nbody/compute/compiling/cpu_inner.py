@@ -21,7 +21,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 def inner(function: Callable | None = None, calls: bool = False, **options: Any) -> Any:
-    """Compile a function that only kernels call: without machine code of its own, nor what Python would need to call it. One
+    """Compile a function that only kernels call. It gets no machine code of its own, and Python can't call it. A function
     that mainly ``calls`` others is optimized in the kernel only, so that these are not optimized at each level."""
     if function is None:
         return lambda function: inner(function, calls, **options)

@@ -107,7 +107,7 @@ def compile_missing(calls: Iterable[Call]) -> None:
 
 
 def _compile(missing: dict[str, Call], workers: list["subprocess.Popen[bytes]"], count: int) -> None:
-    """Compile by this process and by so many workers; those that are missing are started."""
+    """Compile the missing kernels in this process and in ``count`` workers, which are started if they do not run yet."""
     first, *others = sorted(missing.items(), key=lambda item: item[1].kernel._cache.size, reverse=True)
     if workers:
         own, others = [], [first, *others]  # they compile at once

@@ -1,6 +1,6 @@
 """Parallel loops of kernels on the CPU, in which threads call a function.
 
-``prange`` would compile the body of a loop once more, as a function of its own with wrappers. Threads of Python would
+With ``prange`` the body of each loop would be compiled a second time, as a separate function. Threads of Python would
 compete with those of Numba, which spin for some milliseconds after each parallel loop (1e5 bodies on two Zen 4 cores: 4 ms
 of 24). The bits do not depend on the number of threads where no two numbers write to the same place.
 """
@@ -23,7 +23,7 @@ WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 
 @contextmanager
 def threads(number: int) -> Iterator[None]:
-    """Inside this block so many threads make the parallel loops."""
+    """A context in which ``number`` threads run the parallel loops."""
     before = get_num_threads()
     set_num_threads(number)
     try:
