@@ -55,9 +55,8 @@ class PageCanvas(RemoteFrameBuffer):
             scale = event.get("ratio") or event["pixel_ratio"]
             self.window.resize((round(event["width"] * scale), round(event["height"] * scale)), scale)
         else:
-            scale = self.window.pixel_scale
-            place = {axis: event[axis] * scale for axis in ("x", "y") if axis in event}
-            self.window.handle({**event, **place, "type": kind})
+            x, y = (event.get(axis, 0) * self.window.pixel_scale for axis in ("x", "y"))
+            self.window.handle({**event, "type": kind, "x": x, "y": y})
         if self.window.due:
             self.request_draw()
 
