@@ -66,8 +66,10 @@ class Catalogue:
 
     def grown(self, bodies: Particles) -> "Catalogue":
         """The same with further bodies."""
-        columns = {name: np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")}
-        return replace(self, **columns)
+        mass, id, species = (
+            np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")
+        )
+        return replace(self, mass=mass, id=id, species=species)
 
     @property
     def softening2(self) -> Array | None:
