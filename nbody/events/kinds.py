@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, with_unit
+from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, Written, with_unit
 
 Array = np.ndarray
 
@@ -80,7 +80,11 @@ class EventKind(Group):
 
 
 class OfTwo(EventKind):
-    """Base class of the kinds that look at two bodies."""
+    """Base class of the kinds that look at two bodies.
+
+    Attributes:
+        bodies: the ids of two bodies.
+    """
 
     bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_two)]
 
@@ -89,7 +93,11 @@ class OfTwo(EventKind):
 
 
 class Distance(OfTwo):
-    """The distance of two ``bodies`` becomes less than ``below``, or more than ``above``."""
+    """The distance of two bodies passes a limit, as in ``distance(0, 1) < 0.01``.
+
+    Attributes:
+        below, above: the distance becomes less, or more, than this; one of the two is required.
+    """
 
     exclusive = (("below", "above"),)
     threshold = True
@@ -112,7 +120,11 @@ class Distance(OfTwo):
 
 
 class Closest(OfTwo):
-    """The distance of two ``bodies`` is at a minimum, at less than ``below`` if that is given."""
+    """The distance of two bodies is at a minimum, as in ``closest(0, 1)``.
+
+    Attributes:
+        below: only minima below this distance are events.
+    """
 
     below: Length | None = None
 
@@ -125,9 +137,15 @@ class Closest(OfTwo):
 
 
 class Escaping(EventKind):
-    """A body goes beyond ``radius`` from the centre of mass, or from the body ``about``; or, with ``unbound: true``, its
-    energy in the field of the others, relative to the centre of mass, becomes positive; with both: it is unbound and
-    beyond. Of some ``bodies``, or of all. (External fields are left out of the energy.)"""
+    """A body leaves, as in ``escape(radius=10, unbound=true)``: it is far away, unbound, or both. (External fields are left
+    out of the energy.)
+
+    Attributes:
+        bodies: the ids of the bodies that count; by default all.
+        radius: the distance from the centre of mass, or from the body ``about``, beyond which it is.
+        unbound: its energy in the field of the others, relative to the centre of mass, is positive.
+        about: the id of a body.
+    """
 
     threshold = True
 
@@ -169,8 +187,15 @@ class Escaping(EventKind):
 
 
 class Transit(EventKind):
-    """A body passes in front of the body ``about`` (0, the star, by default), as seen from afar on an ``axis``: where their
-    distance on the sky is at a minimum, and less than ``below`` if that is given."""
+    """A body passes in front of another one, as in ``transit(1, axis=x)``: their distance on the sky, as seen from afar, is
+    at a minimum.
+
+    Attributes:
+        bodies: the ids of the bodies that pass.
+        about: the id of the body behind, the star.
+        axis: from where one looks.
+        below: only minima below this distance are events.
+    """
 
     bodies: Ids
     about: Whole = 0
@@ -189,8 +214,13 @@ class Transit(EventKind):
 
 
 class Apsis(EventKind):
-    """A body is closest to the body ``about`` (0 by default), at its ``pericentre``, or farthest from it, at its
-    ``apocentre``; by default both are events."""
+    """A body is closest to another one, at its pericentre, or farthest from it, at its apocentre, as in ``apsis(1)``.
+
+    Attributes:
+        bodies: the ids of the bodies that move.
+        about: the id of the body at the focus.
+        which: of the two is an event.
+    """
 
     bodies: Ids
     about: Whole = 0
@@ -207,8 +237,15 @@ class Apsis(EventKind):
 
 
 class PlaneCrossing(EventKind):
-    """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
-    ``about``; upwards, where the coordinate grows, downwards, or both."""
+    """A body crosses a plane, as in ``crossing(1, axis=z)``.
+
+    Attributes:
+        bodies: the ids of the bodies that cross.
+        axis: the plane is perpendicular to it.
+        at: the coordinate of the plane on the axis.
+        direction: up, where the coordinate grows, down, or both.
+        about: the id of the body from which coordinates are measured, instead of the origin.
+    """
 
     bodies: Ids
     axis: Literal["x", "y", "z"] = "z"
@@ -235,10 +272,14 @@ def _function(value: object) -> object:
 
 
 class Function(EventKind):
-    """A zero of a ``function`` of the particles that a Python program gives, where it goes up, down, or both. (No file can
-    hold it.)"""
+    """A zero of a function of the particles. (No file can hold it.)
 
-    function: Annotated[Any, AfterValidator(_function)]
+    Attributes:
+        function: returns a number for the particles.
+        direction: where it goes up, down, or both.
+    """
+
+    function: Annotated[Any, AfterValidator(_function), Written("function in Python")]
     direction: Literal["up", "down", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:
