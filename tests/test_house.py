@@ -180,7 +180,7 @@ LINES = {
     "linalg": 3077,
     "parallel": 841,
     "run": 5977,
-    "scenario": 2561,
+    "scenario": 2563,
     "state": 1724,
     "trajectory": 3391,
     "verify": 288,

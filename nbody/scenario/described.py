@@ -24,7 +24,7 @@ SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 LARGE = 2**53  # bounds from here on are those of the file, not of the meaning
 
 
-class Key(NamedTuple):
+class DescribedKey(NamedTuple):
     """One key of a group.
 
     Attributes:
@@ -53,7 +53,7 @@ def markdown(docstring: str | None) -> str:
     return TABLE.sub(r"```text\n\1```\n", ROLE.sub(r"`\1`", text).replace("``", "`")).strip()
 
 
-def keys_of_group(kind: type[Group]) -> list[Key]:
+def keys_of_group(kind: type[Group]) -> list[DescribedKey]:
     """The keys of a group, in order."""
     meanings: dict[str, str] = {}
     for each in reversed(kind.__mro__):
@@ -61,7 +61,9 @@ def keys_of_group(kind: type[Group]) -> list[Key]:
         for names, meaning in ITEM.findall(text + "\n"):
             meanings |= dict.fromkeys(names.split(", "), markdown(" ".join(meaning.split())))
     return [
-        Key(name, _takes(field.annotation, *field.metadata), _default(field), meanings.get(name, ""), _groups(field))
+        DescribedKey(
+            name, _takes(field.annotation, *field.metadata), _default(field), meanings.get(name, ""), _groups(field)
+        )
         for name, field in kind.model_fields.items()
     ]
 
@@ -96,7 +98,7 @@ def _list(kind: type[Group], found: dict[type[Group], str], start: str = "") -> 
                 _list(group, found, f"**`{key.name}: {{{first}: …}}`** {markdown(group.__doc__)}\n\n")
 
 
-def _names(keys: list[Key]) -> str:
+def _names(keys: list[DescribedKey]) -> str:
     """Keys with their notes, or with one note if it is the same for all."""
     notes = {key.note for key in keys}
     if len(notes) == 1:
