@@ -183,7 +183,7 @@ LINES = {
     "state": 1724,
     "trajectory": 3391,
     "verify": 288,
-    "viewer": 6020,
+    "viewer": 6098,
     "child": 36,
     "doctor": 409,
     "errors": 76,
