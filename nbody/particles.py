@@ -226,5 +226,5 @@ def _id_of(name: str, ids: dict[str, int], where: str) -> int:
         return ids[name]
     if name.lstrip("-").isdecimal() and len(name) < 20:  # an id has 64 bits
         return int(name)
-    known = did_you_mean(name, ids) or f"; names are {', '.join(list(ids)[:10])}" * bool(ids) or "; the bodies have no names, give ids"
+    known = did_you_mean(name, ids) or f"; names are {', '.join(list(ids)[:10])}" * bool(ids) or "; they have no names"
     raise InputError(f"{where}there is no body named {shown(name)}{known}")
