@@ -10,11 +10,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nbody.errors import InputError
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, Written, with_unit
+from nbody.particles import Particles, rows_of
+from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Written, short_name, whole_number, with_unit
 
 Array = np.ndarray
+
+
+def _body(value: object) -> object:
+    return short_name(value) if isinstance(value, str) else whole_number(value)
 
 
 def _bodies(values: object) -> object:
@@ -23,15 +29,18 @@ def _bodies(values: object) -> object:
 
 def _two(values: object) -> object:
     if not isinstance(values, list | tuple) or len(values) != 2:
-        raise ValueError(f"must be the ids of two bodies, as in [0, 1], got {shown(values)}")
+        raise ValueError(f"must be two bodies, as in [0, 1], got {shown(values)}")
     return values
 
 
-Ids = Annotated[tuple[Whole, ...], BeforeValidator(_bodies), Field(min_length=1)]
+Body = Annotated[int | str, BeforeValidator(_body), Written("id or name of a body")]
+"""The id of a body, or its name."""
+
+Several = Annotated[tuple[Body, ...], BeforeValidator(_bodies), Field(min_length=1)]
 
 
 class EventKind(Group):
-    """Base class of the kinds of events. Bodies are named by their ids."""
+    """Base class of the kinds of events. Bodies are named by their ids, after :meth:`of`."""
 
     rises: ClassVar[bool] = True
     """Whether the event is where the function becomes positive."""
@@ -40,27 +49,28 @@ class EventKind(Group):
     threshold: ClassVar[bool] = False
     """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
-    @model_validator(mode="after")
-    def _of_different_bodies(self) -> Self:
-        ids = self.ids()
+    def of(self, bodies: Particles, where: str) -> Self:
+        """The same with ids in place of names. Raises InputError, which begins with ``where``: a body is not there, or is
+        named twice."""
+        found: dict[str, Any] = {}
+        for key in ("bodies", "about"):
+            if (given := getattr(self, key, None)) is not None:
+                ids = bodies.id[rows_of(bodies, given, where)].tolist()
+                found[key] = tuple(ids) if key == "bodies" else ids[0]
+        ids = [*found.get("bodies", ()), *([found["about"]] if "about" in found else [])]
         if twice := [each for each in ids if ids.count(each) > 1]:
-            raise KeyProblem("bodies", f"body {twice[0]} is named twice; give different bodies")
-        return self
+            raise InputError(f"{where}body {twice[0]} is named twice; give different bodies")
+        return self.model_copy(update=found)
 
     def directions(self) -> tuple[bool, bool]:
         """Whether the function's rise, and its fall, through zero are events."""
         return self.rises, self.falls
 
-    def ids(self) -> tuple[int, ...]:
-        """The bodies that it names."""
-        about = getattr(self, "about", None)
-        return (*(getattr(self, "bodies", None) or ()), *((about,) if isinstance(about, int) else ()))
-
     def axis_number(self) -> int:
         """The number of its axis; 0 if it has none."""
         return "xyz".index(getattr(self, "axis", "x")[-1])
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         """The ids of the bodies at which it looks, each with that of the body to which it is relative or :data:`NONE`."""
         bodies, about = getattr(self, "bodies", ()), getattr(self, "about", NONE)
         return [(each, NONE if about is None else about) for each in bodies]
@@ -83,12 +93,12 @@ class OfTwo(EventKind):
     """Base class of the kinds that look at two bodies.
 
     Attributes:
-        bodies: the ids of two bodies.
+        bodies: two bodies.
     """
 
-    bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_two)]
+    bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [self.bodies]
 
 
@@ -141,18 +151,18 @@ class Escaping(EventKind):
     out of the energy.)
 
     Attributes:
-        bodies: the ids of the bodies that count; by default all.
+        bodies: the bodies that count; by default all.
         radius: the distance from the centre of mass, or from the body ``about``, beyond which it is.
         unbound: its energy in the field of the others, relative to the centre of mass, is positive.
-        about: the id of a body.
+        about: a body.
     """
 
     threshold = True
 
-    bodies: Ids | None = None
+    bodies: Several | None = None
     radius: Length | None = None
     unbound: Flag = False
-    about: Whole | None = None
+    about: Body | None = None
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:
@@ -160,7 +170,7 @@ class Escaping(EventKind):
             raise KeyProblem("radius", "is missing; write 'escape(radius=10)' or 'escape(unbound=true)'")
         return self
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         about = NONE if self.about is None else self.about
         return [(int(each), about) for each in (ids if self.bodies is None else self.bodies) if each != about]
 
@@ -191,14 +201,14 @@ class Transit(EventKind):
     at a minimum.
 
     Attributes:
-        bodies: the ids of the bodies that pass.
-        about: the id of the body behind, the star.
+        bodies: the bodies that pass.
+        about: the body behind, the star.
         axis: from where one looks.
         below: only minima below this distance are events.
     """
 
-    bodies: Ids
-    about: Whole = 0
+    bodies: Several
+    about: Body = 0
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
     below: Length | None = None
 
@@ -217,13 +227,13 @@ class Apsis(EventKind):
     """A body is closest to another one, at its pericentre, or farthest from it, at its apocentre, as in ``apsis(1)``.
 
     Attributes:
-        bodies: the ids of the bodies that move.
-        about: the id of the body at the focus.
+        bodies: the bodies that move.
+        about: the body at the focus.
         which: of the two is an event.
     """
 
-    bodies: Ids
-    about: Whole = 0
+    bodies: Several
+    about: Body = 0
     which: Literal["pericentre", "apocentre", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:
@@ -240,18 +250,18 @@ class PlaneCrossing(EventKind):
     """A body crosses a plane, as in ``crossing(1, axis=z)``.
 
     Attributes:
-        bodies: the ids of the bodies that cross.
+        bodies: the bodies that cross.
         axis: the plane is perpendicular to it.
         at: the coordinate of the plane on the axis.
         direction: up, where the coordinate grows, down, or both.
-        about: the id of the body from which coordinates are measured, instead of the origin.
+        about: the body from which coordinates are measured, instead of the origin.
     """
 
-    bodies: Ids
+    bodies: Several
     axis: Literal["x", "y", "z"] = "z"
     at: Annotated[Finite, with_unit("length")] = 0.0
     direction: Literal["up", "down", "both"] = "both"
-    about: Whole | None = None
+    about: Body | None = None
 
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
@@ -285,7 +295,7 @@ class Function(EventKind):
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
