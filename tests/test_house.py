@@ -54,7 +54,7 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators", "events"),
     ("run",),
-    ("viewer", "bench", "analysis", "verify", "doctor", "lessons"),
+    ("viewer", "bench", "analysis", "maps", "verify", "doctor", "lessons"),
     ("cli",),
 )
 """From the ground up; a file imports from its own room and from floors below. Rooms of a floor use each other one way."""
@@ -191,6 +191,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
+    "maps": 500,
     "opengl": 73,
     "particles": 178,
     "registry": 140,
