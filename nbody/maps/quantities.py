@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from nbody.diagnostics.orbits import Elements, elements
-from nbody.errors import InputError, did_you_mean
+from nbody.errors import InputError
 from nbody.given import KeyProblem
 from nbody.maps import QUANTITIES
-from nbody.particles import Particles
+from nbody.particles import Particles, rows_of
 from nbody.scenario import Scenario
 from nbody.scenario.events import event_of_text
 from nbody.scenario.source import ScenarioText
@@ -48,21 +48,21 @@ class Moment:
         about = [np.cumsum(m[..., None] * each, axis=1)[:, :-1] / inner[:, :-1, None] for each in (x, v)]
         return elements(x[:, 1:] - about[0], v[:, 1:] - about[1], self.G * inner[:, 1:])
 
-    def columns(self, bodies: Sequence[int | str]) -> list[int]:
-        """The columns of :attr:`orbits` of bodies with these names or numbers. Raises InputError: there is no such body."""
+    def columns(self, bodies: Sequence[int | str]) -> Array:
+        """The columns of :attr:`orbits` of bodies with these ids or names. Raises InputError: there is no such body."""
         now, count = self.particles, self.particles.count // self.systems
-        named = (
-            {str(now.species_names[now.species[k]]): k for k in range(count - 1, -1, -1)} if now.species_names else {}
-        )
-        found = [named.get(str(each), each) for each in bodies]
-        for body, row in zip(bodies, found, strict=True):
-            if not (isinstance(row, int) and 1 <= row < count):
-                names = [name for name, k in named.items() if k and name]
-                hint = did_you_mean(str(body), names) or f"; bodies with orbits are 1 to {count - 1}" + "".join(
-                    f", {name}" for name in reversed(names)
-                )
-                raise InputError(f"--quantity: there is no orbit of a body {body}{hint}")
-        return [int(row) - 1 for row in found]
+        rows = rows_of(_Bodies(now.id[:count], now.species[:count], now.species_names), bodies, "--quantity: ")
+        if not rows.all():
+            raise InputError(f"--quantity: body {bodies[int(rows.argmin())]} is the centre and has no orbit")
+        return rows - 1
+
+
+class _Bodies(NamedTuple):
+    """Those of one system."""
+
+    id: Array
+    species: Array
+    species_names: tuple[str, ...]
 
 
 class Quantity(Group):
