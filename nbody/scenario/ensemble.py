@@ -95,8 +95,8 @@ class Ensemble(Group):
     Attributes:
         systems: their number; by default the number of points of the grid in ``vary``.
         vary: paths of the bodies and their values: ``initial.bodies.1.e: [0, 0.1]``, ``initial.seed: 1..64``,
-            ``0.9..1.1:400``, ``1e-6..1e-3:40:log``, or random ``{uniform: [a, b]}``, ``{log_uniform: [a, b]}``, ``{normal: [mean,
-            sigma]}``, ``{rayleigh: sigma}``. Ranges and lists form a grid, whose last path changes first.
+            ``0.9..1.1:400``, ``1e-6..1e-3:40:log``, or random ``{uniform: [a, b]}``, ``{log_uniform: [a, b]}``,
+            ``{normal: [mean, sigma]}``, ``{rayleigh: sigma}``. Ranges and lists form a grid, whose last path changes first.
             By default the seeds s, s + 1, … of the scenario's seed s.
     """
 
