@@ -14,7 +14,7 @@ QUANTITIES = Registry(
             ("megno", "Megno", "⟨Y⟩ of the variational equations: 2 is regular, more is chaotic"),
             ("lyapunov", "Lyapunov", "the rate at which near orbits part, per unit of time"),
             ("survival", "Survival", "the time until planets meet or collide, or one is far away: survival(radius=50)"),
-            ("closest", "Closest", "the least distance of two bodies"),
+            ("closest", "LeastDistance", "the least distance of two bodies"),
             ("e_max", "LargestEccentricity", "the largest eccentricity, of all bodies or of some: e_max(1)"),
             ("amplitude", "Amplitude", "of the angle of a resonance, in degrees: amplitude(1, 2, p=3, q=2)"),
         )

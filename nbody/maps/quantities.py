@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Moment:
+class SystemsNow:
     """All systems of a block at one moment: S systems of n bodies."""
 
     particles: Particles
@@ -92,7 +92,7 @@ class Quantity(Group):
         """The numbers before the first look."""
         return np.zeros(systems)
 
-    def look(self, found: Array, now: Moment) -> None:
+    def look(self, found: Array, now: SystemsNow) -> None:
         """Follow the systems to this moment, in place."""
 
     def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
@@ -134,7 +134,7 @@ class Survival(Quantity):
     def begin(self, systems: int) -> Array:
         return np.full(systems, np.inf)
 
-    def look(self, found: Array, now: Moment) -> None:
+    def look(self, found: Array, now: SystemsNow) -> None:
         assert self.radius is not None
         found[(now.distance > self.radius) & np.isinf(found)] = abs(now.particles.time)
 
@@ -142,7 +142,7 @@ class Survival(Quantity):
         return np.minimum(found, np.abs(ends["system_time"]))
 
 
-class Closest(Quantity):
+class LeastDistance(Quantity):
     """The least distance of two bodies, at the steps."""
 
     label, dimension, logarithmic = "least distance", "length", True
@@ -157,7 +157,7 @@ class LargestEccentricity(Quantity):
     bodies: tuple[int | str, ...] = ()
     looks, label, limits, colours = True, "largest eccentricity", (0.0, None), "viridis_r"
 
-    def look(self, found: Array, now: Moment) -> None:
+    def look(self, found: Array, now: SystemsNow) -> None:
         e = now.orbits.e[:, now.columns(self.bodies)] if self.bodies else now.orbits.e
         np.maximum(found, e.max(axis=1), out=found)
 
@@ -182,7 +182,7 @@ class Amplitude(Quantity):
     def begin(self, systems: int) -> Array:
         return np.zeros((systems, 2, 360), bool)  # the degrees that were visited
 
-    def look(self, found: Array, now: Moment) -> None:
+    def look(self, found: Array, now: SystemsNow) -> None:
         both = now.columns(self.bodies)
         longitude, pomega = now.orbits.l[:, both], now.orbits.pomega[:, both]
         angle = (self.p * longitude[:, 1] - self.q * longitude[:, 0])[:, None] - (self.p - self.q) * pomega

@@ -19,7 +19,7 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.given import shown
 from nbody.initial import make_particles
 from nbody.initial.ensemble import member
-from nbody.maps.quantities import Moment, Quantity, quantities_of
+from nbody.maps.quantities import SystemsNow, Quantity, quantities_of
 from nbody.output_file import new_file
 from nbody.run.observers import Callback
 from nbody.run.plan import Plan, plan
@@ -237,7 +237,7 @@ class StabilityMap:
         return {name: each.begin(systems) for name, each in self._quantities.items()}
 
     def _look(self, found: Mapping[str, np.ndarray], particles: Any, systems: int) -> None:
-        now = Moment(particles, systems, self.scenario.gravity.G)
+        now = SystemsNow(particles, systems, self.scenario.gravity.G)
         for name, each in self._quantities.items():
             if each.watches:
                 each.look(found[name], now)
