@@ -1,5 +1,6 @@
 """``nbody map``: a number of each of many planetary systems on a grid of two values."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,24 +15,30 @@ if TYPE_CHECKING:
     from nbody.maps.stability_map import StabilityMap
 
 
-@grouped
-def map_systems(
-    scenario: Scenario,
-    replaced: Replaced,
+@dataclass(frozen=True)
+class Grid:
+    """The axes of a map, and what it shows."""
+
     x: Annotated[
         str,
         text_option(
             "The axis to the right: a key of the bodies and a range (0.9..1.1:400, 1e-6..1e-3:40:log) or list."
         ),
-    ] = "",
-    y: Annotated[str, text_option("The axis up; without it the map has one axis.")] = "",
+    ] = ""
+    y: Annotated[str, text_option("The axis up; without it the map has one axis.")] = ""
     quantity: Annotated[
         list[str] | None,
         text_option(f"What the map shows: {', '.join(QUANTITIES)}; several with commas [megno].", metavar="<names>"),
-    ] = None,
+    ] = None
+
+
+@grouped
+def map_systems(
+    scenario: Scenario,
+    replaced: Replaced,
+    grid: Grid = Grid(),
     output: Annotated[Path, typer.Option("--output", "-o", help="The file of the map.")] = Path("output/map.h5"),
     overwrite: Overwrite = False,
-    resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
@@ -54,7 +61,7 @@ def map_systems(
 
     with messages(quiet) as notify:
         settings = replaced.load(locate(scenario, notify))
-        made = prepared(settings, {"x": x, "y": y}, quantity or ["megno"], output, notify, overwrite)
+        made = prepared(settings, {"x": grid.x, "y": grid.y}, grid.quantity or ["megno"], output, notify, overwrite)
     return compute(made, quiet, as_json)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plot_map(found: "StabilityMap", names: Sequence[str], axes: Axes | None = None) -> RunFigure:
-    """See :meth:`.StabilityMap.plot`."""
+    """Draw quantities of a map, as :meth:`.StabilityMap.plot` says."""
     with rc_context(RC):
         if axes is not None:
             _draw(found, names[0], axes)

@@ -19,7 +19,7 @@ from nbody.errors import InputError, did_you_mean, printable
 from nbody.given import shown
 from nbody.initial import make_particles
 from nbody.initial.ensemble import member
-from nbody.maps.quantities import SystemsNow, Quantity, quantities_of
+from nbody.maps.quantities import Quantity, SystemsNow, quantities_of
 from nbody.output_file import new_file
 from nbody.run.observers import Callback
 from nbody.run.plan import Plan, plan
