@@ -111,7 +111,7 @@ def permutations(order: np.ndarray) -> np.ndarray:
     return order.copy()
 
 
-class MapKernels(NamedTuple):
+class FieldMapKernels(NamedTuple):
     """The kernels of the map in a sum of fields."""
 
     begin: Any
@@ -119,7 +119,7 @@ class MapKernels(NamedTuple):
 
 
 @cache
-def _kernels(terms: tuple[Term, ...]) -> MapKernels:
+def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     (move, begin, present), in_fields = moving(terms), bool(terms)
 
     @compute.kernel("cpu")
@@ -149,4 +149,4 @@ def _kernels(terms: tuple[Term, ...]) -> MapKernels:
         present(X, V, moves.present, planets, x, v)
         return done, first, second
 
-    return MapKernels(begin_map, advance)
+    return FieldMapKernels(begin_map, advance)
