@@ -22,6 +22,7 @@ def export(
     elements: Annotated[
         bool, typer.Option("--elements", help="Orbital elements instead of positions: a .csv table.")
     ] = False,
+    events: Annotated[bool, typer.Option("--events", help="The table of events instead: a .csv table.")] = False,
     about: Annotated[str | None, text_option(ABOUT)] = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -36,19 +37,25 @@ def export(
       nbody export output/run.h5 snapshot.hdf5 --all
       nbody export output/run.h5 planets.bin --all
       nbody export output/run.h5 elements.csv --elements --all
+      nbody export output/run.h5 events.csv --events
     """
     from nbody.exchange.export import export as write
-    from nbody.exchange.export import export_elements, facts_of
+    from nbody.exchange.export import export_elements, export_events, facts_of
     from nbody.trajectory import Trajectory
 
     if all_frames and frame is not None:
         raise InputError("--all: cannot be combined with --frame; leave one of the two out")
     if not elements and about is not None:
         raise InputError("--about: belongs to --elements; add it, or leave --about out")
-    if elements and format is not None:
-        raise InputError("--format: elements are written to .csv files; leave it out")
+    if (elements or events) and format is not None:
+        raise InputError("--format: elements and events are written to .csv files; leave it out")
+    if events and (elements or all_frames or frame is not None):
+        raise InputError("--events: is one table of the whole run; leave --elements, --all and --frame out")
     with Trajectory(recording) as run:
         frames = range(len(run)) if all_frames else None if frame is None else [frame]
+        if events:
+            result(str(export_events(run, output, overwrite, print_message)))
+            return 0
         if elements:
             result(str(export_elements(run, output, frames, about or "inner", overwrite, print_message)))
             return 0
