@@ -51,8 +51,12 @@ class Hybrid(Integrator):
     """Planets that may come close to each other, but not to the star. Body 0 must be the star."""
 
     class Options(Group):
-        """``hill``: the critical distance in Hill radii, from the orbits at the start. ``epsilon``: the accuracy of the
-        steps in encounters, as of ``ias15``."""
+        """The options of the scheme.
+
+        Attributes:
+            hill: the critical distance in Hill radii, from the orbits at the start.
+            epsilon: the accuracy of the steps in encounters, as of ``ias15``.
+        """
 
         hill: Positive = 4.0
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
