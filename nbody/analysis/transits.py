@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import MARKERS, Plot, View, labelled, time_axis
-from nbody.diagnostics.transits import Ephemeris, linear_ephemeris
+from nbody.diagnostics.transits import LinearEphemeris, linear_ephemeris
 from nbody.errors import InputError
 from nbody.figures import GREY
 from nbody.scenario.quantities import YEAR
@@ -39,7 +39,7 @@ def draw_transits(axes: Axes, view: View) -> None:
     time_axis(axes, view)
 
 
-def _ephemerides(run: RunData, view: View) -> list[tuple[int, str, Ephemeris]]:
+def _ephemerides(run: RunData, view: View) -> list[tuple[int, str, LinearEphemeris]]:
     """Those of the chosen planets with enough transits, in the unit of time that is shown, with the numbers of the planets
     in the order of colours and their names. Raises InputError: there is none."""
     rows, ids = run.run.event_rows(), run.run.id[run.rows(view.bodies, view.most_bodies)]

@@ -7,7 +7,7 @@ import numpy as np
 Array = np.ndarray
 
 
-class Ephemeris(NamedTuple):
+class LinearEphemeris(NamedTuple):
     """Transit times tₙ = t₀ + n P, and how much the observed times differ from these.
 
     Attributes:
@@ -22,7 +22,7 @@ class Ephemeris(NamedTuple):
     residual: Array
 
 
-def linear_ephemeris(times: Array) -> Ephemeris:
+def linear_ephemeris(times: Array) -> LinearEphemeris:
     """The linear ephemeris of transit times (K,), K > 1, in any order. Some transits may be missing, if neighbours remain:
     numbers are counted by the median of the times between two."""
     times = np.unique(times)
@@ -31,4 +31,4 @@ def linear_ephemeris(times: Array) -> Ephemeris:
     middle = epoch.mean(), times.mean()  # from here rounding is smallest
     n, t = epoch - middle[0], times - middle[1]
     period = float(n @ t / (n @ n))
-    return Ephemeris(float(middle[1] - period * middle[0]), period, epoch.astype(np.int64), t - period * n)
+    return LinearEphemeris(float(middle[1] - period * middle[0]), period, epoch.astype(np.int64), t - period * n)
