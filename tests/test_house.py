@@ -182,7 +182,7 @@ LINES = {
     "run": 5974,
     "scenario": 2590,
     "state": 1724,
-    "trajectory": 3561,
+    "trajectory": 3556,
     "verify": 288,
     "viewer": 6226,
     "child": 36,
