@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1168,
     "bench": 3740,
-    "cli": 3045,
+    "cli": 3055,
     "diagnostics": 1231,
     "fields": 1433,
     "compute": 3063,
