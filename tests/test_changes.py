@@ -114,7 +114,7 @@ def test_an_id_is_never_used_again():
     ("wrong", "line"),
     [
         (lambda run: run.remove(99), "remove: there is no body with the id 99"),
-        (lambda run: run.remove(run.particles.mass > 0), "needs ids; of a mask"),
+        (lambda run: run.remove(run.particles.mass > 0), "of a mask these are particles.id"),
         (lambda run: run.remove(run.particles.id), "no body would be left"),
         (lambda run: run.add(mass=1), "add: position is missing"),
         (lambda run: run.add(mass=1, position=[0, 0], velocity=[0, 0]), "are in 2-D, and the run is in 3-D"),

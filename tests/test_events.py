@@ -314,7 +314,9 @@ def test_a_scenario_and_options_name_events(tmp_path, capsys):
         ("distance(0, 1)", "give 'below' or 'above'"),
         ("distance(0, 0) < 1", "body 0 is named twice"),
         ("distance(0, 7) < 1", "there is no body with the id 7; ids go from 0 to 1"),
-        ("distance(0) < 1", "0.bodies: must be the ids of two bodies"),
+        ("distance(0) < 1", "0.bodies: must be two bodies"),
+        ("transit(hearth)", "there is no body named 'hearth'"),
+        ("transit(1.5)", "must be a whole number"),
         ("distance(0, 1) < x", "0.below: must be a number"),
         ("distance(0, 1) < 1 pc", "has a unit"),
         ("transit(1, axis=w)", "axis"),
@@ -333,6 +335,36 @@ def test_a_wrong_event_is_refused_in_one_line(event, line):
     with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
         pair(events=[event])
     assert "\n" not in str(error.value) and "event" in str(error.value)
+
+
+def test_bodies_have_names_wherever_they_are_chosen(tmp_path, capsys):
+    """In events, orbits, changes of the bodies, plots and lines about events; an id is accepted everywhere too."""
+    bodies = [{"m": 1, "name": "sun"}, {"m": 1e-6, "a": 1.0, "e": 0.1, "name": "earth"}, {"m": 1e-6, "a": 2}]
+    path, events = (
+        tmp_path / "run.h5",
+        ["transit(earth, about=sun)", "apsis(earth): stop", {"closest(2, earth)": "stop"}],
+    )
+    run = nbody.Simulation(
+        nbody.planets(bodies=bodies), path, integrator="ias15", precision="float64", events=events, end=9.0,
+        record={"dt": 0.5},
+    )  # fmt: skip
+    assert "earth at its apocentre about 0" not in (stopped := run.run().stopped)
+    assert "earth at its apocentre about sun" in stopped
+    assert run.events.id_1.tolist() == [1] and run.setup.events[0].kind.about == 0
+    assert run.orbits(about="sun", bodies=["earth"]).id.tolist() == [1]
+    for chosen in (["earth", 2], ["1", "2"]):
+        with nbody.Trajectory(path) as recorded:
+            assert recorded.orbits(about="sun", bodies=chosen).id.tolist() == [1, 2]
+            assert recorded.resolved["events"][0]["bodies"] == ["earth"]
+    assert main(["info", str(path)]) == 0 and "0 sun, 1 earth\n" in capsys.readouterr().out
+    assert main(["plot", str(path), "e", "--bodies", "earth,2", "--about", "sun"]) == 0
+    assert main(["plot", str(path), "e", "--bodies", "hearth"]) == 2
+    assert "no body named 'hearth' (did you mean 'earth'?)" in capsys.readouterr().err
+    run.change("earth", mass=2e-6)
+    run.remove("earth")
+    assert run.particles.id.tolist() == [0, 2]
+    named = nbody.Particles([1.0, 1.0], np.eye(2), np.eye(2), species_names=("a", "b"))
+    assert named.species.tolist() == [0, 1]
 
 
 def test_an_escape_is_written_as_one_says_it():

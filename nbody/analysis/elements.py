@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import LINES, MARKERS, Plot, View, labelled, time_axis
-from nbody.diagnostics.orbits import Elements
+from nbody.diagnostics.orbits import Elements, focus_of
 from nbody.errors import InputError
 
 ELEMENTS = {
@@ -82,11 +82,12 @@ def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray,
     """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). The focus
     is left out, unless it was chosen."""
     rows, ids = run.rows(view.bodies, view.most_bodies), run.run.id
-    focus = ids[0] if view.about == "inner" else view.about
-    shown = {k: run.name(row) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
+    about = focus_of(run.run, view.about)
+    focus = ids[0] if about == "inner" else about
+    shown = {k: run.name(ids[row]) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
     if not shown:
         raise InputError(f"{run.run.path}: there is no body with an orbit; name two or more")
-    return shown, run.orbits([int(ids[rows[k]]) for k in shown], view.about)
+    return shown, run.orbits([int(ids[rows[k]]) for k in shown], about)
 
 
 def _points(view: View, kind: int, count: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nbody.cli.options import ABOUT, Overwrite, Recording, argument, count_option, focus, text_option
+from nbody.cli.options import ABOUT, Overwrite, Recording, argument, count_option, text_option
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
 from nbody.exchange import FORMATS, format_of
@@ -50,7 +50,7 @@ def export(
     with Trajectory(recording) as run:
         frames = range(len(run)) if all_frames else None if frame is None else [frame]
         if elements:
-            result(str(export_elements(run, output, frames, focus(about or "inner"), overwrite, print_message)))
+            result(str(export_elements(run, output, frames, about or "inner", overwrite, print_message)))
             return 0
         written, facts = write(run, output, frames, format, overwrite, print_message), facts_of(run)
     for path in written:

@@ -95,21 +95,24 @@ def _scenario(path: Path) -> Json:
 
 def _recording(path: Path, verify: bool) -> Json:
     """The facts about a recording, in types that JSON has."""
+    from nbody.particles import body_names
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
+        names = body_names(run)
         found = {
             "file": str(path),
             "kind": "recording",
             "status": run.status,
             "particles": run.count,
+            "names": names,
             "dimensions": run.dimensions,
             "frames": len(run),
             "frames_planned": run.planned,
             "steps": _ends(run.step),
             "time": _ends(run.time),
-            **_events(run),
+            **_events(run, names),
             **_energy(run),
             "observables": {
                 name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS
@@ -148,7 +151,7 @@ def _energy(run: "Trajectory") -> Json:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _events(run: "Trajectory") -> Json:
+def _events(run: "Trajectory", names: dict[int, str]) -> Json:
     """The collisions, the events and the changes of a recording; empty if the run looked for none and had none."""
     import numpy as np
 
@@ -164,7 +167,7 @@ def _events(run: "Trajectory") -> Json:
     ):
         if asked:
             found[name] = int(some.sum())
-            found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
+            found[f"last_{name}"] = [event_line(row, *shown, names) for row in rows[some][-SHOWN_EVENTS:]]
     if "collisions" in found or "changes" in found:
         found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
     return found

@@ -9,7 +9,7 @@ import typer
 from nbody.analysis import PLOTS
 from nbody.cli.completion import recordings_and_plots
 from nbody.cli.groups import grouped
-from nbody.cli.options import ABOUT, Overwrite, focus, is_recording, is_scenario, text_option, whole
+from nbody.cli.options import ABOUT, Overwrite, is_recording, is_scenario, text_option, whole
 from nbody.cli.streams import print_message, result, rows
 from nbody.errors import InputError
 
@@ -28,7 +28,7 @@ class Choices:
     ] = None
     bodies: Annotated[
         list[str] | None,
-        text_option("The ids of the bodies of orbits and elements: 1,2 or 1 2.", metavar="<list[int]>"),
+        text_option("The bodies of orbits and elements, by ids or names: 1,2 or 1 2.", metavar="<list[text]>"),
     ] = None
     about: Annotated[str, typer.Option(help=ABOUT)] = "inner"
     resonance: Annotated[
@@ -39,8 +39,8 @@ class Choices:
     ] = False
 
     def keywords(self) -> dict[str, Any]:
-        """The arguments of :func:`nbody.plot`. Raises typer.BadParameter for an id that is no number."""
-        return vars(self) | {"bodies": _ids(self.bodies or []), "about": focus(self.about)}
+        """The arguments of :func:`nbody.plot`."""
+        return vars(self) | {"bodies": [each for word in self.bodies or [] for each in word.split(",") if each]}
 
 
 @grouped
@@ -109,11 +109,3 @@ def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
         else:
             PLOTS.check(word)
     return runs, plots
-
-
-def _ids(words: list[str]) -> list[int]:
-    """``["1,2", "3"]`` as [1, 2, 3]."""
-    try:
-        return [whole(each) for word in words for each in word.split(",") if each]
-    except typer.BadParameter as error:
-        raise typer.BadParameter(error.message, param_hint="--bodies") from None

@@ -60,7 +60,7 @@ class Viewpoint:
             autocompletion=cameras,
         ),
     ] = "run"
-    track: Annotated[str, text_option("Keep a body (its id), com or densest in the middle.")] = ""
+    track: Annotated[str, text_option("Keep a body (its id or name), com or densest in the middle.")] = ""
     size: Size = "1280x720"
     hud: Hud = True
 

@@ -10,11 +10,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nbody.errors import InputError
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, with_unit
+from nbody.particles import Particles, rows_of
+from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, short_name, whole_number, with_unit
 
 Array = np.ndarray
+
+
+def _body(value: object) -> object:
+    return short_name(value) if isinstance(value, str) else whole_number(value)
 
 
 def _bodies(values: object) -> object:
@@ -23,15 +29,18 @@ def _bodies(values: object) -> object:
 
 def _two(values: object) -> object:
     if not isinstance(values, list | tuple) or len(values) != 2:
-        raise ValueError(f"must be the ids of two bodies, as in [0, 1], got {shown(values)}")
+        raise ValueError(f"must be two bodies, as in [0, 1], got {shown(values)}")
     return values
 
 
-Ids = Annotated[tuple[Whole, ...], BeforeValidator(_bodies), Field(min_length=1)]
+Body = Annotated[int | str, BeforeValidator(_body)]
+"""The id of a body, or its name."""
+
+Several = Annotated[tuple[Body, ...], BeforeValidator(_bodies), Field(min_length=1)]
 
 
 class EventKind(Group):
-    """Base class of the kinds of events. Bodies are named by their ids."""
+    """Base class of the kinds of events. Bodies are named by their ids, after :meth:`of`."""
 
     rises: ClassVar[bool] = True
     """Whether the event is where the function becomes positive."""
@@ -40,27 +49,28 @@ class EventKind(Group):
     threshold: ClassVar[bool] = False
     """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
-    @model_validator(mode="after")
-    def _of_different_bodies(self) -> Self:
-        ids = self.ids()
+    def of(self, bodies: Particles, where: str) -> Self:
+        """The same with ids in place of names. Raises InputError, which begins with ``where``: a body is not there, or is
+        named twice."""
+        found: dict[str, Any] = {}
+        for key in ("bodies", "about"):
+            if (given := getattr(self, key, None)) is not None:
+                ids = bodies.id[rows_of(bodies, given, where)].tolist()
+                found[key] = tuple(ids) if key == "bodies" else ids[0]
+        ids = [*found.get("bodies", ()), *([found["about"]] if "about" in found else [])]
         if twice := [each for each in ids if ids.count(each) > 1]:
-            raise KeyProblem("bodies", f"body {twice[0]} is named twice; give different bodies")
-        return self
+            raise InputError(f"{where}body {twice[0]} is named twice; give different bodies")
+        return self.model_copy(update=found)
 
     def directions(self) -> tuple[bool, bool]:
         """Whether the function's rise, and its fall, through zero are events."""
         return self.rises, self.falls
 
-    def ids(self) -> tuple[int, ...]:
-        """The bodies that it names."""
-        about = getattr(self, "about", None)
-        return (*(getattr(self, "bodies", None) or ()), *((about,) if isinstance(about, int) else ()))
-
     def axis_number(self) -> int:
         """The number of its axis; 0 if it has none."""
         return "xyz".index(getattr(self, "axis", "x")[-1])
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         """The ids of the bodies at which it looks, each with that of the body to which it is relative or :data:`NONE`."""
         bodies, about = getattr(self, "bodies", ()), getattr(self, "about", NONE)
         return [(each, NONE if about is None else about) for each in bodies]
@@ -82,9 +92,9 @@ class EventKind(Group):
 class OfTwo(EventKind):
     """Base class of the kinds that look at two bodies."""
 
-    bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_two)]
+    bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [self.bodies]
 
 
@@ -131,10 +141,10 @@ class Escaping(EventKind):
 
     threshold = True
 
-    bodies: Ids | None = None
+    bodies: Several | None = None
     radius: Length | None = None
     unbound: Flag = False
-    about: Whole | None = None
+    about: Body | None = None
 
     @model_validator(mode="after")
     def _has_a_limit(self) -> Self:
@@ -142,7 +152,7 @@ class Escaping(EventKind):
             raise KeyProblem("radius", "is missing; write 'escape(radius=10)' or 'escape(unbound=true)'")
         return self
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         about = NONE if self.about is None else self.about
         return [(int(each), about) for each in (ids if self.bodies is None else self.bodies) if each != about]
 
@@ -172,8 +182,8 @@ class Transit(EventKind):
     """A body passes in front of the body ``about`` (0, the star, by default), as seen from afar on an ``axis``: where their
     distance on the sky is at a minimum, and less than ``below`` if that is given."""
 
-    bodies: Ids
-    about: Whole = 0
+    bodies: Several
+    about: Body = 0
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
     below: Length | None = None
 
@@ -192,8 +202,8 @@ class Apsis(EventKind):
     """A body is closest to the body ``about`` (0 by default), at its ``pericentre``, or farthest from it, at its
     ``apocentre``; by default both are events."""
 
-    bodies: Ids
-    about: Whole = 0
+    bodies: Several
+    about: Body = 0
     which: Literal["pericentre", "apocentre", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:
@@ -210,11 +220,11 @@ class PlaneCrossing(EventKind):
     """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
     ``about``; upwards, where the coordinate grows, downwards, or both."""
 
-    bodies: Ids
+    bodies: Several
     axis: Literal["x", "y", "z"] = "z"
     at: Annotated[Finite, with_unit("length")] = 0.0
     direction: Literal["up", "down", "both"] = "both"
-    about: Whole | None = None
+    about: Body | None = None
 
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
@@ -244,7 +254,7 @@ class Function(EventKind):
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:

@@ -36,7 +36,7 @@ class Body(Group):
 
     Attributes:
         m: the mass; 0 for a test particle.
-        name: the name of its species.
+        name: its name, that of its species.
         radius: its radius, for collisions.
         a, P, q: the semi-major axis, negative for a hyperbola; the period of an ellipse; the distance of the pericentre,
             which a parabola needs.

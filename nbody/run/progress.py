@@ -92,6 +92,9 @@ class Summary:
     """Why the errors above are changes of the energy rather than errors; empty for most runs."""
     booked_energy: float | None = None
     """What all changes of the bodies have added to it, mergers too; None if there were no others."""
+    stopped: str = ""
+    """The event or the collision that has ended the run, in words, with its time; the bodies are those at the end of its
+    step."""
 
     @property
     def warning(self) -> str:
