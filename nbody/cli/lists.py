@@ -6,8 +6,8 @@ from typing import Annotated
 
 from nbody.cli.completion import scenario_names, words
 from nbody.cli.options import AsJson, argument
-from nbody.cli.streams import print_message, result, result_json, rows
-from nbody.errors import printable, unknown
+from nbody.cli.streams import pages, print_message, result, result_json, rows
+from nbody.errors import did_you_mean, printable, unknown
 from nbody.registry import REGISTRIES, imported
 
 KINDS = ("scenarios", *REGISTRIES)
@@ -16,21 +16,25 @@ ALSO = {"schemes": "integrators"}  # other names of kinds
 
 def list_names(
     kind: Annotated[
-        str | None, argument(f"What to list: {', '.join(KINDS)}; by default everything.", words(*KINDS))
+        str | None,
+        argument(f"What to list: {', '.join(KINDS)}, or the name of one; by default everything.", words(*KINDS)),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List what a scenario or an option can name, with one line each.
+    """List what a scenario or an option can name, with one line each; of one name, its parameters, units and defaults.
 
     \b
     Examples:
       nbody list
       nbody list engines
+      nbody list king
       nbody list --json
     """
     kind = ALSO.get(str(kind), kind)
     if kind is not None and kind not in KINDS:
-        raise unknown("kind", kind, KINDS)
+        texts = _texts(kind)
+        result_json(texts) if as_json else pages(texts)
+        return 0
     found = {each: _rows(each) for each in (KINDS if kind is None else (kind,))}
     if as_json:
         result_json(found)
@@ -39,6 +43,15 @@ def list_names(
         result(f"{each}:")
         rows(lines, "  ")
     return 0
+
+
+def _texts(name: str) -> dict[str, str]:
+    """What there is to know of the components of a name. Raises InputError."""
+    from nbody.manual.components import found
+
+    if did_you_mean(name, KINDS) and not any(name in imported(each) for each in REGISTRIES.values()):
+        raise unknown("kind", name, KINDS)
+    return found(name)
 
 
 def _rows(kind: str) -> dict[str, str]:

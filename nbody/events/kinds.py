@@ -14,7 +14,7 @@ from nbody.errors import InputError
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
 from nbody.particles import Particles, rows_of
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, short_name, whole_number, with_unit
+from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Written, short_name, whole_number, with_unit
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ def _two(values: object) -> object:
     return values
 
 
-Body = Annotated[int | str, BeforeValidator(_body)]
+Body = Annotated[int | str, BeforeValidator(_body), Written("id or name of a body")]
 """The id of a body, or its name."""
 
 Several = Annotated[tuple[Body, ...], BeforeValidator(_bodies), Field(min_length=1)]
@@ -90,7 +90,11 @@ class EventKind(Group):
 
 
 class OfTwo(EventKind):
-    """Base class of the kinds that look at two bodies."""
+    """Base class of the kinds that look at two bodies.
+
+    Attributes:
+        bodies: two bodies.
+    """
 
     bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
 
@@ -99,7 +103,11 @@ class OfTwo(EventKind):
 
 
 class Distance(OfTwo):
-    """The distance of two ``bodies`` becomes less than ``below``, or more than ``above``."""
+    """The distance of two bodies passes a limit, as in ``distance(0, 1) < 0.01``.
+
+    Attributes:
+        below, above: the distance becomes less, or more, than this; one of the two is required.
+    """
 
     exclusive = (("below", "above"),)
     threshold = True
@@ -122,7 +130,11 @@ class Distance(OfTwo):
 
 
 class Closest(OfTwo):
-    """The distance of two ``bodies`` is at a minimum, at less than ``below`` if that is given."""
+    """The distance of two bodies is at a minimum, as in ``closest(0, 1)``.
+
+    Attributes:
+        below: only minima below this distance are events.
+    """
 
     below: Length | None = None
 
@@ -135,9 +147,15 @@ class Closest(OfTwo):
 
 
 class Escaping(EventKind):
-    """A body goes beyond ``radius`` from the centre of mass, or from the body ``about``; or, with ``unbound: true``, its
-    energy in the field of the others, relative to the centre of mass, becomes positive; with both: it is unbound and
-    beyond. Of some ``bodies``, or of all. (External fields are left out of the energy.)"""
+    """A body leaves, as in ``escape(radius=10, unbound=true)``: it is far away, unbound, or both. (External fields are left
+    out of the energy.)
+
+    Attributes:
+        bodies: the bodies that count; by default all.
+        radius: the distance from the centre of mass, or from the body ``about``, beyond which it is.
+        unbound: its energy in the field of the others, relative to the centre of mass, is positive.
+        about: a body.
+    """
 
     threshold = True
 
@@ -179,8 +197,15 @@ class Escaping(EventKind):
 
 
 class Transit(EventKind):
-    """A body passes in front of the body ``about`` (0, the star, by default), as seen from afar on an ``axis``: where their
-    distance on the sky is at a minimum, and less than ``below`` if that is given."""
+    """A body passes in front of another one, as in ``transit(1, axis=x)``: their distance on the sky, as seen from afar, is
+    at a minimum.
+
+    Attributes:
+        bodies: the bodies that pass.
+        about: the body behind, the star.
+        axis: from where one looks.
+        below: only minima below this distance are events.
+    """
 
     bodies: Several
     about: Body = 0
@@ -199,8 +224,13 @@ class Transit(EventKind):
 
 
 class Apsis(EventKind):
-    """A body is closest to the body ``about`` (0 by default), at its ``pericentre``, or farthest from it, at its
-    ``apocentre``; by default both are events."""
+    """A body is closest to another one, at its pericentre, or farthest from it, at its apocentre, as in ``apsis(1)``.
+
+    Attributes:
+        bodies: the bodies that move.
+        about: the body at the focus.
+        which: of the two is an event.
+    """
 
     bodies: Several
     about: Body = 0
@@ -217,8 +247,15 @@ class Apsis(EventKind):
 
 
 class PlaneCrossing(EventKind):
-    """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
-    ``about``; upwards, where the coordinate grows, downwards, or both."""
+    """A body crosses a plane, as in ``crossing(1, axis=z)``.
+
+    Attributes:
+        bodies: the bodies that cross.
+        axis: the plane is perpendicular to it.
+        at: the coordinate of the plane on the axis.
+        direction: up, where the coordinate grows, down, or both.
+        about: the body from which coordinates are measured, instead of the origin.
+    """
 
     bodies: Several
     axis: Literal["x", "y", "z"] = "z"
@@ -245,10 +282,14 @@ def _function(value: object) -> object:
 
 
 class Function(EventKind):
-    """A zero of a ``function`` of the particles that a Python program gives, where it goes up, down, or both. (No file can
-    hold it.)"""
+    """A zero of a function of the particles. (No file can hold it.)
 
-    function: Annotated[Any, AfterValidator(_function)]
+    Attributes:
+        function: returns a number for the particles.
+        direction: where it goes up, down, or both.
+    """
+
+    function: Annotated[Any, AfterValidator(_function), Written("function in Python")]
     direction: Literal["up", "down", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:

@@ -15,7 +15,7 @@ k alone. Without ``vary`` the systems have the seeds s, s + 1, … from the scen
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -23,7 +23,7 @@ from pydantic import model_validator
 from nbody.errors import counted
 from nbody.given import KeyProblem, shown
 from nbody.scenario.source import Keys
-from nbody.scenario.values import Count, Group
+from nbody.scenario.values import Count, Group, Written
 
 MOST_SYSTEMS = 2**20
 
@@ -88,10 +88,18 @@ _RANGE = re.compile(r"(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})")
 
 
 class Ensemble(Group):
-    """``systems``: their number; by default the number of points of the grid in ``vary``. See the module's text."""
+    """Many small systems that do not act on each other, in one run.
+
+    Attributes:
+        systems: their number; by default the number of points of the grid in ``vary``.
+        vary: paths of the bodies and their values: ``initial.bodies.1.e: [0, 0.1]``, ``initial.seed: 1..64``,
+            ``{linear: [1.1, 1.3, 64]}``, or random ``{uniform: [a, b]}``, ``{log_uniform: [a, b]}``, ``{normal: [mean,
+            sigma]}``, ``{rayleigh: sigma}``. Ranges and lists form a grid, whose last path changes first.
+            By default the seeds s, s + 1, … of the scenario's seed s.
+    """
 
     systems: Count | None = None
-    vary: dict[str, Any] | None = None
+    vary: Annotated[dict[str, Any], Written("mapping of paths to values")] | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

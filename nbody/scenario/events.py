@@ -20,8 +20,12 @@ FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class EventChoice(Component):
-    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``; and whether the run
-    only records it, or ends with the step in which it happens."""
+    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``.
+
+    Attributes:
+        kind: its name. Its keys stand beside it.
+        action: record it, or stop the run with the step in which it happens; in short ``distance(0, 1) < 0.01: stop``.
+    """
 
     named_by = "kind"
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.state.clock import StateClock
-from nbody.errors import InputError
 from nbody.state.columns import Column
 from nbody.state.frames import StateFrames
 from nbody.state.moves import StateMoves
@@ -88,7 +88,7 @@ class State(ABC, Generic[ArrayT]):
         """Restore the arrays that :meth:`arrays` returned. Raises InputError: they are those of another version's scheme."""
         if missing := [name for name, column in self._columns.items() if column.saved and name not in arrays]:
             raise InputError(
-                f"was made by an earlier version, whose scheme kept no {missing[0]!r}; repeat the run: nbody rerun"
+                f"the recording is of an earlier version, whose scheme kept no {missing[0]!r}: repeat the run (nbody rerun)"
             )
         for name, column in self._columns.items():
             if column.saved:

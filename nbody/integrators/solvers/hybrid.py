@@ -49,8 +49,12 @@ class Hybrid(Integrator):
     bit of their motion."""
 
     class Options(Group):
-        """``hill``: planets are near each other within this many Hill radii. ``epsilon``: the accuracy of the steps in
-        encounters, as of ``ias15``."""
+        """The options of the scheme.
+
+        Attributes:
+            hill: planets are near each other within this many Hill radii.
+            epsilon: the accuracy of the steps in encounters, as of ``ias15``.
+        """
 
         hill: Positive = 3.0
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9

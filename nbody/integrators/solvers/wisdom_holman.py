@@ -33,8 +33,12 @@ class WisdomHolman(Integrator):
     """Planets on orbits that do not come close to each other. Body 0 must be the star."""
 
     class Options(Group):
-        """``corrector``: the order of the symplectic corrector, 0 for none. ``encounter``: the run stops if two planets come
-        closer than so many mutual Hill radii."""
+        """The options of the scheme.
+
+        Attributes:
+            corrector: the order of the symplectic corrector, 0 for none.
+            encounter: the run stops if two planets come closer than so many mutual Hill radii.
+        """
 
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
         encounter: NotNegative = 1.0
