@@ -320,8 +320,8 @@ def comet(dt):
 
 @pytest.mark.parametrize("dt", [0.2, 0.05])
 def test_the_hybrid_follows_a_planet_past_its_star(dt):
-    """A pericentre at 0.01 is passed in much less than a step. The error is that of TRACE of REBOUND 5.2.2, 3e-5 to 1e-4; the
-    map alone loses more than the whole energy."""
+    """A pericentre at 0.01 is passed in much less than a step. The error is that of TRACE of REBOUND 5.2.2, 3e-5 to 1e-4;
+    the map alone loses more than the whole energy."""
     scheme, motion = comet(dt)
     first = energy(motion)
     scheme.advance(motion, 1000)
