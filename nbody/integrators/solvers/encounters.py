@@ -51,7 +51,7 @@ class Survey(NamedTuple):
     counts: np.ndarray
 
 
-class Bodies(NamedTuple):
+class MapBodies(NamedTuple):
     """What does not change in the steps of a call.
 
     Attributes:
@@ -67,10 +67,10 @@ class Bodies(NamedTuple):
     half: float
 
 
-class Pairs(NamedTuple):
+class Search(NamedTuple):
     """What :func:`far_pair` needs: bodies, their velocities, and the survey that notes pairs."""
 
-    bodies: Bodies
+    bodies: MapBodies
     V: np.ndarray
     survey: Survey
 
@@ -120,7 +120,7 @@ def survey(Q, V, bodies, old):
         for i in range(1, size.size):
             found.critical[i] = size[i] * np.sqrt(Q[0, i] * Q[0, i] + Q[1, i] * Q[1, i] + Q[2, i] * Q[2, i])
         found.a[:], found.counts[0] = 0.0, 0
-        add_far_pairs(Q, bodies.m, 1.0, Pairs(bodies, V, found), found.a)
+        add_far_pairs(Q, bodies.m, 1.0, Search(bodies, V, found), found.a)
         count = found.counts[0]
         if count <= len(found.close):
             return found
