@@ -22,6 +22,7 @@ from nbody.cli.help import help_command
 from nbody.cli.info import info
 from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.lists import list_names, new, scenarios
+from nbody.cli.map import map_systems
 from nbody.cli.movie import movie
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
@@ -116,6 +117,7 @@ for command in (
 ):  # fmt: skip
     app.command(cls=ListCommand)(command)
 app.command("list", cls=ListCommand)(list_names)
+app.command("map", cls=ListCommand)(map_systems)
 app.command("help", cls=ListCommand)(help_command)
 app.add_typer(bench)
 
