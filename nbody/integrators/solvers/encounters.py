@@ -51,7 +51,7 @@ class Survey(NamedTuple):
     counts: np.ndarray
 
 
-class MapBodies(NamedTuple):
+class StarBodies(NamedTuple):
     """What does not change in the steps of a call.
 
     Attributes:
@@ -70,7 +70,7 @@ class MapBodies(NamedTuple):
 class Search(NamedTuple):
     """What :func:`far_pair` needs: bodies, their velocities, and the survey that notes pairs."""
 
-    bodies: MapBodies
+    bodies: StarBodies
     V: np.ndarray
     survey: Survey
 

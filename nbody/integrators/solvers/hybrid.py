@@ -29,7 +29,7 @@ from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
-    MapBodies,
+    StarBodies,
     falls,
     gather,
     kick,
@@ -162,7 +162,7 @@ def _advance(x, v, Q, V, m, x0, v0, h, size, guess, eta, steps, radius, watched)
 
     Returns the number of steps; and of the last one, False if an encounter could not be computed, True if two bodies may
     touch, its :class:`.Company`, and its :class:`.Contacts`."""
-    n, bodies = m.size, MapBodies(m, size, radius, 0.5 * abs(h))
+    n, bodies = m.size, StarBodies(m, size, radius, 0.5 * abs(h))
     a, alone, done, good, touched = np.empty((3, n)), no_company(n), 0, True, False
     now, after = survey(Q, V, bodies, no_survey(n)), no_survey(n)
     met = look(Q, V, bodies, now)
