@@ -455,13 +455,10 @@ def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
             shown = drawn(source.moment(frames - 1.0).first.position)
             assert source.shown.of(np.isin(file.id, run.particles.id)).tolist() == shown.tolist()
             assert source.catalogue.mass[-1] == 0.02 and file.verify() == []
-        again = source.moment(1.5)
-        assert (
-            np.array_equal(again.first.position[:20], before.first.position)
-            and not drawn(again.first.position[20:]).any()
-        )
+        now, then = source.moment(1.5).first.position, before.first.position
+        assert np.array_equal(now[:20], then) and not drawn(now[20:]).any()
         source.close()
-    recorded(tmp_path / "other.h5")
+    recorded(tmp_path / "other.h5", particles=plummer(24, seed=2))
     with Trajectory(tmp_path / "other.h5") as file:
         shutil.move(tmp_path / "run.h5", tmp_path / "other.h5")
         with pytest.raises(InputError, match="replaced by another recording; open it anew"):

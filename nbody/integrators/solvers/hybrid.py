@@ -14,6 +14,7 @@ some come near only at its end, the step is made again from its beginning, so th
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,11 +23,14 @@ from pydantic import Field
 
 from nbody import compute
 from nbody.errors import RunFailed
+from nbody.fields.compiled import adding_fields
+from nbody.fields.field import POSITIONS, Term
 from nbody.fields.post_newtonian import STRICT
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, in_fields, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
     StarBodies,
@@ -63,7 +67,7 @@ class Hybrid(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
-        columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
+        fields=(POSITIONS,), columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
     )  # fmt: skip
 
     def start(self, motion: Motion) -> None:
@@ -79,15 +83,22 @@ class Hybrid(Integrator):
 
     def _make(self, motion: Motion, steps: int, radius: np.ndarray) -> Span | None:
         """Make steps, until bodies of these radii may touch in one; return that step."""
-        state = motion.host
-        x, v, x0, v0 = np.zeros((4, 3, state.count))
+        state, left = motion.host, steps
+        x, v, x0, v0 = components(state.position), components(state.velocity), *np.zeros((2, 3, state.count))
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         size = self._options.hill * np.cbrt(state.mass / (3 * state.mass[0]))
-        watched, guess = bool(radius.max() > 0), state.column("next_step")
-        done, good, touched, company, contacts = self._call(
-            motion, _advance, x, v, x0, v0, self.dt, size, guess, eta, steps, radius, watched
-        )
-        state.clock.count_steps(done, self.dt)
+        watched, guess, kicked = bool(radius.max() > 0), state.column("next_step"), in_fields(motion)
+        good, touched = True, False
+        while left and good and not touched:
+            if kicked:
+                self._kick(motion, x, v)
+            done, good, touched, company, contacts = self._call(
+                motion, _advance, x, v, x0, v0, self.dt, size, guess, eta, 1 if kicked else left, radius, watched
+            )
+            state.clock.count_steps(done, self.dt)
+            if kicked:
+                self._kick(motion, x, v)
+            left -= done
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if not good:
@@ -110,6 +121,13 @@ class Hybrid(Integrator):
                 return span
         return None
 
+    def _kick(self, motion: Motion, x: np.ndarray, v: np.ndarray) -> None:
+        """Let external fields kick the map's velocities, and the bodies' velocities ``v``, for half a step."""
+        fields, state = fields_of(motion.engine), motion.host
+        assert fields is not None
+        with map_coordinates(state) as (_, V):
+            _kicking(fields.terms)(x, v, V, 0.5 * self.dt, state.mass, state.clock.time, fields.parameters)
+
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
         state = motion.host
@@ -128,6 +146,28 @@ def jump(Q, V, m, h, hurried):
         for i in range(1, m.size):
             if not hurried[i]:
                 Q[c, i] += h * total / m[0]
+
+
+@cache
+def _kicking(terms: tuple[Term, ...]) -> Callable:
+    """The kernel ``kick(x, v, V, h, m, time, parameters)``: external fields at the positions x, (3, N), kick the map's
+    velocities V and the bodies' v for a time h."""
+    add_fields = adding_fields(terms)
+
+    @compute.kernel("cpu")
+    def kick_by_fields(x, v, V, h, m, time, parameters):
+        a, total = np.zeros(x.shape), m.sum()
+        add_fields(x.T, v.T, m, time, parameters, a.T)
+        for c in range(3):
+            common = 0.0  # the acceleration of the centre of mass
+            for i in range(m.size):
+                common += m[i] / total * a[c, i]
+                v[c, i] += h * a[c, i]
+            V[c, 0] += h * common
+            for i in range(1, m.size):
+                V[c, i] += h * (a[c, i] - common)
+
+    return kick_by_fields  # type: ignore[no-any-return]
 
 
 @compute.kernel("cpu")
