@@ -75,7 +75,7 @@ class Hybrid(Integrator):
         state = motion.host
         x, v = components(state.position), components(state.velocity)
         state.column("next_step")[...] = abs(self.dt)  # a step back is negative (Stepper.at)
-        self._call(motion, _begin, x, v)
+        self._call(motion, _begin, x, v, motion.engine.gravity.G * state.mass)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
@@ -87,13 +87,14 @@ class Hybrid(Integrator):
         x, v, x0, v0 = components(state.position), components(state.velocity), *np.zeros((2, 3, state.count))
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         size = self._options.hill * np.cbrt(state.mass / (3 * state.mass[0]))
-        watched, guess, kicked = bool(radius.max() > 0), state.column("next_step"), in_fields(motion)
+        bodies = StarBodies(motion.engine.gravity.G * state.mass, size, radius, 0.5 * abs(self.dt))
+        guess, kicked = state.column("next_step"), in_fields(motion)
         good, touched = True, False
         while left and good and not touched:
             if kicked:
                 self._kick(motion, x, v)
             done, good, touched, company, contacts = self._call(
-                motion, _advance, x, v, x0, v0, self.dt, size, guess, eta, 1 if kicked else left, radius, watched
+                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left
             )
             state.clock.count_steps(done, self.dt)
             if kicked:
@@ -130,10 +131,8 @@ class Hybrid(Integrator):
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
-        state = motion.host
-        mass = motion.engine.gravity.G * state.mass
-        with map_coordinates(state) as (Q, V):
-            return kernel(x, v, Q, V, mass, *more)
+        with map_coordinates(motion.host) as (Q, V):
+            return kernel(x, v, Q, V, *more)
 
 
 @njit(error_model="numpy", fastmath=STRICT)
@@ -196,13 +195,13 @@ def inertial(Q, V, m, total, x, v):
 
 
 @compute.kernel("cpu")
-def _advance(x, v, Q, V, m, x0, v0, h, size, guess, eta, steps, radius, watched):
-    """Make ``steps`` steps of Q, V, or with ``watched`` those up to the first one in which two bodies may touch. x0, v0
+def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
+    """Make ``steps`` steps of Q, V, or those up to the first one in which two bodies with radii may touch. x0, v0
     become the positions and velocities at the beginning of the last step, x, v those at its end.
 
     Returns the number of steps; and of the last one, False if an encounter could not be computed, True if two bodies may
     touch, its :class:`.Company`, and its :class:`.Contacts`."""
-    n, bodies = m.size, StarBodies(m, size, radius, 0.5 * abs(h))
+    m, n, watched = bodies.m, bodies.m.size, bodies.radius.max() > 0.0
     a, alone, done, good, touched = np.empty((3, n)), no_company(n), 0, True, False
     now, after = survey(Q, V, bodies, no_survey(n)), no_survey(n)
     met = look(Q, V, bodies, now)
@@ -230,7 +229,7 @@ def _advance(x, v, Q, V, m, x0, v0, h, size, guess, eta, steps, radius, watched)
                 break
             Q[:], V[:] = begin_Q, begin_V
         now, after = after, now
-        touched = watched and (len(contacts.times) > 0 or falls(begin_Q, begin_V, Q, V, m, h, radius))
+        touched = watched and (len(contacts.times) > 0 or falls(begin_Q, begin_V, Q, V, m, h, bodies.radius))
         done += 1
     total = m.sum()
     inertial(begin_Q, begin_V, m, total, x0, v0)
