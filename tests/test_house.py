@@ -173,7 +173,7 @@ LINES = {
     "forces": 11390,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 8447,
+    "integrators": 8446,
     "law": 396,
     "lessons": 1100,
     "manual": 149,
