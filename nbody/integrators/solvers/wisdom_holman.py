@@ -22,9 +22,18 @@ from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.field import POST_NEWTONIAN
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
+from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star, tangent_vectors
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import begin, distances, map_moves, move, planets_of, present
+from nbody.integrators.solvers.jacobi_map import (
+    begin,
+    distances,
+    map_moves,
+    move,
+    planets_of,
+    present,
+    without_tangents,
+)
+from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
 
@@ -43,7 +52,8 @@ class WisdomHolman(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        precisions=FLOAT64_ON_CPU, fields=(POST_NEWTONIAN,), columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        tangents=True, precisions=FLOAT64_ON_CPU, fields=(POST_NEWTONIAN,),
+        columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -61,6 +71,8 @@ class WisdomHolman(Integrator):
         x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)
         self._order = np.argsort(distance, kind="stable")
+        with tangent_vectors(state, self._tangents.count) as tangents:
+            tangents[0] = self._tangents.first(state.count, state.dimensions)[..., self._order]
         self._call(motion, _begin, x[:, self._order], v[:, self._order])
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
@@ -84,14 +96,17 @@ class WisdomHolman(Integrator):
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
         moves, hill = map_moves(self.dt, self._options.corrector), self._options.encounter
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
-        with map_coordinates(motion.host) as (X, V):
-            return kernel(x, v, X, V, mass, moves, hill, per_c2(motion), *more)
+        coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
+        with coordinates as (X, V), vectors as tangents:
+            growth = tangents[0], self._tangents.numbers[0], self._tangents.varied
+            return kernel(x, v, X, V, growth, mass, moves, hill, per_c2(motion), *more)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
-        return {"order": self._order}
+        return super().arrays() | {"order": self._order}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
         self._order = permutations(arrays["order"])
 
 
@@ -103,20 +118,26 @@ def permutations(order: np.ndarray) -> np.ndarray:
 
 
 @compute.kernel("cpu")
-def _begin(x, v, X, V, m, moves, hill, per_c2):
-    begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2))
+def _begin(x, v, X, V, growth, m, moves, hill, per_c2):
+    tangents, numbers, varied = growth
+    begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, tangents, varied))
+    begin_growth(tangents, 1, numbers)
 
 
 @compute.kernel("cpu")
-def _advance(x, v, X, V, m, moves, hill, per_c2, steps):
-    """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
+def _advance(x, v, X, V, growth, m, moves, hill, per_c2, steps):
+    """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end. ``growth``: tangent vectors of X,
+    V, their numbers, and ``varied`` of :class:`.MapBodies`.
 
     Returns the number of steps, and two planets that were too close in the last one, or 0 and 0."""
-    planets, done, first, second = planets_of(m, hill, per_c2), 0, 0, 0
+    tangents, numbers, varied = growth
+    planets, done, first, second = planets_of(m, hill, per_c2, tangents, varied), 0, 0, 0
     distances(X, planets.distance)
     while done < steps and first == 0:
         move(X, V, moves.step, planets)
+        if varied:
+            add_growth(tangents, 1, moves.step[0, 1], numbers)
         first, second = planets.met
         done += 1
-    present(X, V, moves.present, planets, x, v)
+    present(X, V, moves.present, without_tangents(planets), x, v)
     return done, first, second
