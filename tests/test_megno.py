@@ -8,7 +8,7 @@ import nbody
 from nbody.errors import InputError
 from nbody.initial.ensemble import member
 from nbody.integrators.solvers.jacobi_map import map_moves
-from nbody.integrators.solvers.wisdom_holman import _advance, _begin
+from nbody.integrators.solvers.wisdom_holman import _kernels
 from nbody.integrators.tangents import LOG, MEAN, SIZE2, Tangents
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
@@ -35,9 +35,10 @@ def made(scenario, path=None):
 def moved(x, v, m, vectors, relativity, steps=40):
     """The coordinates of a map and its tangent vectors after some steps."""
     X, V, tangents, numbers = np.empty_like(x), np.empty_like(v), vectors.copy(), np.zeros((len(vectors), 5))
-    growth = tangents, numbers, (True,)
-    _begin(x, v, X, V, growth, m, map_moves(0.2, 3), 0.0, 0.0)
-    _advance(x.copy(), v.copy(), X, V, growth, m, map_moves(0.2, 3), 0.0, relativity, steps)
+    bodies, growth, (begin, advance) = (x, v, X, V, m), (tangents, numbers), _kernels(())
+    begin(bodies, map_moves(0.2, 3), 0.0, 0.0, None, (0.0, 0, 0.2), growth, (True,))
+    bodies, moment = (x.copy(), v.copy(), X, V, m), (0.0, 0, 0.2)
+    advance(bodies, map_moves(0.2, 3), 0.0, relativity, None, moment, growth, (True,), steps)
     return np.array([X, V]), tangents, numbers
 
 
@@ -130,6 +131,7 @@ def test_each_system_of_an_ensemble_has_the_megno_that_it_has_alone(tmp_path):
             {"integrator": {"scheme": "hybrid", "dt": 0.05, "end": 1}},
             "no variational equations, which megno and lyapunov",
         ),
+        ({"fields": {"field": "plummer", "mass": 1, "b": 9}}, "know no external fields; choose scheme|; remove"),
         ({"record": {"observables": ["megnoo"]}}, "did you mean 'megno'"),
     ],
 )

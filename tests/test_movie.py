@@ -544,8 +544,12 @@ def test_a_canvas_of_a_notebook_plays_turns_and_ends(egl, run_file):
 
     send("key_down", key=" ")
     assert not canvas.window.transport.playing
+    send("key_down", key="h")
+    send("key_down", key="h", modifiers=("Shift",))
+    assert canvas.window.controls.show_hud
     send("key_down", key="End")
-    assert canvas.window.transport.frame == 7
+    send("key_down", key="ArrowLeft")
+    assert canvas.window.transport.frame == 6
     last = canvas.get_frame()
     assert (abs(last.astype(int) - first).max(axis=2) > 40).mean() > 0.005
     before = canvas.window.controls.camera.azimuth
@@ -558,5 +562,6 @@ def test_a_canvas_of_a_notebook_plays_turns_and_ends(egl, run_file):
     assert canvas.window.controls.camera.radius < radius
     send("resize", width=200, height=150, ratio=2.0)
     assert canvas.get_frame().shape == (300, 400, 3)
+    send("key_down", key="F11")
     send("close")
     assert canvas.get_frame() is None

@@ -93,6 +93,8 @@ class Integrator(ABC):
         if problem.of_scheme.tangents and not facts.tangents:
             reason = f"this scheme has no variational equations, which {' and '.join(OF_TANGENTS)} need"
             return Refusal(reason, "record.observables", "remove them")
+        if problem.of_scheme.tangents and any(field.kind != POST_NEWTONIAN for field in problem.of_scheme.fields):
+            return Refusal(f"{' and '.join(OF_TANGENTS)} know no external fields", "record.observables", "remove them")
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
             reason = "the steps of this scheme follow from a softening length"
@@ -139,7 +141,7 @@ class Integrator(ABC):
         for field in fields:
             if field.kind in known:
                 continue
-            if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
+            if POSITIONS not in known and field.kind != POST_NEWTONIAN:
                 reason = "this scheme computes the forces itself, and knows no external fields"
             else:
                 title = field.title if isinstance(field, Field) else field.kind

@@ -8,15 +8,18 @@ Tangent vectors are moved by the derivative of each move, so theirs are those of
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing, summing_slopes
 from nbody.integrators.solvers.kepler import kepler_step, kepler_tangents
+from nbody.integrators.solvers.map_fields import MapFields, map_accelerations
 from nbody.integrators.solvers.pair_forces import separation
 
 STAGE = math.sqrt(7 / 40)
@@ -105,6 +108,7 @@ class MapBodies(NamedTuple):
         met: two planets that were too close in the last kick, or 0 and 0.
         x, a: (3, n) positions and accelerations in the last kick; if ``varied``, a is (6, n), with the derivatives of these
             along ``dx``.
+        fields: external ones; None without any.
         dx: (3, n) the positions of a tangent vector.
         tangents: (M, 2, 3, n) the tangent vectors of X and V, which the moves move too.
         varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
@@ -118,13 +122,14 @@ class MapBodies(NamedTuple):
     met: np.ndarray
     x: np.ndarray
     a: np.ndarray
+    fields: MapFields | None
     dx: np.ndarray
     tangents: np.ndarray
     varied: tuple
 
 
 @njit(error_model="numpy")
-def planets_of(m, hill, per_c2, tangents, varied):
+def planets_of(m, hill, per_c2, fields, tangents, varied):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
     near = np.zeros((n, n))
@@ -132,14 +137,15 @@ def planets_of(m, hill, per_c2, tangents, varied):
         for j in range(1, i):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
     x, a, dx = np.empty((3, n)), np.empty((6 if varied else 3, n)), np.empty((3, n))
-    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), x, a, dx, tangents, varied)
+    met = np.zeros(2, np.int64)
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), met, x, a, fields, dx, tangents, varied)
 
 
 @njit(error_model="numpy")
 def without_tangents(planets):
     """The same planets."""
-    m, inner, near, per_c2, distance, met, x, a, dx, tangents, _ = planets
-    return MapBodies(m, inner, near, per_c2, distance, met, x, a, dx, tangents, ())
+    m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, _ = planets
+    return MapBodies(m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, ())
 
 
 @part
@@ -280,38 +286,66 @@ def add_kick(V, a, h, m, inner):
             weighted += m[i] * a[c, i]
 
 
-@part
-def move(X, V, moves, planets):
-    """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
-    for k in range(len(moves)):
-        if moves[k, 0] != 0.0:
-            kick(X, V, moves[k, 0], planets)
-        drift(X, V, moves[k, 1], planets)
+class MapSteps(NamedTuple):
+    """The functions ``move(X, V, moves, planets)``, ``begin`` and ``present`` of :func:`moving`, for kernels."""
+
+    move: Callable
+    begin: Callable
+    present: Callable
 
 
-@njit(error_model="numpy")
-def begin(x, v, X, V, from_present, planets):
-    """The map's coordinates X, V from positions x and velocities v, (3, N) each, and tangent vectors of those from these."""
-    to_jacobi(x, planets.m, X)
-    to_jacobi(v, planets.m, V)
-    for k in range(len(planets.tangents) if planets.varied else 0):
-        for c in range(2):
-            to_jacobi(planets.tangents[k, c].copy(), planets.m, planets.tangents[k, c])
-    if planets.per_c2 > 0.0:
-        to_momenta(X, V, planets.inner, planets.per_c2)
-    move(X, V, from_present, planets)
+@cache
+def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
+    """The functions of a map in external fields."""
+    accelerate, in_fields = map_accelerations(terms), bool(terms)
 
+    @njit(error_model="numpy", fastmath=STRICT)
+    def kick_by_fields(V, h, planets):
+        m, inner, a, last = planets.m, planets.inner, planets.a, planets.m.size - 1
+        accelerate(planets.x, a, planets.fields)  # the last kick has found the positions
+        for c in range(3):
+            weighted = m[0] * a[c, 0]
+            for i in range(1, m.size):
+                V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
+                weighted += m[i] * a[c, i]
+            V[c, 0] += h * weighted / inner[last]
 
-@njit(error_model="numpy")
-def present(X, V, to_present, planets, x, v):
-    """Positions x and velocities v, (3, N), of the map's coordinates. ``planets`` must be
-    :func:`without_tangents`, or these move to the present too."""
-    end_X, end_V = X.copy(), V.copy()
-    move(end_X, end_V, to_present, planets)
-    if planets.per_c2 > 0.0:
-        to_velocities(end_X, end_V, planets.inner, planets.per_c2)
-    from_jacobi(end_X, planets.m, planets.inner, x)
-    from_jacobi(end_V, planets.m, planets.inner, v)
+    @part
+    def move(X, V, moves, planets):
+        """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+        for k in range(len(moves)):
+            if moves[k, 0] != 0.0:
+                kick(X, V, moves[k, 0], planets)
+                if in_fields:
+                    kick_by_fields(V, moves[k, 0], planets)
+            drift(X, V, moves[k, 1], planets)
+            if in_fields:
+                planets.fields.clock[0] += moves[k, 1]
+
+    @njit(error_model="numpy")
+    def begin(x, v, X, V, from_present, planets):
+        """The map's coordinates X, V from positions x and velocities v, (3, N) each, and tangent vectors too."""
+        to_jacobi(x, planets.m, X)
+        to_jacobi(v, planets.m, V)
+        for k in range(len(planets.tangents) if planets.varied else 0):
+            for c in range(2):
+                to_jacobi(planets.tangents[k, c].copy(), planets.m, planets.tangents[k, c])
+        if planets.per_c2 > 0.0:
+            to_momenta(X, V, planets.inner, planets.per_c2)
+        move(X, V, from_present, planets)
+
+    @njit(error_model="numpy")
+    def present(X, V, to_present, planets, x, v):
+        """Positions x and velocities v, (3, N), of the map's coordinates. ``planets`` are :func:`without_tangents`, or these
+        move to the present too."""
+        end_X, end_V = X.copy(), V.copy()
+        move(end_X, end_V, to_present, planets)
+        if planets.per_c2 > 0.0:
+            to_velocities(end_X, end_V, planets.inner, planets.per_c2)
+        from_jacobi(end_X, planets.m, planets.inner, x)
+        from_jacobi(end_V, planets.m, planets.inner, v)
+
+    return MapSteps(move, begin, present)
 
 
 @part

@@ -18,7 +18,7 @@ from nbody.viewer.picture.aim import Display
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Transport
-from nbody.viewer.window.controls import BODY, Controls
+from nbody.viewer.window.controls import BODY, Controls, Pixel
 from nbody.viewer.window.panels import Panels
 
 TICK = 1 / 60  # seconds between updates of the clock
@@ -28,7 +28,7 @@ NOTICE_SECONDS = 4.0  # how long a notice is shown
 
 class Window(app.Canvas):
     """Shows the moment of ``source`` that the clock ``transport`` chooses, at first as ``view`` says; without
-    ``on_screen`` a notebook's page shows it.
+    ``on_screen`` a page shows it (:mod:`.offscreen`).
 
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
@@ -126,35 +126,54 @@ class Window(app.Canvas):
     # --- Events ---
 
     def on_key_press(self, event) -> None:
-        if event.key is not None and self.controls.key(event.key.name, "Shift" in event.modifiers):
-            self._after_event()
+        if event.key is not None:
+            self.key(event.key.name, "Shift" in event.modifiers)
 
     def on_mouse_press(self, event) -> None:
-        shift = "Shift" in event.modifiers
-        self.controls.press(self._pixel(event.pos), event.button, shift, self._timeline())
-        self._after_event()
+        self.press(self._pixel(event.pos), event.button, "Shift" in event.modifiers)
 
     def on_mouse_move(self, event) -> None:
         if event.is_dragging and event.last_event is not None:
-            at, before = self._pixel(event.pos), self._pixel(event.last_event.pos)
-            if self.controls.move(at, before, self._timeline(), self.physical_size):
-                self._after_event()
+            self.move(self._pixel(event.pos), self._pixel(event.last_event.pos))
 
     def on_mouse_release(self, event) -> None:
+        self.release(self._pixel(event.pos))
+
+    def on_mouse_wheel(self, event) -> None:
+        self.wheel(event.delta[1], self._pixel(event.pos))
+
+    def key(self, name: str, shift: bool) -> None:
+        """A key, by its name in vispy, has been pressed."""
+        if self.controls.key(name, shift):
+            self._after_event()
+
+    def press(self, at: Pixel, button: int, shift: bool) -> None:
+        """A mouse button has been pressed at pixel ``at``."""
+        self.controls.press(at, button, shift, self._timeline())
+        self._after_event()
+
+    def move(self, at: Pixel, before: Pixel) -> None:
+        """The mouse has moved with a button pressed."""
+        if self.controls.move(at, before, self._timeline(), self.physical_size):
+            self._after_event()
+
+    def release(self, at: Pixel) -> None:
+        """The mouse button has been released."""
         if self.controls.release(self.pixel_scale) and self.renderer is not None:
             position, reach = self.renderer.moment.positions(), REACH * self.pixel_scale
-            row = self.controls.camera.nearest(position, self._pixel(event.pos), self.physical_size, reach)
+            row = self.controls.camera.nearest(position, at, self.physical_size, reach)
             self.controls.choose(None if row is None else self.source.shown.body(row))
             self._after_event()
 
-    def on_mouse_wheel(self, event) -> None:
-        self.controls.wheel(event.delta[1], self._pixel(event.pos), self.physical_size)
+    def wheel(self, notches: float, at: Pixel) -> None:
+        """The mouse wheel has been turned by ``notches``."""
+        self.controls.wheel(notches, at, self.physical_size)
         self._after_event()
 
     def on_close(self, event) -> None:
         self.panels.diagrams.close()
 
-    def _pixel(self, position) -> tuple[float, float]:
+    def _pixel(self, position) -> Pixel:
         return position[0] * self.pixel_scale, position[1] * self.pixel_scale
 
     def _timeline(self) -> Timeline:

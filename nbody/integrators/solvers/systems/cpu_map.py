@@ -9,13 +9,11 @@ from nbody import compute
 from nbody.integrators.few_bodies import tangent_vectors
 from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
-    begin,
     distances,
     from_jacobi,
     map_moves,
-    move,
+    moving,
     planets_of,
-    present,
     without_tangents,
 )
 from nbody.integrators.solvers.megno import add_growth, begin_growth
@@ -24,6 +22,8 @@ from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.integrators.tangents import Tangents
 from nbody.state.host import HostState
+
+move, begin, present = moving()
 
 
 class SystemMaps(NamedTuple):
@@ -144,7 +144,7 @@ def maps(first, last, bodies, moves, hill, steps, ends):
     x, v, X, V, m, tangents, numbers, varied = bodies
     made, status, closest = ends
     for s in range(first, last):
-        planets = planets_of(m[s], hill, 0.0, tangents[s], varied)
+        planets = planets_of(m[s], hill, 0.0, None, tangents[s], varied)
         if steps < 0:
             begin(x[s], v[s], X[s], V[s], moves.begin, planets)
             begin_growth(tangents[s], 1, numbers[s])
