@@ -58,7 +58,7 @@ class Tangents:
         found[:, :, dimensions:] = 0.0
         return found / np.sqrt(np.sum(found * found, axis=(1, 2, 3), keepdims=True))  # type: ignore[no-any-return]
 
-    def observed(self, prefix: str = "") -> dict[str, np.ndarray]:
+    def observed(self, prefix: str = "") -> dict[str, np.ndarray | float]:
         """The observables that belong to the first vector: a number of a single system, (S,) of an ensemble."""
         if not self.count:
             return {}

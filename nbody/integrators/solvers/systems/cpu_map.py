@@ -71,9 +71,9 @@ class HostMaps:
             for rows in state.values("map_position", "map_velocity", copy=False)
         )
         x, v = np.empty_like(X), np.empty_like(V)
-        ends, own = (made, status, closest), self._tangents
-        with tangent_vectors(state, own.count, count) as vectors:
-            systems = SystemMaps(x, v, X, V, self._mass, vectors, own.numbers, own.varied)
+        ends, tangents = (made, status, closest), self._tangents
+        with tangent_vectors(state, tangents.count, count) as vectors:
+            systems = SystemMaps(x, v, X, V, self._mass, vectors, tangents.numbers, tangents.varied)
             divided(maps, count, systems, self._moves, self._encounter, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
