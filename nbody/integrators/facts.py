@@ -122,5 +122,5 @@ class SchemeReport(NamedTuple):
     pairs_per_step: float
     bodies_per_step: float
     body_steps: int | None = None
-    observed: Mapping[str, np.ndarray | float] = MappingProxyType({})
+    observed: Mapping[str, np.ndarray] = MappingProxyType({})
     message: str = ""

@@ -58,7 +58,7 @@ class Tangents:
         found[:, :, dimensions:] = 0.0
         return found / np.sqrt(np.sum(found * found, axis=(1, 2, 3), keepdims=True))  # type: ignore[no-any-return]
 
-    def observed(self, prefix: str = "") -> dict[str, np.ndarray | float]:
+    def observed(self, prefix: str = "") -> dict[str, np.ndarray]:
         """The observables that belong to the first vector: a number of a single system, (S,) of an ensemble."""
         if not self.count:
             return {}
@@ -66,7 +66,7 @@ class Tangents:
         with np.errstate(invalid="ignore", divide="ignore"):
             exponents = np.where(numbers[:, TIME] > 0, numbers[:, LOG] / numbers[:, TIME], 0.0)
         found = zip(OF_TANGENTS, (numbers[:, MEAN].copy(), exponents), strict=True)
-        return {prefix + name: values if prefix else float(values[0]) for name, values in found}
+        return {prefix + name: values if prefix else values[0] for name, values in found}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps besides the columns."""
