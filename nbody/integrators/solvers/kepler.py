@@ -39,8 +39,8 @@ class KeplerFunctions(NamedTuple):
         step: ``(x, y, z, vx, vy, vz, mu, h)``, position and velocity after the time h on a conic, and the distance.
         solve: the same arguments; what ``moved`` and ``tangent`` need of the step.
         moved: ``(x, y, z, vx, vy, vz, mu, solution)``, the result of ``step``.
-        tangent: ``(x, y, z, vx, vy, vz, mu, h, rate, solution, dx, dy, dz, dvx, dvy, dvz)``, the tangent vector after the
-            step for that before it, if h grows with Kepler's energy at a ``rate`` (Mikkola & Innanen 1999).
+        tangent: ``(at, change, mu, h, rate, solution)``, the tangent vector after the step for the one before it, ``change``,
+            if h grows with Kepler's energy at a ``rate`` (Mikkola & Innanen 1999); six numbers each, as ``at``.
     """
 
     stumpff: Any
@@ -180,7 +180,8 @@ def kepler_functions(
         return X2 * X2 * c4, X2 * X2 * X * c5
 
     @compiled
-    def tangent(x, y, z, vx, vy, vz, mu, h, rate, solution, dx, dy, dz, dvx, dvy, dvz):
+    def tangent(at, change, mu, h, rate, solution):
+        (x, y, z, vx, vy, vz), (dx, dy, dz, dvx, dvy, dvz) = at, change
         r0, per_r0, eta, zeta, beta, X, g1, g2, g3, rest, _, per_r = solution
         dr0 = (x * dx + y * dy + z * dz) * per_r0
         deta = dx * vx + dy * vy + dz * vz + x * dvx + y * dvy + z * dvz
@@ -250,7 +251,7 @@ def kepler_tangents(i, x, v, mu, h, rate, tangents):
     for k in range(len(tangents)):
         dx, dv = tangents[k, 0], tangents[k, 1]
         dx[0, i], dx[1, i], dx[2, i], dv[0, i], dv[1, i], dv[2, i] = _tangent(
-            *at, mu, h, rate, solution, dx[0, i], dx[1, i], dx[2, i], dv[0, i], dv[1, i], dv[2, i]
+            at, (dx[0, i], dx[1, i], dx[2, i], dv[0, i], dv[1, i], dv[2, i]), mu, h, rate, solution
         )
     x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], r = _moved(*at, mu, solution)
     return r
