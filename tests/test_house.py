@@ -173,7 +173,7 @@ LINES = {
     "forces": 11427,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 8842,
+    "integrators": 8843,
     "law": 396,
     "lessons": 1100,
     "manual": 149,
