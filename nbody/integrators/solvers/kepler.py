@@ -39,7 +39,7 @@ class KeplerFunctions(NamedTuple):
         step: ``(x, y, z, vx, vy, vz, mu, h)``, position and velocity after the time h on a conic, and the distance.
         solve: the same arguments; what ``moved`` and ``tangent`` need of the step.
         moved: ``(x, y, z, vx, vy, vz, mu, solution)``, the result of ``step``.
-        tangent: ``(at, change, mu, h, rate, solution)``, the tangent vector after the step for the one before it, ``change``,
+        tangent: ``(at, change, mu, h, rate, solution)``, the tangent vector after the step for the ``change`` before,
             if h grows with Kepler's energy at a ``rate`` (Mikkola & Innanen 1999); six numbers each, as ``at``.
     """
 
