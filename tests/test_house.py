@@ -192,7 +192,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 722,
+    "maps": 741,
     "opengl": 73,
     "particles": 230,
     "registry": 141,
