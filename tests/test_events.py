@@ -214,6 +214,19 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     assert first_difference(whole, part) is first_difference(whole, killed) is None
 
 
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("gpu", marks=pytest.mark.simulated)])
+def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engine):
+    found, bodies = [], nbody.plummer(16, seed=3)
+    for more in ([], ["escape > 1000"]):  # which looks at all
+        events = ["crossing(5, 6, axis=x)", "closest(5, 6)", *more]
+        run = nbody.Simulation(bodies, dt=0.2, softening=0.05, precision="float32", engine=engine, events=events)
+        run.run(steps=15)
+        found.append(rows(run))
+        assert len(run.stepper.watch._finder.begin.position) == (16 if more else 2)
+    assert len(found[0]) > 2
+    np.testing.assert_array_equal(*found)
+
+
 # --- Actions ---
 
 

@@ -46,6 +46,8 @@ class EventKind(Group):
     """Whether the event is where the function becomes positive."""
     falls: ClassVar[bool] = False
     """Whether the event is where the function becomes negative."""
+    of_all: ClassVar[bool] = True
+    """Whether it looks at other bodies than those that it names."""
     threshold: ClassVar[bool] = False
     """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
@@ -95,6 +97,8 @@ class OfTwo(EventKind):
     Attributes:
         bodies: two bodies.
     """
+
+    of_all = False
 
     bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
 
@@ -207,6 +211,8 @@ class Transit(EventKind):
         below: only minima below this distance are events.
     """
 
+    of_all = False
+
     bodies: Several
     about: Body = 0
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
@@ -232,6 +238,8 @@ class Apsis(EventKind):
         which: of the two is an event.
     """
 
+    of_all = False
+
     bodies: Several
     about: Body = 0
     which: Literal["pericentre", "apocentre", "both"] = "both"
@@ -256,6 +264,8 @@ class PlaneCrossing(EventKind):
         direction: up, where the coordinate grows, down, or both.
         about: the body from which coordinates are measured, instead of the origin.
     """
+
+    of_all = False
 
     bodies: Several
     axis: Literal["x", "y", "z"] = "z"

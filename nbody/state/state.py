@@ -59,6 +59,10 @@ class State(ABC, Generic[ArrayT]):
         ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
         """
 
+    def rows(self, rows: np.ndarray, *names: str) -> list[np.ndarray]:
+        """Some rows of :meth:`values`, as copies on the host."""
+        return [values[rows] for values in self.values(*names, copy=False)]
+
     def column(self, name: str) -> ArrayT:
         """A column by its name, where it is, without a copy."""
         found: ArrayT = getattr(self, name)
