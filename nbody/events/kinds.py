@@ -309,4 +309,7 @@ class Function(EventKind):
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        return np.float64(self.function(now.particles())), None  # type: ignore[return-value]
+        found = self.function(now.particles())
+        if np.ndim(found) or not isinstance(found, int | float | np.number | np.ndarray):
+            raise InputError(f"events: the function of an event must return a number, got {shown(found)}")
+        return np.float64(found), None  # type: ignore[return-value]
