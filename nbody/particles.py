@@ -1,13 +1,13 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from nbody.errors import InputError, counted
+from nbody.errors import InputError, counted, did_you_mean
 from nbody.given import converted, number, shown, whole
 
 Array = np.ndarray
@@ -42,9 +42,9 @@ class Particles:
         velocity: (N, D) float64.
         id: (N,) int64, unique; 0 … N-1 by default.
         species: (N,) int64, the component to which each body belongs (disc, halo, …), as an index into
-            ``species_names``; 0 by default.
+            ``species_names``; 0 by default, or 0 … N-1 if there is a name for each body.
         species_names: the name of each species; by default one species without a name, or "0", "1", … if there are
-            several.
+            several. That of a species with one body is the body's (:func:`body_names`).
         time: the time of this moment, in the scenario's unit.
         step: the number of steps made so far.
         radius: (N,) float64, not negative, for collisions; empty if the bodies have none.
@@ -63,12 +63,13 @@ class Particles:
     def __post_init__(self) -> None:
         for name in ("mass", "position", "velocity", "radius"):
             setattr(self, name, _array(name, getattr(self, name), np.float64))
-        for name, default in (("id", np.arange), ("species", np.zeros)):
+        self.species_names = tuple(map(str, self.species_names))
+        named = len(self.species_names) == len(self.mass)
+        for name, default in (("id", np.arange), ("species", np.arange if named else np.zeros)):
             found = _array(name, getattr(self, name), np.int64)
             setattr(self, name, found if len(found) else default(len(self.mass), dtype=np.int64))
         self.time = converted("particles: time: ", number, self.time)
         self.step = converted("particles: step: ", whole, self.step)
-        self.species_names = tuple(map(str, self.species_names))
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
 
@@ -176,3 +177,54 @@ def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | No
         row = int(np.argmax(wrong))
         which = f"particle {row} (counted from 0)" if ids is None else f"the body with the id {ids[row]}"
         raise InputError(f"{name} of {which} is {what(row)}")
+
+
+class Named(Protocol):
+    """Bodies that are chosen by their ids or names: particles, a recording."""
+
+    @property
+    def id(self) -> Array: ...
+    @property
+    def species(self) -> Array: ...
+    @property
+    def species_names(self) -> tuple[str, ...]: ...
+
+
+def body_names(bodies: Named) -> dict[int, str]:
+    """The names of bodies by their ids: that of a species is the name of its body if it has only one, as planets are.
+    (A number is no name.)"""
+    alone = np.bincount(bodies.species, minlength=len(bodies.species_names)) == 1
+    if not any(name and not name.isdecimal() for name in bodies.species_names) or not alone.any():
+        return {}
+    rows = np.flatnonzero(alone[bodies.species])
+    named = ((int(bodies.id[row]), bodies.species_names[bodies.species[row]]) for row in rows)
+    return {id: name for id, name in named if name and not name.isdecimal()}
+
+
+def rows_of(bodies: Named, chosen: int | str | Sequence[int | str] | Array, where: str = "") -> Array:
+    """The rows of bodies, chosen by ids or names, one or several, in their order. Raises InputError: there is no such
+    body; its line begins with ``where``."""
+    several = [chosen] if isinstance(chosen, str | int) or np.ndim(chosen) == 0 else chosen
+    if not isinstance(several, np.ndarray) and any(isinstance(each, str) for each in several):
+        ids = {name: id for id, name in body_names(bodies).items()}
+        several = [_id_of(each, ids, where) if isinstance(each, str) else each for each in several]
+    found = np.asarray(several)
+    if found.ndim > 1 or (found.size and found.dtype.kind not in "iu"):
+        mask = "; of a mask these are particles.id[mask]" if found.dtype == bool else ""
+        raise InputError(f"{where}needs the id or the name of a body, or several; got {shown(chosen)}{mask}")
+    order = np.argsort(bodies.id, kind="stable")
+    at: Array = order[np.minimum(np.searchsorted(bodies.id, found, sorter=order), len(order) - 1)]
+    if (wrong := bodies.id[at] != found).any():
+        last = f"ids go from {bodies.id.min()} to {bodies.id.max()}"
+        raise InputError(f"{where}there is no body with the id {found[wrong][0]}; {last}")
+    return at
+
+
+def _id_of(name: str, ids: dict[str, int], where: str) -> int:
+    """The id that a text gives, or the name of a body."""
+    if name in ids:
+        return ids[name]
+    if name.lstrip("-").isdecimal() and len(name) < 20:  # an id has 64 bits
+        return int(name)
+    known = did_you_mean(name, ids) or f"; names are {', '.join(list(ids)[:10])}" * bool(ids) or "; they have no names"
+    raise InputError(f"{where}there is no body named {shown(name)}{known}")

@@ -10,6 +10,7 @@ from test_divisions import ADAPTIVE, LOADED, moving, planets, what_is_kept
 
 import nbody
 from nbody.cli import main
+from nbody.diagnostics.transits import linear_ephemeris
 from nbody.errors import InputError
 from nbody.events.finder import root
 from nbody.run.resume import rerun, resume
@@ -269,6 +270,40 @@ def test_the_file_has_room_for_the_events_asked_for(tmp_path):
     assert sum("room for 3 events (record.events)" in line for line in said) == 1
 
 
+# --- Transit times ---
+
+
+def test_a_linear_ephemeris_counts_missing_transits_and_leaves_the_variations():
+    """Seven of thirty transits are missing; the variation is one that no linear ephemeris fits in part."""
+    n = np.delete(np.arange(30), [3, 10, 11, 12, 20, 25, 26])
+    varied = 1e-3 * np.sin(n)
+    varied -= np.polyval(np.polyfit(n, varied, 1), n)
+    found = linear_ephemeris((5.0 + 2.5 * n + varied)[::-1])
+    np.testing.assert_array_equal(found.epoch, n)
+    np.testing.assert_allclose([found.start, found.period], [5.0, 2.5], rtol=1e-13)
+    np.testing.assert_allclose(found.residual, varied, atol=1e-13)
+
+
+def test_transit_times_are_plotted_as_observed_minus_calculated_and_exported(tmp_path, capsys):
+    """Alone, a planet is on time. In minutes where the run has days; the table has the bodies' names."""
+    path, table = tmp_path / "run.h5", tmp_path / "events.csv"
+    bodies = [{"m": 1, "name": "star"}, {"m": 1e-3, "P": 10, "e": 0.3, "M": 20, "name": "b"}, {"m": 0, "P": 70}]
+    units = {"length": "au", "mass": "Msun", "time": "day"}
+    scenario = {"initial": {"generator": "planets", "bodies": bodies}, "units": units, "record": {"dt": 30}}
+    values = {"integrator": {"scheme": "ias15", "end": 60}, "precision": "float64", "events": ["transit(b, 2)"]}
+    nbody.Simulation(nbody.Scenario.from_dict(scenario | values), path).run()
+    (axes,) = nbody.plot(path, "transits").axes
+    assert axes.get_ylabel() == "O − C of transit times [min]" and axes.lines[0].get_label() == "b, P = 10 day"
+    assert len(axes.lines[0].get_ydata()) == 6 and np.abs(axes.lines[0].get_ydata()).max() < 1e-7
+    with pytest.raises(InputError, match="has no planet with 3 transits"):
+        nbody.plot(path, "transits", bodies=[2])
+    assert main(["export", str(path), str(table), "--events"]) == 0
+    found = np.genfromtxt(table, delimiter=",", names=True, dtype=None, encoding="utf-8")
+    with nbody.Trajectory(path) as run:
+        np.testing.assert_array_equal(found["time"], run.event_rows()["time"])
+    assert set(found["name_1"]) == {"b"} and set(found["name_2"]) == {"star"}
+
+
 # --- Scenarios and the command line ---
 
 
@@ -314,7 +349,9 @@ def test_a_scenario_and_options_name_events(tmp_path, capsys):
         ("distance(0, 1)", "give 'below' or 'above'"),
         ("distance(0, 0) < 1", "body 0 is named twice"),
         ("distance(0, 7) < 1", "there is no body with the id 7; ids go from 0 to 1"),
-        ("distance(0) < 1", "0.bodies: must be the ids of two bodies"),
+        ("distance(0) < 1", "0.bodies: must be two bodies"),
+        ("transit(hearth)", "there is no body named 'hearth'"),
+        ("transit(1.5)", "must be a whole number"),
         ("distance(0, 1) < x", "0.below: must be a number"),
         ("distance(0, 1) < 1 pc", "has a unit"),
         ("transit(1, axis=w)", "axis"),
@@ -333,6 +370,36 @@ def test_a_wrong_event_is_refused_in_one_line(event, line):
     with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
         pair(events=[event])
     assert "\n" not in str(error.value) and "event" in str(error.value)
+
+
+def test_bodies_have_names_wherever_they_are_chosen(tmp_path, capsys):
+    """In events, orbits, changes of the bodies, plots and lines about events; an id is accepted everywhere too."""
+    bodies = [{"m": 1, "name": "sun"}, {"m": 1e-6, "a": 1.0, "e": 0.1, "name": "earth"}, {"m": 1e-6, "a": 2}]
+    path, events = (
+        tmp_path / "run.h5",
+        ["transit(earth, about=sun)", "apsis(earth): stop", {"closest(2, earth)": "stop"}],
+    )
+    run = nbody.Simulation(
+        nbody.planets(bodies=bodies), path, integrator="ias15", precision="float64", events=events, end=9.0,
+        record={"dt": 0.5},
+    )  # fmt: skip
+    assert "earth at its apocentre about 0" not in (stopped := run.run().stopped)
+    assert "earth at its apocentre about sun" in stopped
+    assert run.events.id_1.tolist() == [1] and run.setup.events[0].kind.about == 0
+    assert run.orbits(about="sun", bodies=["earth"]).id.tolist() == [1]
+    for chosen in (["earth", 2], ["1", "2"]):
+        with nbody.Trajectory(path) as recorded:
+            assert recorded.orbits(about="sun", bodies=chosen).id.tolist() == [1, 2]
+            assert recorded.resolved["events"][0]["bodies"] == ["earth"]
+    assert main(["info", str(path)]) == 0 and "0 sun, 1 earth\n" in capsys.readouterr().out
+    assert main(["plot", str(path), "e", "--bodies", "earth,2", "--about", "sun"]) == 0
+    assert main(["plot", str(path), "e", "--bodies", "hearth"]) == 2
+    assert "no body named 'hearth' (did you mean 'earth'?)" in capsys.readouterr().err
+    run.change("earth", mass=2e-6)
+    run.remove("earth")
+    assert run.particles.id.tolist() == [0, 2]
+    named = nbody.Particles([1.0, 1.0], np.eye(2), np.eye(2), species_names=("a", "b"))
+    assert named.species.tolist() == [0, 1]
 
 
 def test_an_escape_is_written_as_one_says_it():

@@ -115,7 +115,7 @@ def test_chords_remain_where_the_velocity_fits_no_orbit_through_both_frames(tmp_
     [
         (["resonance", "--resonance", "3"], "resonance: must be two different whole numbers, as in 3:2; got '3'"),
         (["resonance", "--bodies", "1"], "a resonance needs two bodies with orbits; give the ids of two"),
-        (["a", "--about", "sun"], "there is no focus 'sun'; give 'inner', 'centre' or the id of a body"),
+        (["a", "--about", "sun"], "there is no focus 'sun'; give 'inner', 'centre', or the id or the name of a body"),
         (["a", "--about", "1"], "body 0 has no mass about it|body 2 has no mass about it"),
         (["e", "--bodies", "9"], "there is no body with the id 9; ids go from 0 to 3"),
     ],
@@ -138,10 +138,11 @@ def test_elements_are_exported_as_a_table(run, tmp_path, capsys, refused):
     assert main(["export", str(run), str(out), "--elements", "--frame", "0", "--about", "0", "--overwrite"]) == 0
     assert len(np.genfromtxt(out, delimiter=",", names=True)) == 3
     for arguments, line in (
-        (["a.npz", "--elements"], "a.npz: elements are written to .csv files"),
+        (["a.npz", "--elements"], "a.npz: elements and events are written to .csv files"),
         (["a.csv", "--about", "0"], "--about: belongs to --elements"),
         (["a.csv", "--elements", "--about", "sun"], "there is no focus 'sun'"),
-        (["a.csv", "--elements", "--format", "npz"], "--format: elements are written to .csv files"),
+        (["a.csv", "--events", "--all"], "--events: is one table of the whole run; leave --elements, --all"),
+        (["a.csv", "--elements", "--format", "npz"], "--format: elements and events are written to .csv files"),
     ):
         assert line in refused("export", str(run), *arguments)
 

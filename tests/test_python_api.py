@@ -458,6 +458,11 @@ def test_a_time_of_a_recording_is_a_number_between_its_frames(tmp_path):
 
 
 def test_the_help_of_a_generator_shows_what_must_be_given_and_the_units_of_angles():
-    assert "Options: bodies." in planets.__doc__ and "angles in degrees" in planets.__doc__
+    assert "`bodies` (list: group of keys; required)" in planets.__doc__
+    assert (
+        "`a` (length; optional)" in planets.__doc__
+        and "`Omega`" in planets.__doc__
+        and "(degrees; default 0)" in planets.__doc__
+    )
     for name in GENERATORS:
         assert "Undefined" not in function(name).__doc__

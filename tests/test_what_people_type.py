@@ -170,7 +170,7 @@ def test_an_end_before_the_present_time_is_refused_with_that_time(tmp_path, monk
     assert main(["run", "a.yaml", "--engine", "cpu", "--softening", "0.1", "-q", "-o", "a.h5"]) == 0
     line = "--end: the run has made 2 steps already, to t = 0.02; give more than 0.02"
     assert line in refused("resume", "a.h5", "--end", "0.001")
-    assert "--bodies: must be a whole number, got 'abc'" in refused("plot", "a.h5", "orbits", "--bodies", "abc")
+    assert "there is no body named 'abc'; they have no names" in refused("plot", "a.h5", "orbits", "--bodies", "abc")
 
 
 # --- What an error names --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
 from nbody.diagnostics.orbits import Elements, orbits_over_time
 from nbody.errors import InputError, counted, printable
-from nbody.particles import Particles
+from nbody.particles import Particles, body_names, rows_of
 from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
 from nbody.trajectory import Trajectory
@@ -72,24 +72,20 @@ class RunData:
             )
         return found
 
-    def rows(self, bodies: Sequence[int], most: int) -> list[int]:
-        """The rows of the bodies with these ids; if none is given, of up to ``most`` bodies, evenly spread in the file's
-        order. Raises InputError for an id that no body has."""
-        ids = self.run.id
-        if not bodies:
-            return spread(len(ids), most)
-        row = {int(each): k for k, each in enumerate(ids)}
-        if missing := [each for each in bodies if each not in row]:
-            raise InputError(
-                f"{self.run.path}: there is no body with the id {missing[0]}; ids go from {ids.min()} to {ids.max()}"
-            )
-        return [row[each] for each in bodies]
+    def rows(self, bodies: Sequence[int | str], most: int) -> list[int]:
+        """The rows of these bodies; if none is given, of up to ``most`` bodies, evenly spread in the file's order. Raises
+        InputError for an id or a name that no body has."""
+        found: list[int] = rows_of(self.run, bodies, f"{self.run.path}: ").tolist()
+        return found or spread(self.run.count, most)
 
-    def name(self, row: int) -> str:
-        """The species of a body if it is the only one of it, as planets are; else its id."""
-        species, names = self.run.species, self.run.species_names
-        name = names[species[row]]
-        return name if name and (species == species[row]).sum() == 1 else f"body {self.run.id[row]}"
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of the bodies that have one, by their ids."""
+        return body_names(self.run)
+
+    def name(self, id: int) -> str:
+        """The name of a body, or its id."""
+        return self.names.get(id, f"body {id}")
 
     def orbits(self, ids: Sequence[int], about: int | str) -> tuple[Array, Elements]:
         """Time (K,) and the orbits, (K, bodies), of the bodies with these ids, computed once. Raises InputError as

@@ -9,23 +9,8 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import LINES, MARKERS, Plot, View, labelled, time_axis
-from nbody.diagnostics.orbits import Elements
+from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
-
-ELEMENTS = {
-    "a": ("semi-major axis a", "length"),
-    "P": ("period P", "time"),
-    "q": ("pericentre distance q", "length"),
-    "e": ("eccentricity e", ""),
-    "inc": ("inclination i", "°"),
-    "Omega": ("longitude of the node Ω", "°"),
-    "omega": ("argument of pericentre ω", "°"),
-    "pomega": ("longitude of pericentre ϖ", "°"),
-    "f": ("true anomaly f", "°"),
-    "M": ("mean anomaly M", "°"),
-    "l": ("mean longitude λ", "°"),
-}
-"""What the axis of an element says, and its unit."""
 
 CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 """Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
@@ -33,7 +18,7 @@ CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 
 def draw_element(name: str, axes: Axes, view: View) -> None:
     """One element of each chosen body; of several runs, whose colours differ, a line style or a marker per body."""
-    text, unit = ELEMENTS[name]
+    text, unit = LABELS[name]
     for r, run in enumerate(view.runs):
         shown, (time, orbits) = _orbits(run, view)
         values = getattr(orbits, name) * (run.time_factor if unit == "time" else 1)
@@ -82,11 +67,12 @@ def _orbits(run: RunData, view: View) -> tuple[dict[int, str], tuple[np.ndarray,
     """The names of the chosen bodies, by their numbers in the order of colours; times (T,) and orbits (T, K). The focus
     is left out, unless it was chosen."""
     rows, ids = run.rows(view.bodies, view.most_bodies), run.run.id
-    focus = ids[0] if view.about == "inner" else view.about
-    shown = {k: run.name(row) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
+    about = focus_of(run.run, view.about)
+    focus = ids[0] if about == "inner" else about
+    shown = {k: run.name(ids[row]) for k, row in enumerate(rows) if view.bodies or ids[row] != focus}
     if not shown:
         raise InputError(f"{run.run.path}: there is no body with an orbit; name two or more")
-    return shown, run.orbits([int(ids[rows[k]]) for k in shown], view.about)
+    return shown, run.orbits([int(ids[rows[k]]) for k in shown], about)
 
 
 def _points(view: View, kind: int, count: int) -> dict[str, Any]:
@@ -116,6 +102,6 @@ def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
 
 
 A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
-    Plot(partial(draw_element, name)) for name in ELEMENTS
+    Plot(partial(draw_element, name)) for name in LABELS
 )
 RESONANCE = Plot(draw_resonance)

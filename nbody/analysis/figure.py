@@ -48,7 +48,7 @@ def plot(
     run: Source | Sequence[Source],
     *plots: str,
     frame: int | Sequence[int] | None = None,
-    bodies: Sequence[int] = (),
+    bodies: Sequence[int | str] = (),
     cylindrical: bool = False,
     about: int | str = "inner",
     resonance: str | Sequence[int] = "",
@@ -66,9 +66,11 @@ def plot(
         plots: names of :data:`~nbody.analysis.PLOTS`; none means ``overview``.
         frame: the frame or frames of ``bodies`` and profiles, from the end if negative; by default the first and the last of
             one run, the last of several.
-        bodies: ids of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default up to eight.
+        bodies: ids or names of the bodies of ``orbits``, of elements and of ``resonance`` (the first two); by default up to
+            eight.
         cylindrical: profiles around the axis of rotation, for discs in three dimensions.
-        about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id of a body.
+        about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id or the name of a
+            body.
         resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
         notify: receives a line about each quantity that is computed from a part of the frames.
 

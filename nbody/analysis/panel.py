@@ -29,7 +29,7 @@ class View:
     Attributes:
         runs: one or more runs.
         frames: the frames of profiles and positions; empty for the default.
-        bodies: ids of the bodies whose orbits are drawn; empty for the default.
+        bodies: ids or names of the bodies whose orbits are drawn; empty for the default.
         cylindrical: profiles against the distance from the axis instead of the centre.
         about: the focus of orbital elements, as in :func:`nbody.orbits`.
         resonance: p > q of a resonance p:q; None for the nearest of first order.
@@ -38,7 +38,7 @@ class View:
 
     runs: Sequence[RunData]
     frames: Sequence[int] = ()
-    bodies: Sequence[int] = ()
+    bodies: Sequence[int | str] = ()
     cylindrical: bool = False
     about: int | str = "inner"
     resonance: tuple[int, int] | None = None

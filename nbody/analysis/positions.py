@@ -75,7 +75,7 @@ def draw_orbits(axes: Axes, view: View) -> None:
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
             path = arcs.get(row, paths[:, k])
-            axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(row))
+            axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(run.run.id[row]))
             axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
     axes.set_aspect("equal", adjustable="datalim")
     _label(axes, view)

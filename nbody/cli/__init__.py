@@ -18,9 +18,11 @@ from nbody.cli.completion import RECORDINGS, SCENARIOS
 from nbody.cli.diff import diff
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
+from nbody.cli.help import help_command
 from nbody.cli.info import info
 from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.lists import list_names, new, scenarios
+from nbody.cli.map import map_systems
 from nbody.cli.movie import movie
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
@@ -40,6 +42,7 @@ class Interrupted(NBodyError):
 MEANT = {
     "ls": "list", "show": "info", "play": "view", "start": "run",
     "simulate": "run", "continue": "resume", "restart": "resume", "convert": "export", "compare": "diff",
+    "man": "help", "explain": "help",
 }  # fmt: skip
 """What people type, and the command that does it."""
 
@@ -53,6 +56,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Context, args: list[str]) -> Any:
         """Find the command. Raises InputError with the likely one if there is none of this name."""
+        if args[0] == "help" and args[1:] and args[1] in self.commands:
+            args = [*args[1:], "--help"]
         name = args[0]
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             check_command(name)
@@ -112,6 +117,8 @@ for command in (
 ):  # fmt: skip
     app.command(cls=ListCommand)(command)
 app.command("list", cls=ListCommand)(list_names)
+app.command("map", cls=ListCommand)(map_systems)
+app.command("help", cls=ListCommand)(help_command)
 app.add_typer(bench)
 
 

@@ -26,7 +26,7 @@ def info(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Describe a recording, or the run that a scenario describes.
+    """Describe a recording, a map, or the run that a scenario describes.
 
     For a recording: its bodies, frames and times, the energy error, whether
     it is complete, and how it was made. For a scenario: every value with the
@@ -42,9 +42,12 @@ def info(
     """
     from nbody.cli.info_page import lines
     from nbody.scenario.packaged import locate
+    from nbody.trajectory.grid_file import is_map
     from nbody.trajectory.structure.opening import one_line
 
     path = locate(path, print_message)
+    if is_map(path):
+        return _map(path, as_json)
     recording = is_recording(path)
     if verify and not recording:
         raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
@@ -57,6 +60,14 @@ def info(
     else:
         result(page)
     return 1 if found.get("damaged") else 0
+
+
+def _map(path: Path, as_json: bool) -> int:
+    from nbody.cli.map import show_facts
+    from nbody.maps.stability_map import StabilityMap
+
+    show_facts(StabilityMap.load(path), as_json)
+    return 0
 
 
 def _scenario(path: Path) -> Json:
@@ -95,21 +106,24 @@ def _scenario(path: Path) -> Json:
 
 def _recording(path: Path, verify: bool) -> Json:
     """The facts about a recording, in types that JSON has."""
+    from nbody.particles import body_names
     from nbody.trajectory import Trajectory
     from nbody.trajectory.reading.systems import COLUMNS, number_of_systems, summary
 
     with Trajectory(path) as run:
+        names = body_names(run)
         found = {
             "file": str(path),
             "kind": "recording",
             "status": run.status,
             "particles": run.count,
+            "names": names,
             "dimensions": run.dimensions,
             "frames": len(run),
             "frames_planned": run.planned,
             "steps": _ends(run.step),
             "time": _ends(run.time),
-            **_events(run),
+            **_events(run, names),
             **_energy(run),
             "observables": {
                 name: _ends(run.observable(name)) for name in run.widths if len(run) and name not in COLUMNS
@@ -148,7 +162,7 @@ def _energy(run: "Trajectory") -> Json:
 SHOWN_EVENTS = 3  # the number of the last collisions that are listed
 
 
-def _events(run: "Trajectory") -> Json:
+def _events(run: "Trajectory", names: dict[int, str]) -> Json:
     """The collisions, the events and the changes of a recording; empty if the run looked for none and had none."""
     import numpy as np
 
@@ -164,7 +178,7 @@ def _events(run: "Trajectory") -> Json:
     ):
         if asked:
             found[name] = int(some.sum())
-            found[f"last_{name}"] = [event_line(row, *shown) for row in rows[some][-SHOWN_EVENTS:]]
+            found[f"last_{name}"] = [event_line(row, *shown, names) for row in rows[some][-SHOWN_EVENTS:]]
     if "collisions" in found or "changes" in found:
         found["particles_left"] = int(run.left(-1).alive.sum()) if len(run) else run.count
     return found

@@ -3,7 +3,7 @@
 from nbody.cli.streams import Json
 from nbody.cli.summary import not_conserved, unit_of
 from nbody.diagnostics.observables import ALWAYS
-from nbody.errors import counted
+from nbody.errors import counted, shortened
 from nbody.number_format import duration, size
 from nbody.scenario.quantities import Units, shown_time
 from nbody.scenario.yaml_reader import dump
@@ -27,6 +27,7 @@ def _recording(found: Json) -> dict[str, str]:
     facts = {
         "recording": f"{found['file']}, {size(found['file_bytes'])}, {found['status']}",
         "particles": f"{found['particles']} in {found['dimensions']} dimensions",
+        "names": shortened(", ".join(f"{id} {name}" for id, name in found["names"].items()), 200),
         "units": _units(found),
         "frames": f"{frames}" if frames == planned else f"{frames}, with room for the {planned} planned",
     }

@@ -69,7 +69,7 @@ class Moving:
         ),
     ] = None
     track: Annotated[
-        str | None, text_option("Keep a body (its id), com or densest in the middle.", "--track", "--follow")
+        str | None, text_option("Keep a body (its id or name), com or densest in the middle.", "--track", "--follow")
     ] = None
 
 

@@ -63,16 +63,16 @@ def between(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
+def numbers(text: str) -> list[float]:
+    """Numbers with commas between them. Raises typer.BadParameter."""
+    return [real(each) for each in text.split(",")]
+
+
 def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
 
 
-ABOUT = "The focus of elements: inner (the centre of mass of the bodies before), centre, or the id of a body."
-
-
-def focus(text: str) -> int | str:
-    """What ``--about`` names: the id of a body, or a focus that is none."""
-    return int(text) if text.lstrip("-").isdecimal() else text
+ABOUT = "The focus of elements: inner (the centre of mass of the bodies before), centre, or the id or name of a body."
 
 
 def is_scenario(path: Path) -> bool:

@@ -22,6 +22,8 @@ Json = dict[str, Any]  # an object, in types that JSON has
 LONGEST_MESSAGE = 1000  # characters of a message: a path of 255, and what is wrong with it
 LONGEST_LINE = 4000  # characters of a line of a page for people; '--json' prints everything
 
+WIDEST_PAGE = 110  # columns of a text that is read
+
 COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 _last_message: list[str] = []
@@ -78,6 +80,18 @@ def styled(text: str) -> None:
     """Print a page with the escapes for its colours, and no others. Raises OSError if it can't be written."""
     parts = [part if COLOUR.fullmatch(part) else _page(part) for part in COLOUR.split(text)]
     print("".join(parts), end="", flush=True)
+
+
+def pages(texts: Mapping[str, str]) -> None:
+    """Print texts in Markdown with their titles. Raises as :func:`styled`."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    terminal, found = Console(), io.StringIO()
+    console = Console(file=found, width=min(terminal.width, WIDEST_PAGE), force_terminal=terminal.is_terminal)
+    for title, text in texts.items():
+        console.print(Markdown(f"## {title}\n\n{text}"), "")
+    styled(found.getvalue())
 
 
 def _page(text: str) -> str:

@@ -51,11 +51,12 @@ def summary_text(summary: Summary) -> str:
     until = time_text(summary.time, summary.time_unit)
     lines = [
         f"{summary.name}: {bodies}, {ended} to t = {until} in {summary.wall_s:.3g} s{_overhead(summary)}",
+        *([f"  stopped: {summary.stopped}"] if summary.stopped else []),
         f"  {summary.engine} on {summary.device}, {summary.precision}, {summary.integrator}",
         f"  energy {energies}, {_error(summary)}",
     ]
     if measured := speed(summary):
-        lines.insert(2, f"  {', '.join(measured)}, excluding compilation")
+        lines.insert(-1, f"  {', '.join(measured)}, excluding compilation")
     if summary.body_steps is not None:
         start = "a step is a block: " if summary.blocks is not None else ""
         lines.insert(-1, f"  {start}{counted(summary.body_steps, 'step')} of single bodies")

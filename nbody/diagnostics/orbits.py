@@ -6,13 +6,28 @@ from functools import cached_property
 
 import numpy as np
 
-from nbody.errors import InputError
-from nbody.particles import Particles
+from nbody.errors import InputError, did_you_mean
+from nbody.particles import Named, Particles, body_names, rows_of
 
 Array = np.ndarray
 
 FOCI = ("inner", "centre")
 """Foci that are no body: the centre of mass of the bodies before, and that of all bodies."""
+
+LABELS = {
+    "a": ("semi-major axis a", "length"),
+    "P": ("period P", "time"),
+    "q": ("pericentre distance q", "length"),
+    "e": ("eccentricity e", ""),
+    "inc": ("inclination i", "°"),
+    "Omega": ("longitude of the node Ω", "°"),
+    "omega": ("argument of pericentre ω", "°"),
+    "pomega": ("longitude of pericentre ϖ", "°"),
+    "f": ("true anomaly f", "°"),
+    "M": ("mean anomaly M", "°"),
+    "l": ("mean longitude λ", "°"),
+}
+"""What the axis of an element says, and its unit."""
 
 _CIRCLE = 8 * np.finfo(float).eps
 """An eccentricity below this is rounding: the orbit has no pericentre, and the anomaly is counted from the node."""
@@ -109,7 +124,7 @@ class Elements:
 
 
 def orbits(
-    particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Sequence[int] | Array | None = None
+    particles: Particles, G: float = 1.0, about: int | str = "inner", bodies: Sequence[int | str] | Array | None = None
 ) -> Elements:
     """The Kepler orbits on which bodies move at this moment, if nothing but their focus acted.
 
@@ -117,23 +132,18 @@ def orbits(
         particles: the bodies.
         G: the gravitational constant in their units.
         about: the focus: ``"inner"``, the centre of mass of the bodies before (Jacobi's coordinates, as the generator
-            ``planets`` takes elements); ``"centre"``, the centre of mass of all; or the id of a body.
-        bodies: the ids of the bodies; by default all that have an orbit about the focus.
+            ``planets`` takes elements); ``"centre"``, the centre of mass of all; or the id or the name of a body.
+        bodies: their ids or names; by default all that have an orbit about the focus.
 
     Raises:
         InputError: an unknown focus or body, a body about itself, at its place, or one that has no mass about it.
     """
-    row = {int(each): k for k, each in enumerate(particles.id)}
-    if isinstance(about, str) and about not in FOCI:
-        raise InputError(f"orbits: about: there is no focus {about!a}; give 'inner', 'centre' or the id of a body")
-    for each in [*([] if bodies is None else bodies), *([] if isinstance(about, str) else [about])]:
-        if each not in row:
-            raise InputError(f"orbits: there is no body with the id {each}; ids go from {min(row)} to {max(row)}")
-    focus = about if isinstance(about, str) else row[int(about)]
+    about = focus_of(particles, about)
+    focus = about if isinstance(about, str) else int(rows_of(particles, about)[0])
     first = 0 if focus == "inner" else focus
-    chosen = (
-        [k for k in range(particles.count) if k != first] if bodies is None else [row[int(each)] for each in bodies]
-    )
+    chosen = [k for k in range(particles.count) if k != first]
+    if bodies is not None:
+        chosen = rows_of(particles, bodies, "orbits: ").tolist()
     if first in chosen:
         raise InputError(f"orbits: body {particles.id[first]} is the focus and has no orbit; leave it out")
     rows = np.array(chosen, int)
@@ -145,6 +155,17 @@ def orbits(
         bad = particles.id[rows[int(np.argmin(apart))]]
         raise InputError(f"orbits: body {bad} is at the place of its focus; choose another focus with about=")
     return elements(x, v, G * mass, particles.id[rows], particles.time)
+
+
+def focus_of(bodies: Named, about: int | str) -> int | str:
+    """A focus: one of :data:`FOCI`, or the id of the body with this id or name. Raises InputError."""
+    names = list(body_names(bodies).values())
+    if isinstance(about, str) and not (about in FOCI or about in names or about.isdecimal()):
+        hint = did_you_mean(about, [*FOCI, *names])
+        raise InputError(
+            f"orbits: about: there is no focus {about!a}{hint}; give 'inner', 'centre', or the id or the name of a body"
+        )
+    return about if about in FOCI else int(bodies.id[rows_of(bodies, about, "orbits: about: ")[0]])
 
 
 def relative_motion(particles: Particles, rows: Array, focus: int | str) -> tuple[Array, Array, Array]:

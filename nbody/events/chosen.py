@@ -102,15 +102,14 @@ def chosen_events(scenario: Scenario) -> list[Event]:
     return found
 
 
-def check_events(events: Sequence[Event], scenario: Scenario, bodies: Particles) -> None:
-    """Raise an InputError if an event names a body that is not there, or an axis that a run in two dimensions lacks."""
-    known = set(bodies.id.tolist()) if events else set()
+def events_of(events: Sequence[Event], scenario: Scenario, bodies: Particles) -> tuple[Event, ...]:
+    """The events with the ids of bodies in place of their names. Raises InputError: one names a body that is not there, or
+    one twice, or an axis that a run in two dimensions lacks."""
+    found = []
     for k, event in enumerate(events):
-        where = scenario.where(f"events.{k}.bodies", f"events.{k}")
-        if missing := [each for each in event.kind.ids() if each not in known]:
-            raise InputError(
-                f"{where}there is no body with the id {missing[0]}; ids go from {min(known)} to {max(known)}"
-            )
-        if event.kind.axis_number() >= bodies.dimensions:
+        kind = event.kind.of(bodies, scenario.where(f"events.{k}.bodies", f"events.{k}"))
+        found.append(event._replace(kind=kind))
+        if kind.axis_number() >= bodies.dimensions:
             where = scenario.where(f"events.{k}.axis", f"events.{k}")
             raise InputError(f"{where}the run has two dimensions, x and y; name one of them")
+    return tuple(found)

@@ -122,8 +122,8 @@ class EventFinder:
 
     def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Rows, Rows]]:
         """Each event with the rows of the bodies at which it looks, if they are among ``ids``."""
-        row = {int(each): k for k, each in enumerate(now.known.id)}
-        present = {NONE, *map(int, ids)}
+        row: dict[int | str, int] = {int(each): k for k, each in enumerate(now.known.id)}
+        present: set[int | str] = {NONE, *map(int, ids)}
         found: list[tuple[Event, Rows, Rows]] = []
         for event in self.events:
             pairs = [pair for pair in event.kind.targets(now.known.id) if present.issuperset(pair)]

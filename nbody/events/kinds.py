@@ -10,9 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nbody.diagnostics.structure import centre_of_mass, density_centre, half_mass_radius
+from nbody.errors import InputError
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Whole, with_unit
+from nbody.particles import Particles, rows_of
+from nbody.scenario.escape import CENTRES, DENSEST, HALF_MASS_RADIUS, EscapeLimit
+from nbody.scenario.values import Body, Finite, Group, KeyProblem, Length, Written, with_unit
 
 Array = np.ndarray
 
@@ -23,15 +27,15 @@ def _bodies(values: object) -> object:
 
 def _two(values: object) -> object:
     if not isinstance(values, list | tuple) or len(values) != 2:
-        raise ValueError(f"must be the ids of two bodies, as in [0, 1], got {shown(values)}")
+        raise ValueError(f"must be two bodies, as in [0, 1], got {shown(values)}")
     return values
 
 
-Ids = Annotated[tuple[Whole, ...], BeforeValidator(_bodies), Field(min_length=1)]
+Several = Annotated[tuple[Body, ...], BeforeValidator(_bodies), Field(min_length=1)]
 
 
 class EventKind(Group):
-    """Base class of the kinds of events. Bodies are named by their ids."""
+    """Base class of the kinds of events. Bodies are named by their ids, after :meth:`of`."""
 
     rises: ClassVar[bool] = True
     """Whether the event is where the function becomes positive."""
@@ -40,27 +44,28 @@ class EventKind(Group):
     threshold: ClassVar[bool] = False
     """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
-    @model_validator(mode="after")
-    def _of_different_bodies(self) -> Self:
-        ids = self.ids()
+    def of(self, bodies: Particles, where: str) -> Self:
+        """The same with ids in place of names. Raises InputError, which begins with ``where``: a body is not there, or is
+        named twice."""
+        found: dict[str, Any] = {}
+        for key in ("bodies", "about"):
+            if (given := getattr(self, key, None)) is not None:
+                ids = bodies.id[rows_of(bodies, given, where)].tolist()
+                found[key] = tuple(ids) if key == "bodies" else ids[0]
+        ids = [*found.get("bodies", ()), *([found["about"]] if "about" in found else [])]
         if twice := [each for each in ids if ids.count(each) > 1]:
-            raise KeyProblem("bodies", f"body {twice[0]} is named twice; give different bodies")
-        return self
+            raise InputError(f"{where}body {twice[0]} is named twice; give different bodies")
+        return self.model_copy(update=found)
 
     def directions(self) -> tuple[bool, bool]:
         """Whether the function's rise, and its fall, through zero are events."""
         return self.rises, self.falls
 
-    def ids(self) -> tuple[int, ...]:
-        """The bodies that it names."""
-        about = getattr(self, "about", None)
-        return (*(getattr(self, "bodies", None) or ()), *((about,) if isinstance(about, int) else ()))
-
     def axis_number(self) -> int:
         """The number of its axis; 0 if it has none."""
         return "xyz".index(getattr(self, "axis", "x")[-1])
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         """The ids of the bodies at which it looks, each with that of the body to which it is relative or :data:`NONE`."""
         bodies, about = getattr(self, "bodies", ()), getattr(self, "about", NONE)
         return [(each, NONE if about is None else about) for each in bodies]
@@ -80,16 +85,24 @@ class EventKind(Group):
 
 
 class OfTwo(EventKind):
-    """Base class of the kinds that look at two bodies."""
+    """Base class of the kinds that look at two bodies.
 
-    bodies: Annotated[tuple[Whole, Whole], BeforeValidator(_two)]
+    Attributes:
+        bodies: two bodies.
+    """
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
+
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [self.bodies]
 
 
 class Distance(OfTwo):
-    """The distance of two ``bodies`` becomes less than ``below``, or more than ``above``."""
+    """The distance of two bodies passes a limit, as in ``distance(0, 1) < 0.01``.
+
+    Attributes:
+        below, above: the distance becomes less, or more, than this; one of the two is required.
+    """
 
     exclusive = (("below", "above"),)
     threshold = True
@@ -112,7 +125,11 @@ class Distance(OfTwo):
 
 
 class Closest(OfTwo):
-    """The distance of two ``bodies`` is at a minimum, at less than ``below`` if that is given."""
+    """The distance of two bodies is at a minimum, as in ``closest(0, 1)``.
+
+    Attributes:
+        below: only minima below this distance are events.
+    """
 
     below: Length | None = None
 
@@ -124,34 +141,50 @@ class Closest(OfTwo):
         return self.below is None or bool(dot(d, d) < self.below**2)
 
 
-class Escaping(EventKind):
-    """A body goes beyond ``radius`` from the centre of mass, or from the body ``about``; or, with ``unbound: true``, its
-    energy in the field of the others, relative to the centre of mass, becomes positive; with both: it is unbound and
-    beyond. Of some ``bodies``, or of all. (External fields are left out of the energy.)"""
+class Escaping(EventKind, EscapeLimit):
+    """A body leaves, as in ``escape(radius=10, unbound=true)``: it is far away, unbound, or both. (External fields are left
+    out of the energy.)
+
+    Attributes:
+        bodies: the bodies that count; by default all.
+        radius: the distance beyond which it is, also as ``"10 r_h"``: in half-mass radii of the beginning.
+        unbound: its energy in the field of the others, relative to the centre of mass, is positive.
+        about: from where the distance is: by default the centre of mass; densest (the density centre), origin, or a body.
+    """
 
     threshold = True
 
-    bodies: Ids | None = None
-    radius: Length | None = None
-    unbound: Flag = False
-    about: Whole | None = None
+    bodies: Several | None = None
 
-    @model_validator(mode="after")
-    def _has_a_limit(self) -> Self:
-        if self.radius is None and not self.unbound:
-            raise KeyProblem("radius", "is missing; write 'escape(radius=10)' or 'escape(unbound=true)'")
-        return self
+    def of(self, bodies: Particles, where: str) -> Self:
+        if isinstance(self.radius, str):
+            centre = density_centre(bodies) if self.about == DENSEST else centre_of_mass(bodies)
+            radius = float(self.radius.removesuffix(HALF_MASS_RADIUS)) * half_mass_radius(bodies, centre)
+            if not radius > 0:
+                raise InputError(f"{where}the half-mass radius r_h is 0; give a length")
+            return self.model_copy(update={"radius": radius}).of(bodies, where)
+        if self.about in CENTRES:
+            found = self.model_copy(update={"about": None}).of(bodies, where)
+            return found.model_copy(update={"about": self.about})
+        return super().of(bodies, where)
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
-        about = NONE if self.about is None else self.about
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
+        about = NONE if self.about is None or self.about in CENTRES else self.about
         return [(int(each), about) for each in (ids if self.bodies is None else self.bodies) if each != about]
 
-    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        mass = now.known.mass
+    def distance(self, now: Bodies, i: Rows, j: Rows) -> Array:
+        """The distances of the bodies in rows i from the place, or from the body in row j, about which the radius is."""
         d, _ = now.relative(i, j)
         if self.about is None:
-            d = d - mass @ now.position / mass.sum()
-        beyond = dot(d, d) ** 0.5 - (self.radius or 0.0)
+            d = d - now.known.mass @ now.position / now.known.mass.sum()
+        elif self.about == DENSEST:
+            d = d - (density_centre(now.particles()) if np.isfinite(now.position).all() else np.nan)
+        found: Array = dot(d, d) ** 0.5
+        return found
+
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
+        assert not isinstance(self.radius, str)
+        beyond = self.distance(now, i, j) - (self.radius or 0.0)
         return (np.minimum(beyond, self._energy(now, i)) if self.unbound else beyond), None
 
     def name(self, rising: bool) -> str:
@@ -169,11 +202,18 @@ class Escaping(EventKind):
 
 
 class Transit(EventKind):
-    """A body passes in front of the body ``about`` (0, the star, by default), as seen from afar on an ``axis``: where their
-    distance on the sky is at a minimum, and less than ``below`` if that is given."""
+    """A body passes in front of another one, as in ``transit(1, axis=x)``: their distance on the sky, as seen from afar, is
+    at a minimum.
 
-    bodies: Ids
-    about: Whole = 0
+    Attributes:
+        bodies: the bodies that pass.
+        about: the body behind, the star.
+        axis: from where one looks.
+        below: only minima below this distance are events.
+    """
+
+    bodies: Several
+    about: Body = 0
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
     below: Length | None = None
 
@@ -189,11 +229,16 @@ class Transit(EventKind):
 
 
 class Apsis(EventKind):
-    """A body is closest to the body ``about`` (0 by default), at its ``pericentre``, or farthest from it, at its
-    ``apocentre``; by default both are events."""
+    """A body is closest to another one, at its pericentre, or farthest from it, at its apocentre, as in ``apsis(1)``.
 
-    bodies: Ids
-    about: Whole = 0
+    Attributes:
+        bodies: the bodies that move.
+        about: the body at the focus.
+        which: of the two is an event.
+    """
+
+    bodies: Several
+    about: Body = 0
     which: Literal["pericentre", "apocentre", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:
@@ -207,14 +252,21 @@ class Apsis(EventKind):
 
 
 class PlaneCrossing(EventKind):
-    """A body crosses the plane where its coordinate on an ``axis`` is ``at``, relative to the origin or to the body
-    ``about``; upwards, where the coordinate grows, downwards, or both."""
+    """A body crosses a plane, as in ``crossing(1, axis=z)``.
 
-    bodies: Ids
+    Attributes:
+        bodies: the bodies that cross.
+        axis: the plane is perpendicular to it.
+        at: the coordinate of the plane on the axis.
+        direction: up, where the coordinate grows, down, or both.
+        about: the body from which coordinates are measured, instead of the origin.
+    """
+
+    bodies: Several
     axis: Literal["x", "y", "z"] = "z"
     at: Annotated[Finite, with_unit("length")] = 0.0
     direction: Literal["up", "down", "both"] = "both"
-    about: Whole | None = None
+    about: Body | None = None
 
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
@@ -235,16 +287,20 @@ def _function(value: object) -> object:
 
 
 class Function(EventKind):
-    """A zero of a ``function`` of the particles that a Python program gives, where it goes up, down, or both. (No file can
-    hold it.)"""
+    """A zero of a function of the particles. (No file can hold it.)
 
-    function: Annotated[Any, AfterValidator(_function)]
+    Attributes:
+        function: returns a number for the particles.
+        direction: where it goes up, down, or both.
+    """
+
+    function: Annotated[Any, AfterValidator(_function), Written("function in Python")]
     direction: Literal["up", "down", "both"] = "both"
 
     def directions(self) -> tuple[bool, bool]:
         return self.direction != "down", self.direction != "up"
 
-    def targets(self, ids: Array) -> list[tuple[int, int]]:
+    def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:

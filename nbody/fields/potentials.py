@@ -4,11 +4,15 @@ import math
 from typing import Annotated, ClassVar
 
 from nbody.fields.field import Field
-from nbody.scenario.values import Finite, Length, LengthOrZero, Mass, Positive, with_unit
+from nbody.scenario.values import Degrees, Finite, Length, LengthOrZero, Mass, Positive, with_unit
 
 
 class PointMass(Field):
-    """A fixed point mass, Φ = -G M/r; galpy's ``KeplerPotential(amp=G M)``. Infinite at its centre."""
+    """A fixed point mass, Φ = -G M/r; galpy's ``KeplerPotential(amp=G M)``. Infinite at its centre.
+
+    Attributes:
+        mass: M.
+    """
 
     mass: Mass
 
@@ -23,7 +27,12 @@ class PointMass(Field):
 
 
 class Plummer(Field):
-    """Plummer's sphere (1911): Φ = -G M/√(r² + b²) (BT eq. 2.44a); galpy's ``PlummerPotential(amp=G M, b=b)``."""
+    """Plummer's sphere (1911): Φ = -G M/√(r² + b²) (BT eq. 2.44a); galpy's ``PlummerPotential(amp=G M, b=b)``.
+
+    Attributes:
+        mass: M.
+        b: the scale length.
+    """
 
     mass: Mass
     b: Length
@@ -40,7 +49,12 @@ class Plummer(Field):
 
 class Hernquist(Field):
     """Hernquist's sphere (1990): Φ = -G M/(r + a) (BT eq. 2.67); galpy's ``HernquistPotential(amp=2 G M, a=a)``. The
-    acceleration has the same size G M/a² all around the centre, and is taken for zero in it."""
+    acceleration has the same size G M/a² all around the centre, and is taken for zero in it.
+
+    Attributes:
+        mass: M.
+        a: the scale length.
+    """
 
     mass: Mass
     a: Length
@@ -58,8 +72,12 @@ class Hernquist(Field):
 
 class NFW(Field):
     """The halo of Navarro, Frenk & White (1996): Φ = -G M ln(1 + r/a)/r (BT eq. 2.67); galpy's
-    ``NFWPotential(amp=G M, a=a)``. The mass within r is M (ln(1 + x) - x/(1 + x)), x = r/a; M = 4π ρ₀ a³ is that within
-    5.3 a, and the whole mass is infinite."""
+    ``NFWPotential(amp=G M, a=a)``. The mass within r is M (ln(1 + x) - x/(1 + x)), x = r/a, and the whole mass is infinite.
+
+    Attributes:
+        mass: M = 4π ρ₀ a³, the mass within 5.3 a.
+        a: the scale length.
+    """
 
     mass: Mass
     a: Length
@@ -86,7 +104,13 @@ class NFW(Field):
 class LogarithmicHalo(Field):
     """Φ = ½ v² ln(core² + R² + z²/q²), R² = x² + y² (BT eq. 2.71a); galpy's
     ``LogarithmicHaloPotential(amp=v², core=core, q=q)``. The potential is zero where the argument of the logarithm is 1, in
-    the scenario's units. v is the circular velocity far outside the core, q the axis ratio z/R of equipotentials."""
+    the scenario's units.
+
+    Attributes:
+        v: the circular velocity far outside the core.
+        core: the core radius.
+        q: the axis ratio z/R of equipotentials.
+    """
 
     v: Annotated[Positive, with_unit("velocity")]
     core: LengthOrZero = 0.0
@@ -107,7 +131,13 @@ class LogarithmicHalo(Field):
 
 class MiyamotoNagai(Field):
     """The disc of Miyamoto & Nagai (1975): Φ = -G M/√(R² + (a + √(z² + b²))²) (BT eq. 2.69a); galpy's
-    ``MiyamotoNagaiPotential(amp=G M, a=a, b=b)``, with the scale length a (0 makes it Plummer's sphere) and height b."""
+    ``MiyamotoNagaiPotential(amp=G M, a=a, b=b)``.
+
+    Attributes:
+        mass: M.
+        a: the scale length; 0 makes it Plummer's sphere.
+        b: the scale height.
+    """
 
     mass: Mass
     a: LengthOrZero
@@ -134,10 +164,11 @@ class RotatingBar(Field):
     angle in radians. Energy is not conserved in it; E - omega L_z is (Jacobi's integral).
 
     Attributes:
+        mass: M.
         a: half the length of the bar.
         b: its width in the plane.
         c: its thickness.
-        angle: the angle of its long axis with the x axis at time 0, in degrees.
+        angle: the angle of its long axis with the x axis at time 0.
         omega: its pattern speed, positive for anticlockwise, in radians per time.
     """
 
@@ -147,7 +178,7 @@ class RotatingBar(Field):
     a: Length
     b: LengthOrZero = 0.0
     c: Length
-    angle: Finite = 0.0
+    angle: Degrees = 0.0
     omega: Annotated[Finite, with_unit("frequency")] = 0.0
 
     def parameters(self, G: float) -> tuple[float, ...]:
@@ -180,7 +211,13 @@ class MilkyWay(Field, validate_default=True):
     """Nucleus and bulge (:class:`Hernquist`), disc (:class:`MiyamotoNagai`, in the plane z = 0) and halo (:class:`NFW`),
     fitted to measured masses and velocities (Price-Whelan 2017, the first version of ``MilkyWayPotential`` in gala; after
     Bovy 2015). The circular velocity is 231 km/s at 8 kpc. The default values have units, so the scenario needs units, or
-    must give every value."""
+    must give every value.
+
+    Attributes:
+        nucleus_mass, bulge_mass, disk_mass, halo_mass: the masses of the parts.
+        nucleus_a, bulge_a, disk_a, halo_a: their scale lengths.
+        disk_b: the scale height of the disc.
+    """
 
     nucleus_mass: Mass = "1.71e9 Msun"  # type: ignore[assignment]
     nucleus_a: Length = "0.07 kpc"  # type: ignore[assignment]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from nbody.given import shown
-from nbody.scenario.values import Group, Positive
+from nbody.scenario.values import Group, Positive, Written
 
 
 def gpus_from(value: Any) -> Any:
@@ -55,9 +55,13 @@ def gpu_count(gpus: Any) -> int:
 
 
 class GpuOptions(Group):
-    """``gpus: 2``, ``gpus: all`` or ``gpus: [0, 2]``: the GPUs that compute the forces together."""
+    """The options of engines on GPUs.
 
-    gpus: Annotated[Any, BeforeValidator(gpus_from)] = None
+    Attributes:
+        gpus: the GPUs that compute the forces together: their number, ``all``, or which ones, as in ``[0, 2]``.
+    """
+
+    gpus: Annotated[Any, BeforeValidator(gpus_from), Written("whole number, all, or a list")] = None
 
 
 class SystemsOptions(Group):
@@ -77,6 +81,10 @@ class SystemsOptions(Group):
 
 
 class Accuracy(GpuOptions):
-    """``accuracy``: the median relative error of the accelerations; and the GPUs."""
+    """An accuracy, and the GPUs.
+
+    Attributes:
+        accuracy: the median relative error of the accelerations.
+    """
 
     accuracy: Annotated[Positive, Field(le=0.1)] | None = None

@@ -7,6 +7,7 @@ from nbody.errors import InputError
 from nbody.initial import GENERATORS, make_particles
 from nbody.particles import Particles
 from nbody.scenario import Scenario
+from nbody.scenario.described import listed, markdown
 
 
 def function(name: str) -> Callable[..., Particles]:
@@ -35,13 +36,10 @@ def function(name: str) -> Callable[..., Particles]:
             raise InputError(f"{name}: {str(error).removeprefix('initial.')}") from None
 
     generate.__name__ = generate.__qualname__ = name
-    fields = ", ".join(
-        key if field.is_required() else f"{key}={field.default!r}" for key, field in kind.model_fields.items()
-    )
     summary = GENERATORS[name].summary
     generate.__doc__ = (
         f"{summary[:1].upper()}{summary[1:]}: ``particles`` bodies from ``seed``, for the gravitational constant ``G`` (by "
-        f"default 1, or that of the ``units``), in ``dimensions`` dimensions.\n\n    Options: {fields or 'none'}.\n\n"
-        f"    {kind.__doc__ or ''}"
+        f"default 1, or that of the ``units``), in ``dimensions`` dimensions.\n\n"
+        f"{markdown(kind.__doc__)}\n\n{listed(kind)}"
     )
     return generate

@@ -15,9 +15,9 @@ from nbody.initial.orbit import on_orbit
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.bodies import Placed, Rotation
-from nbody.scenario.values import Finite, Length, Mass, NotNegative, Positive, a_list
+from nbody.scenario.values import Degrees, Length, Mass, NotNegative, Positive, a_list
 
-Pair = Annotated[tuple[Finite, Finite], BeforeValidator(a_list("a list of two angles, one per galaxy"))]
+Pair = Annotated[tuple[Degrees, Degrees], BeforeValidator(a_list("a list of two angles, one per galaxy"))]
 
 
 class GalaxyCollision(Generator):
@@ -30,9 +30,9 @@ class GalaxyCollision(Generator):
         separation: the distance at the start.
         mass_ratio: the second galaxy's masses in units of the first's; its lengths are scaled by the root of this ratio, so
             that its surface density is the same.
-        inclinations: i of the two discs to the orbit's plane, in degrees; below 90 a disc turns as the orbit does
-            (direct), above it against it (retrograde).
-        arguments: ω, in degrees in the orbit's plane from a disc's node to the pericentre.
+        inclinations: i of the two discs to the orbit's plane; below 90 a disc turns as the orbit does (direct), above it
+            against it (retrograde).
+        arguments: ω, in the orbit's plane from a disc's node to the pericentre.
         mass, radius, height, Q, bulge, halo: those of the first galaxy, as for ``exponential_disk``.
     """
 

@@ -22,7 +22,7 @@ class Masses(Group):
     """How the masses of a cluster are distributed: ``masses: kroupa``, or ``masses: {function: kroupa, low: 0.1}``.
 
     Attributes:
-        function: a name of :data:`MASS_FUNCTIONS`.
+        function: equal, salpeter (1955) or kroupa (2001).
         low, high: the smallest and the largest mass of a star, in solar masses. All masses are then scaled to the
             cluster's total.
     """

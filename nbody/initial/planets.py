@@ -13,6 +13,7 @@ from nbody.initial.orbit import of_eccentric_anomaly, on_orbit, true_anomaly
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.values import (
+    Degrees,
     Finite,
     Group,
     KeyProblem,
@@ -36,11 +37,11 @@ class Body(Group):
 
     Attributes:
         m: the mass; 0 for a test particle.
-        name: the name of its species.
+        name: its name, that of its species.
         radius: its radius, for collisions.
         a, P, q: the semi-major axis, negative for a hyperbola; the period of an ellipse; the distance of the pericentre,
             which a parabola needs.
-        e: the eccentricity, 0 by default.
+        e: the eccentricity.
         inc: the inclination.
         Omega: the longitude of the ascending node.
         omega, pomega: the argument or the longitude of the pericentre.
@@ -58,14 +59,14 @@ class Body(Group):
     P: Time | None = None
     q: Length | None = None
     e: NotNegative = 0.0
-    inc: Finite = 0.0
-    Omega: Finite = 0.0
-    omega: Finite | None = None
-    pomega: Finite | None = None
-    f: Finite | None = None
-    M: Finite | None = None
-    E: Finite | None = None
-    l: Finite | None = None  # noqa: E741  (the field's letter)
+    inc: Degrees = 0.0
+    Omega: Degrees = 0.0
+    omega: Degrees | None = None
+    pomega: Degrees | None = None
+    f: Degrees | None = None
+    M: Degrees | None = None
+    E: Degrees | None = None
+    l: Degrees | None = None  # noqa: E741  (the field's letter)
     T: Annotated[Finite, with_unit("time")] | None = None
     around: Name | None = None
 
@@ -196,7 +197,7 @@ class Annulus(Generator):
         mass: of all small bodies together; 0 for test particles.
         inner, outer: the smallest and largest semi-major axis.
         slope: the surface density is ∝ r^slope.
-        eccentricity, inclination: root mean squares; each e and i has Rayleigh's distribution. Inclinations in degrees.
+        eccentricity, inclination: root mean squares; each e and i has Rayleigh's distribution.
         bodies: planets or moons about the same centre, as in the generator ``planets`` but without the first body.
     """
 
@@ -206,7 +207,7 @@ class Annulus(Generator):
     outer: Length = 1.5
     slope: Finite = -1.0
     eccentricity: Annotated[NotNegative, Field(le=0.3)] = 0.01
-    inclination: Annotated[NotNegative, Field(le=30)] = 0.3
+    inclination: Annotated[Degrees, Field(ge=0, le=30)] = 0.3
     bodies: Annotated[tuple[Body, ...], BeforeValidator(a_list("a list of bodies, as in [{m: 1e-3, a: 1}]"))] = ()
 
     @model_validator(mode="after")
@@ -265,4 +266,4 @@ class Ring(Annulus):
     outer: Length = 2.27
     slope: Finite = 0.0
     eccentricity: Annotated[NotNegative, Field(le=0.3)] = 1e-4
-    inclination: Annotated[NotNegative, Field(le=30)] = 0.003
+    inclination: Annotated[Degrees, Field(ge=0, le=30)] = 0.003

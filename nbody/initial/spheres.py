@@ -189,7 +189,8 @@ def _is_profile(text: str) -> str:
 
 
 class ProfileSphere(EddingtonSphere):
-    """``profile: 1/(r*(1+r)**3)``, any density in scale radii up to a factor, or a name of :data:`PROFILES`.
+    """``profile: 1/(r*(1+r)**3)``, any density in scale radii up to a factor, or the name of a density: plummer,
+    hernquist, jaffe, modified hubble or nfw.
 
     Attributes:
         profile: the formula, with ``r``, ``pi``, + - * / ** and the functions of :mod:`nbody.initial.formula`.

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
-from nbody.particles import Particles
+from nbody.particles import Particles, rows_of
 from nbody.scenario import Scenario
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
 
@@ -92,7 +92,7 @@ def _species(given: Particles, now: Particles) -> Array:
 
 def removed(ids: Any, now: Particles) -> Array:
     """Rows of the bodies with these ids. Raises InputError."""
-    gone = np.unique(rows_of_ids("remove: ", ids, now))
+    gone = np.unique(rows_of(now, ids, "remove: "))
     left = np.ones(now.count, bool)
     left[gone] = False
     if not left.any() or not now.mass[left].any():
@@ -104,7 +104,7 @@ def removed(ids: Any, now: Particles) -> Array:
 def changed(ids: Any, values: dict[str, Any], now: Particles) -> Array:
     """Rows of the bodies with these ids, of all if None, and new ``values``: one for each body, or one for all. Raises
     InputError."""
-    chosen = np.arange(now.count) if ids is None else rows_of_ids("change: ", ids, now)
+    chosen = np.arange(now.count) if ids is None else rows_of(now, ids, "change: ")
     if len(np.unique(chosen)) < len(chosen):
         raise InputError("change: an id is given twice; give each once")
     values = {name: value for name, value in values.items() if value is not None}
@@ -132,21 +132,6 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
 
 def _altered(after: Particles, chosen: Array) -> Array:
     return event_rows(CHANGE, after.rows(chosen))
-
-
-def rows_of_ids(where: str, ids: Any, now: Particles) -> Array:
-    """The rows of bodies with these ids, one or several, in their order. Raises InputError."""
-    given = np.asarray(ids)
-    if given.dtype == bool:
-        raise InputError(f"{where}needs ids; of a mask they are simulation.particles.id[mask]")
-    if given.ndim > 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(f"{where}needs an id or several, as in simulation.particles.id; got {shown(ids)}")
-    given = np.atleast_1d(given).astype(np.int64)
-    order = np.argsort(now.id, kind="stable")
-    at = order[np.minimum(np.searchsorted(now.id, given, sorter=order), now.count - 1)]
-    if (wrong := now.id[at] != given).any():
-        raise InputError(f"{where}there is no body with the id {given[wrong][0]}; see simulation.particles.id")
-    return at
 
 
 class NoRadii(np.ndarray):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbody.particles import body_names
 from nbody.run.observers import Observer
 from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario.quantities import shown_time
@@ -21,6 +22,9 @@ class EventLog(Observer):
     Args:
         stepper: gets what looks for the events of the run, if it has any besides collisions.
         recorded: the number of events in the file, an attribute too.
+
+    Attributes:
+        stopped: what has ended the last call, in words; empty if it was nothing here.
     """
 
     def __init__(self, stepper: Stepper, recorded: int = 0) -> None:
@@ -33,7 +37,7 @@ class EventLog(Observer):
             self._watch = event_watch.EventWatch(stepper, stepper.setup.events)
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
-        self._taken, self._warned = 0, False
+        self._taken, self._warned, self.stopped = 0, False, ""
 
     @property
     def rows(self) -> np.ndarray:
@@ -44,11 +48,10 @@ class EventLog(Observer):
         stepper, watch = self._stepper, self._watch
         self._collect()
         if stepper.collisions and (touched := stepper.collisions.touched) is not None:
-            stepper.collisions.touched, self.ended = None, True
+            stepper.collisions.touched = None
             first, second, time = touched
             factor, unit = self._shown_time()
-            notify = self._setup.notify
-            notify(f"stopped: bodies {first} and {second} (ids) touch at t = {factor * time:.9g} {unit}".rstrip())
+            self._stop(f"bodies {first} and {second} (ids) touch at t = {factor * time:.9g} {unit}".rstrip())
         if watch is None or not (watch.happened or watch.acting):
             return True
         self._rows += [each.row for each in watch.happened]
@@ -64,7 +67,8 @@ class EventLog(Observer):
 
     def make_steps(self, n: int) -> None:
         """Let the stepper make ``n`` steps, or fewer if an event ends the run. Raises the error of a user's function."""
-        stepper, self.ended = self._stepper, False
+        stepper = self._stepper
+        self.go_on()
         if self._watch is None:
             stepper.step(n)
             return
@@ -76,12 +80,20 @@ class EventLog(Observer):
             if self.failure is not None:
                 raise self.failure
 
+    def go_on(self) -> None:
+        """Begin a call, which nothing has ended yet."""
+        self.ended, self.stopped = False, ""
+
+    def _stop(self, line: str) -> None:
+        """End the run, and say why."""
+        self.ended, self.stopped = True, line
+        self._setup.notify(f"stopped: {line}")
+
     def _act(self, happened: "Happened") -> bool:
         """End the run, or call the user's function. Returns False if that has failed."""
         event = happened.event
         if event.stops:
-            self.ended = True
-            self._setup.notify(f"stopped: {event_line(happened.row[0], *self._shown_time())}")
+            self._stop(event_line(happened.row[0], *self._shown_time(), body_names(self._setup.bodies)))
         if event.call is not None:
             try:
                 self.ended |= event.call(self._stepper.shown()) is False

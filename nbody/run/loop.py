@@ -77,6 +77,7 @@ class RunStatus:
             particles_left=len(roster.slots) if roster else None,
             collision_energy=roster.collision_energy if roster and looked else None,
             booked_energy=roster.booked_energy if roster and roster.changed else None,
+            stopped=self._recording.log.stopped,
             steps_per_s=rate, interactions_per_s=pairs, bodies_per_s=bodies,
         )  # fmt: skip
 

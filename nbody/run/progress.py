@@ -92,12 +92,15 @@ class Summary:
     """Why the errors above are changes of the energy rather than errors; empty for most runs."""
     booked_energy: float | None = None
     """What all changes of the bodies have added to it, mergers too; None if there were no others."""
+    stopped: str = ""
+    """The event or the collision that has ended the run, in words, with its time; the bodies are those at the end of its
+    step."""
 
     @property
     def warning(self) -> str:
-        """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none."""
+        """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none, or if the energy may change."""
         largest = max(self.energy_error, self.energy_error_largest, key=abs)
-        if not abs(largest) > LARGE_ERROR:
+        if self.energy_changes or not abs(largest) > LARGE_ERROR:
             return ""
         return (
             f"warning: an energy error of {100 * largest:.3g} % is too large to trust the run; take a smaller --dt, a "

@@ -176,14 +176,13 @@ def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event
     """The events of a scenario, and those that a Python program gives beside it. Raises InputError."""
     if not scenario.events and asked.events is None:
         return ()
-    from nbody.events.chosen import check_events, chosen_events
+    from nbody.events.chosen import chosen_events, events_of
 
     found = chosen_events(scenario)
     if asked.events is not None:
         found = [event._replace(call=asked.events.calls.get(k)) for k, event in enumerate(found)]
         found += asked.events.functions
-    check_events(found, scenario, bodies)
-    return tuple(found)
+    return events_of(found, scenario, bodies)
 
 
 def _workers(engine: str) -> AbstractContextManager[None]:

@@ -257,15 +257,16 @@ class Simulation:
         return rows["id_1"].copy()
 
     def remove(self, ids: Any) -> None:
-        """Remove the bodies with these ids, one or several, between two steps. Raises InputError: there is no such body."""
+        """Remove the bodies with these ids or names, one or several, between two steps. Raises InputError: there is no such
+        body."""
         self._change(lambda now: removed(ids, now))
 
     def change(
         self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
     ) -> None:
-        """Set masses, positions, velocities or radii of the bodies with these ids (None: of all) between two steps: one
-        value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or a
-        value is wrong."""
+        """Set masses, positions, velocities or radii of the bodies with these ids or names (None: of all) between two steps:
+        one value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or
+        a value is wrong."""
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
         self._change(lambda now: changed(ids, values, now))
 
@@ -309,7 +310,7 @@ class Simulation:
         self._require_ready()
         return particles_at(self.stepper, time_given("at: ", time, self.scenario))
 
-    def orbits(self, about: int | str = "inner", bodies: Sequence[int] | None = None) -> "Elements":
+    def orbits(self, about: int | str = "inner", bodies: Sequence[int | str] | None = None) -> "Elements":
         """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
         from nbody.diagnostics.orbits import orbits
 
@@ -348,7 +349,7 @@ class Simulation:
 
     def _make_steps(self, n: int) -> None:
         n = n if type(n) is int and 0 <= n < 1 << 53 else steps_given("step: ", n)
-        if self.recording.looks:
+        if self.recording.looks or self.stepper.collisions is not None or self._escape:
             self.run(steps=n)
             return
         self._require_ready()
@@ -456,7 +457,7 @@ class Simulation:
         schedule = self._schedule(steps, until)
         with self.setup.team.agreed():
             self.recording.go_on(schedule)
-        self.recording.log.ended = False
+        self.recording.log.go_on()
         before = [*self._escape, self.recording.log]
         loop, self._running = Loop(self.stepper, self.recording, before, self.observers, callback, pace), True
         try:

@@ -9,7 +9,7 @@ from nbody.errors import did_you_mean
 from nbody.given import shown
 from nbody.scenario.values import (
     Count,
-    Finite,
+    Degrees,
     Group,
     KeyProblem,
     Name,
@@ -39,7 +39,13 @@ class Component(Group):
 
 
 class Generated(Component):
-    """Bodies that a generator makes. Some generators make a fixed number of bodies; all others need ``particles``."""
+    """Bodies that a generator makes.
+
+    Attributes:
+        generator: its name. Its parameters stand beside these keys.
+        particles: the number of bodies, which every generator needs that does not make a fixed number.
+        seed: of the random numbers; the same seed gives the same bodies everywhere.
+    """
 
     named_by = "generator"
 
@@ -56,7 +62,12 @@ PLACED = dict.fromkeys(
 
 
 class FromFile(Group):
-    """Bodies from a file of a format that nbody reads, or a ``frame`` (the last one by default) of an earlier run's .h5."""
+    """Bodies from a file of another program, or from a recording.
+
+    Attributes:
+        file: its path, relative to the scenario file; the suffix says which format it has.
+        frame: the number of a frame if the file has several; the last one by default.
+    """
 
     elsewhere = PLACED
 
@@ -65,23 +76,40 @@ class FromFile(Group):
 
 
 class FromArrays(Group):
-    """Bodies that a Python program gave as arrays. Only their number is known here: they are in the recording's frames."""
+    """Bodies that a Python program gave as arrays, in recordings.
+
+    Attributes:
+        source: marks such bodies.
+        particles: their number; the bodies are in the recording's frames.
+    """
 
     source: Literal["arrays"] = "arrays"
     particles: Count
 
 
 class Rotation(Group):
-    """A rotation by the angles of an orbit, in degrees: by ``argument`` about z, then by ``inclination`` about x, then by
-    ``node`` about z."""
+    """A rotation by the angles of an orbit.
 
-    inclination: Finite = 0.0
-    node: Finite = 0.0
-    argument: Finite = 0.0
+    Attributes:
+        inclination: about x, second.
+        node: about z, last.
+        argument: about z, first.
+    """
+
+    inclination: Degrees = 0.0
+    node: Degrees = 0.0
+    argument: Degrees = 0.0
 
 
 class Placed(Group):
-    """Where a part of ``combine`` goes: it is rotated, and then moved. ``species`` names its bodies."""
+    """Where a part of ``combine`` goes: it is rotated, and then moved.
+
+    Attributes:
+        offset: is added to its positions.
+        velocity: is added to its velocities.
+        rotate: the angles of its rotation.
+        species: the name of its bodies.
+    """
 
     offset: Offset | None = None
     velocity: Velocity | None = None
@@ -90,7 +118,11 @@ class Placed(Group):
 
 
 class GeneratedPart(Placed, Generated):
-    """A part that a generator makes. Without ``seed`` it gets one from the scenario's seed and its place in the list."""
+    """A part that a generator makes.
+
+    Attributes:
+        seed: by default it follows from the scenario's seed and the part's place in the list.
+    """
 
     seed: Seed | None = None  # type: ignore[assignment]
 
@@ -107,8 +139,14 @@ def part_from(values: object, info: ValidationInfo) -> GeneratedPart | FilePart:
 
 
 class Combined(Group):
-    """Bodies from several parts. ``particles`` is the number of generated bodies in all, if it differs from the sum of the
-    parts' numbers, whose proportions then stay."""
+    """Bodies from several parts.
+
+    Attributes:
+        combine: the parts, each with ``generator`` or ``file``.
+        particles: the number of generated bodies in all, if it differs from the sum of the parts' numbers, whose proportions
+            then stay.
+        seed: from which the parts' seeds follow.
+    """
 
     combine: Annotated[
         tuple[Annotated[GeneratedPart | FilePart, BeforeValidator(part_from)], ...],

@@ -20,8 +20,12 @@ FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class EventChoice(Component):
-    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``; and whether the run
-    only records it, or ends with the step in which it happens."""
+    """An event, ``{kind: distance, bodies: [0, 1], below: 0.01}``, in short ``distance(0, 1) < 0.01``.
+
+    Attributes:
+        kind: its name. Its keys stand beside it.
+        action: record it, or stop the run with the step in which it happens; in short ``distance(0, 1) < 0.01: stop``.
+    """
 
     named_by = "kind"
 
@@ -55,9 +59,10 @@ def listed(values: object) -> list[Any]:
 
 def event_of_text(text: str) -> dict[str, Any]:
     """The keys of an event in short: ``KIND(BODY, …, KEY=VALUE, …)``, and ``< VALUE`` or ``> VALUE`` after it for the keys
-    ``below`` and ``above`` (of an escape, ``radius``). Values are numbers, names, ``true``, ``false``, or numbers with a
-    unit: ``0.01 au``. Raises ValueError."""
-    call, compared, value = re.fullmatch(r"([^<>]*)([<>]?)=?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    ``below`` and ``above`` (of an escape, ``radius``), and ``: stop`` at its end for an action. Values are numbers, names,
+    ``true``, ``false``, or numbers with a unit: ``0.01 au``. Raises ValueError."""
+    parts = re.fullmatch(r"([^<>:]*)([<>]?)=?([^<>:]*)(?::\s*(record|stop)\s*)?", text)
+    call, compared, value, action = parts.groups() if parts else ("", "", "", None)
     try:
         found = ast.parse(call.strip(), mode="eval").body
         if isinstance(found, ast.Name):
@@ -71,6 +76,7 @@ def event_of_text(text: str) -> dict[str, Any]:
         if compared:
             key = "radius" if (found.func.id, compared) == ("escape", ">") else COMPARED[compared]
             keys[key] = _number(value.strip())
+        keys |= {"action": action} if action else {}
     except (SyntaxError, ValueError):
         raise ValueError(f"{shown(text)} is no event; write it as in '{EXAMPLE}' or 'transit(1, axis=x)'") from None
     return keys

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -37,6 +36,7 @@ from nbody.scenario.values import (
     Time,
     TimeStep,
     Whole,
+    Written,
     one_of,
     short_name,
     unit_scale,
@@ -47,7 +47,11 @@ from nbody.scenario.values import (
 
 
 class UnitKeys(Group):
-    """The units of the scenario's numbers: three independent ones of length, mass, time and velocity."""
+    """The units of the scenario's numbers: three independent ones of these four. (The extra ``units`` installs astropy.)
+
+    Attributes:
+        length, mass, time, velocity: the symbol of a unit, such as pc, Msun, Myr and km/s.
+    """
 
     length: Text | None = None
     mass: Text | None = None
@@ -76,7 +80,11 @@ def units_from(values: object, info: ValidationInfo) -> object:
 
 
 class EngineChoice(Component):
-    """The engine that computes the forces: ``engine: cpu``, or ``engine: {name: matrix, …}`` with its options."""
+    """The engine that computes the forces: ``engine: cpu``, or ``engine: {name: cpu-tree, accuracy: 1e-4}``.
+
+    Attributes:
+        name: of an engine, or ``auto``, ``gpu`` or ``tree``, which stand for one. Its options stand beside it.
+    """
 
     named_by = "name"
 
@@ -93,7 +101,11 @@ class EngineChoice(Component):
 
 
 class FieldChoice(Component):
-    """An external field: ``{field: plummer, …}`` with its parameters."""
+    """An external field, ``{field: plummer, mass: 1e5, b: 10}``.
+
+    Attributes:
+        field: its name. Its parameters stand beside it.
+    """
 
     named_by = "field"
 
@@ -137,14 +149,22 @@ G_TOLERANCE = 1e-3
 
 
 class GravityKeys(Group):
-    """The keys of :class:`~nbody.law.Gravity`. No softening length suits every unit, so ``length`` has no default for the
-    softenings that need one, and the default softening is none. ``length: {stars: 0.01, halo: 0.1}`` gives each species
-    a length."""
+    """The law of a pair, a :class:`~nbody.law.Gravity`.
+
+    Attributes:
+        G: the gravitational constant; with ``units`` it follows from them.
+        dimensions: of space.
+        softening: the law at small distances.
+        length: its length, or that of each species, as in ``{stars: 0.01, halo: 0.1}``; the larger one of a pair counts. No
+            length suits every unit, so a softening that needs one has no default.
+    """
 
     G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
-    length: Annotated[float | Mapping[str, float], PlainValidator(_length)] = 0.0
+    length: Annotated[
+        float | Mapping[str, float], PlainValidator(_length), Written("length ≥ 0, or one per species")
+    ] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -181,9 +201,16 @@ def gravity_from(values: object, info: ValidationInfo) -> Gravity:
 
 
 class IntegratorKeys(Component):
-    """The integration scheme, its time step ``dt``, and the end of the run: after ``steps`` steps, or at the time ``end``
-    (absolute: bodies from a file may begin at a later time than 0). Times are in the scenario's unit of time. With a
-    negative ``dt``, or an ``end`` before the beginning, the run goes back in time."""
+    """The integration scheme, its time step and the end of the run: ``steps`` or ``end``.
+
+    Attributes:
+        scheme: its name. Its options stand beside these keys.
+        dt: the time step; with a negative one the run goes back in time. For schemes that choose their steps the longest
+            one, and not required.
+        steps: the number of steps.
+        end: the time of the end. It is absolute: bodies from a file may begin at another time than 0, and with an end before
+            the beginning the run goes back in time.
+    """
 
     named_by = "scheme"
 
@@ -213,16 +240,21 @@ def _observables(names: object) -> list[str]:
 
 
 class Record(Group):
-    """The moments that become frames: the first, every ``every``-th step or every ``dt`` of time, and the last; and the
-    ``observables`` that are recorded with each of them, beside the energies and momenta. ``events``: the number of events
-    for which the file has room."""
+    """The moments that become frames, beside the first and the last, and what is recorded with each.
+
+    Attributes:
+        every: steps between frames; 1 if neither this nor ``dt`` is given.
+        dt: time between frames.
+        events: the number of events for which the file has room.
+        observables: what is recorded beside the energies and momenta: a list of names, or ``all``.
+    """
 
     exclusive = (("every", "dt"),)
 
     every: Count | None = None
     dt: Time | None = None
     events: Count | None = None
-    observables: Annotated[list[str], BeforeValidator(_observables)] | None = None
+    observables: Annotated[list[str], BeforeValidator(_observables), Written("list of names")] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -231,13 +263,22 @@ class Record(Group):
 
 
 class CheckpointKeys(Group):
-    """The time between checkpoints, in minutes of wall time."""
+    """How often the state is saved, from which ``nbody resume`` goes on.
+
+    Attributes:
+        minutes: of wall time between two checkpoints.
+    """
 
     minutes: Positive = 5.0
 
 
 class EnergyLimit(Group):
-    """What to do if the relative energy error of a frame exceeds ``limit``: ``warn`` once, or ``stop`` the run."""
+    """What to do if the energy of a frame is wrong.
+
+    Attributes:
+        limit: the largest relative error of the energy.
+        action: warn once, or stop the run.
+    """
 
     limit: Positive
     action: Literal["warn", "stop"] = "warn"
@@ -257,7 +298,11 @@ CHANGING = ("merge", "bounce", "function")
 
 
 class Density(Group):
-    """The density of all bodies: R = (3 m/(4 π ρ))^(1/3)."""
+    """The radii follow from the masses: R = (3 m/(4 π ρ))^(1/3).
+
+    Attributes:
+        density: ρ of all bodies.
+    """
 
     density: Annotated[Positive, with_unit("density")]
 
@@ -272,48 +317,24 @@ def _radius(value: object, info: ValidationInfo) -> float | dict[str, float] | D
     return found
 
 
-HALF_MASS_RADIUS = "r_h"
-
-
-def _escape_radius(value: object, info: ValidationInfo) -> float | str:
-    if isinstance(value, str) and value.strip().endswith(HALF_MASS_RADIUS):
-        with suppress(ValueError):
-            factor = float(value.strip().removesuffix(HALF_MASS_RADIUS))
-            if 0 < factor < math.inf:
-                return f"{factor:g} {HALF_MASS_RADIUS}"
-        raise ValueError(f"must be a length, or a number of half-mass radii, as in '10 r_h', got {shown(value)}")
-    found: float = TypeAdapter(Length).validate_python(value, context=info.context)
-    return found
-
-
-class EscapeKeys(Group):
-    """Bodies that are farther from the centre of mass than ``radius`` are removed, after every ``every``-th step.
-
-    ``radius`` is a length, or ``10 r_h``: in half-mass radii of the beginning around the centre of mass. The table of events
-    has a row for each, and what its removal adds to the energy is booked (``booked_energy``).
-    """
-
-    radius: Annotated[float | str, PlainValidator(_escape_radius)]
-    action: Literal["remove"] = "remove"
-    every: Count = 10
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_radius(cls, values: object) -> object:
-        return values if isinstance(values, Mapping | EscapeKeys) else {"radius": values}
-
-
 class CollisionKeys(Group):
     """What happens when the distance of two bodies becomes the sum of their radii.
 
-    ``rule``: :data:`RULES`. ``radius``: one for all bodies, one of each species, or ``{density: …}``; bodies that have radii
-    of their own (``bodies: [{m: 1, radius: 0.005}]``, a column ``radius`` of a file) need none. ``most``: the number of
-    contacts and bounces for which the file has room. (Mergers always have room.) ``restitution``: of ``bounce``, from 0 (the
-    bodies stay together along the line of centres) to 1 (elastic; the default).
+    Attributes:
+        rule: merge (two become one), bounce, stop (the run ends), record (they pass through each other), or function (of
+            Python: ``Simulation(…, on_collision=FUNCTION)``).
+        radius: one for all bodies, one of each species, or ``{density: …}``; bodies that have radii of their own (``bodies:
+            [{m: 1, radius: 0.005}]``, a column ``radius`` of a file) need none.
+        most: the number of contacts and bounces for which the file has room. (Mergers always have room.)
+        restitution: of ``bounce``, from 0 (the bodies stay together along the line of centres) to 1 (elastic; the default).
     """
 
     rule: Annotated[Name, one_of("rule", RULES)]
-    radius: Annotated[float | dict[str, float] | Density | None, PlainValidator(_radius)] = None
+    radius: Annotated[
+        float | dict[str, float] | Density | None,
+        PlainValidator(_radius),
+        Written("length ≥ 0, one per species, or a density"),
+    ] = None
     most: Count | None = None
     restitution: Annotated[NotNegative, Field(le=1.0)] | None = None
 

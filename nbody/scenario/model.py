@@ -15,16 +15,18 @@ from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
+from nbody.scenario.escape import EscapeKeys
 from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
     CollisionKeys,
     EnergyLimit,
     EngineChoice,
-    EscapeKeys,
     FieldChoice,
+    GravityKeys,
     IntegratorKeys,
     Record,
+    UnitKeys,
     fields_from,
     gravity_from,
     scale_from,
@@ -34,22 +36,38 @@ from nbody.scenario.options import AUTO, ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import Group, Text, unknown_key, validated
+from nbody.scenario.values import Group, Text, Written, unknown_key, validated
 from nbody.scenario.yaml_reader import dump, read_file, read_text
 
 
 class Scenario(Group):
-    """The description of a run. Frozen; make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`.
+    """The description of a run. Make one with :meth:`load`, :meth:`from_text` or :meth:`from_dict`; it does not change.
 
-    The registries check the names of generators, schemes and engines; their errors begin with :meth:`where`.
+    Attributes:
+        name: what figures and windows call the run; by default the name of the file.
+        units: the units of the numbers, which set G; without them numbers have no units, and G is 1.
+        initial: the bodies.
+        gravity: the law between two bodies.
+        fields: external fields, one or a list.
+        ensemble: many small systems in one run.
+        integrator: the scheme, its time step, and the end of the run.
+        collisions: what happens when two bodies touch.
+        events: moments to find within the steps, one or a list.
+        escape: which bodies leave, and are removed, or end the run.
+        engine: what computes the forces.
+        precision: of the forces; mixed: positions in float64, pairs in float32; auto: the first that keeps the digits of the
+            bodies.
+        record: which moments become frames, and what is recorded with them.
+        checkpoint: how often the state is saved.
+        on_energy_error: what to do about a wrong energy.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
 
     name: Text = "run"
-    units: Annotated[Units | None, BeforeValidator(units_from)] = None
+    units: Annotated[Units | None, BeforeValidator(units_from), Written(UnitKeys)] = None
     initial: Annotated[Initial, BeforeValidator(initial_from)]
-    gravity: Annotated[Gravity, BeforeValidator(gravity_from)] = Gravity()
+    gravity: Annotated[Gravity, BeforeValidator(gravity_from), Written(GravityKeys)] = Gravity()
     fields: Annotated[tuple[FieldChoice, ...] | None, BeforeValidator(fields_from)] = None
     ensemble: Ensemble | None = None
     integrator: IntegratorKeys
@@ -100,6 +118,13 @@ class Scenario(Group):
     def model_post_init(self, source: object) -> None:
         """Keep the source of the values, which pydantic passes as the validation's context."""
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
+
+    @model_validator(mode="after")
+    def _escapes_are_events(self) -> Self:
+        """Without their removal."""
+        if self.escape is None or self.escape.action == "remove":
+            return self
+        return self.model_copy(update={"escape": None, "events": (*(self.events or ()), self.escape.event())})
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:

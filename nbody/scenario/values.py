@@ -7,7 +7,8 @@ whole number) and turns pydantic's findings into one line with the file and the 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Annotated, ClassVar, TypeVar
+from functools import partial
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -58,6 +59,10 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
+def _body(value: object) -> object:
+    return short_name(value) if isinstance(value, str) else whole_number(value)
+
+
 def one_of(kind: str, known: Iterable[str]) -> AfterValidator:
     """A validator that refuses a name that is not ``known``: ``unknown softening 'plumer' (did you mean 'plummer'?) …``."""
 
@@ -83,25 +88,26 @@ def a_list(expected: str) -> Callable[[object], object]:
 def with_unit(dimension: str, to: str = "") -> BeforeValidator:
     """Declares the dimension of a scenario's key: ``Annotated[Positive, with_unit("length")]`` accepts ``0.01 pc`` too, and
     converts it to the scenario's units, or to the unit ``to`` if the key's numbers are always in that one."""
+    return BeforeValidator(partial(in_scale, dimension=dimension, to=to))
 
-    def read(value: object, info: ValidationInfo) -> object:
-        if not isinstance(value, str) or not is_quantity(value):
-            return value
-        scale = unit_scale(info)
-        if scale is None and isinstance(info.context, ScenarioText) and "G" in _group(info.context.values, "gravity"):
-            raise ValueError(
-                f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
-                "units, as in 'units: {length: au, mass: Msun, time: day}'"
-            )
-        if scale is None:
-            raise ValueError(
-                f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
-                "velocity: km/s}', or remove the unit"
-            )
-        quantity = DIMENSIONS[dimension]
-        return scale.number(value, quantity) / (scale.number(f"1 {to}", quantity) if to else 1.0)
 
-    return BeforeValidator(read)
+def in_scale(value: object, info: ValidationInfo, *, dimension: str, to: str) -> object:
+    """Convert a number with a unit, as :func:`with_unit` says."""
+    if not isinstance(value, str) or not is_quantity(value):
+        return value
+    scale = unit_scale(info)
+    if scale is None and isinstance(info.context, ScenarioText) and "G" in _group(info.context.values, "gravity"):
+        raise ValueError(
+            f"{shown(value)} has a unit, and a written G has none; remove the unit, or replace 'gravity: {{G: …}}' by "
+            "units, as in 'units: {length: au, mass: Msun, time: day}'"
+        )
+    if scale is None:
+        raise ValueError(
+            f"{shown(value)} has a unit, and the scenario has no units; add 'units: {{length: pc, mass: Msun, "
+            "velocity: km/s}', or remove the unit"
+        )
+    quantity = DIMENSIONS[dimension]
+    return scale.number(value, quantity) / (scale.number(f"1 {to}", quantity) if to else 1.0)
 
 
 def unit_scale(info: ValidationInfo) -> Scale | None:
@@ -120,9 +126,16 @@ def _not_zero(value: float) -> float:
     return value
 
 
+class Written(NamedTuple):
+    """How a key is written, where its type does not say it: ``Annotated[Gravity, …, Written(GravityKeys)]``."""
+
+    how: "str | type[Group]"
+
+
 Finite = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
 NotNegative = Annotated[Finite, Field(ge=0)]
+Degrees = Annotated[Finite, Written("degrees")]
 Length = Annotated[Positive, with_unit("length")]
 LengthOrZero = Annotated[NotNegative, with_unit("length")]
 Mass = Annotated[Positive, with_unit("mass")]
@@ -145,6 +158,10 @@ Velocity = Annotated[
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]
+
+
+Body = Annotated[int | str, BeforeValidator(_body), Written("id or name of a body")]
+"""The id of a body, or its name."""
 
 
 class Group(BaseModel):

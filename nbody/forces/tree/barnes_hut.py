@@ -29,8 +29,12 @@ DEEPEST = 40
 
 
 class BarnesHutOptions(Group):
-    """``theta``: a cell of side l at distance d is one body if l/d < theta. From 0.58 on (1/√3) a body may meet its own
-    cell so."""
+    """The option of ``barnes-hut``.
+
+    Attributes:
+        theta: a cell of side l at distance d is one body if l/d < theta. From 0.58 on (1/√3) a body may meet its own cell
+            so.
+    """
 
     theta: Annotated[Positive, Field(le=1.0)] = 0.5
 

@@ -40,7 +40,11 @@ class Hermite4(AdaptiveStep):
     """
 
     class Options(Group):
-        """``eta``: accuracy of the adaptive step, typically 0.01 to 0.02; without it, all steps are ``dt``."""
+        """The options of the scheme.
+
+        Attributes:
+            eta: accuracy of the adaptive step, typically 0.01 to 0.02; without it, all steps are ``dt``.
+        """
 
         eta: Positive | None = None
 

@@ -41,7 +41,11 @@ class LeapfrogAdaptive(AdaptiveStep):
     """A force evaluation and a pass over the pairs per step. ``dt``, if given, is the longest step. On the CPU."""
 
     class Options(Group):
-        """``eta``: the step as a fraction of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair."""
+        """The options of the scheme.
+
+        Attributes:
+            eta: the step as a fraction of the shortest time r/√(v² + G(m_i + m_j)/r) of a pair.
+        """
 
         eta: Positive = 0.05
 

@@ -54,7 +54,11 @@ class LeapfrogBlock(FixedStep):
     """Forces on the bodies whose steps end only; ``dt`` is the largest step. With engines that compute these."""
 
     class Options(Group):
-        """``eta``: accuracy of the steps."""
+        """The options of the scheme.
+
+        Attributes:
+            eta: accuracy of the steps: √(2 η ε/|a|) with the softening length ε, in powers of two of ``dt``.
+        """
 
         eta: Annotated[Positive, Field(le=10.0)] = 0.025
 

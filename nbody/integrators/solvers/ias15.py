@@ -38,7 +38,11 @@ class IAS15(AdaptiveStep):
     """Planets, encounters and anything else with few bodies. ``dt``, if given, is the longest step."""
 
     class Options(Group):
-        """``epsilon``: the relative size of the last term of the polynomial; a step has h/τ = (5040 ε)^(1/7)."""
+        """The options of the scheme.
+
+        Attributes:
+            epsilon: the relative size of the last term of the polynomial; a step has h/τ = (5040 ε)^(1/7).
+        """
 
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 

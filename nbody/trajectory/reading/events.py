@@ -1,5 +1,7 @@
 """The events of a run: a table, each in words, and which bodies are left after them."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,8 @@ RECORDED = {"bodies": 1, "collision_energy": 1}
 
 BOOKED = {"bodies": 1, "booked_energy": 1}
 """What is recorded if other changes add energy: what all changes have added, mergers too."""
+
+NO_NAMES: Mapping[int, str] = MappingProxyType({})
 
 OF_TWO = {
     "merger": "{id_2} merged into {id_1}",
@@ -52,10 +56,12 @@ def event_table(rows: Array) -> Table:
     return Table(columns | {"kind": rows["kind"].astype(str)}, text=lambda: "\n".join(map(event_line, rows)))
 
 
-def event_line(row: np.void, time_factor: float = 1.0, unit: str = "") -> str:
-    """One event in words."""
+def event_line(row: np.void, time_factor: float = 1.0, unit: str = "", names: Mapping[int, str] = NO_NAMES) -> str:
+    """One event in words; ``names``: of bodies, by their ids."""
     kind = row["kind"].decode()
-    what = WORDS.get(kind, kind + " of {id_1}").format(**{name: row[name] for name in row.dtype.names or ()})
+    values = {name: row[name] for name in row.dtype.names or ()}
+    values |= {key: names.get(int(row[key]), row[key]) for key in ("id_1", "id_2")}
+    what = WORDS.get(kind, kind + " of {id_1}").format(**values)
     speed = f", relative speed {row['speed']:.4g}" if kind in OF_TWO and row["id_2"] >= 0 else ""
     return f"t = {time_factor * row['time']:.9g} {unit}".rstrip() + f": {what}{speed}"
 

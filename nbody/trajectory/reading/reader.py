@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nbody.diagnostics.orbits import Elements, orbits_over_time
+from nbody.diagnostics.orbits import Elements, focus_of, orbits_over_time
 from nbody.errors import InputError
 from nbody.given import converted, number
-from nbody.particles import Particles
+from nbody.particles import Particles, rows_of
 from nbody.trajectory.reading import notebook
 from nbody.trajectory.reading.events import event_table
 from nbody.trajectory.reading.frames import RecordedFrames
@@ -134,7 +134,7 @@ class Trajectory(RecordedFrames):
         return System(self, number)
 
     def orbits(
-        self, about: int | str = "inner", bodies: Sequence[int] | None = None, frames: Sequence[int] | None = None
+        self, about: int | str = "inner", bodies: Sequence[int | str] | None = None, frames: Sequence[int] | None = None
     ) -> Elements:
         """The orbital elements at every frame, or at some of them, arrays (T, K), by :func:`nbody.orbits` with the G of the
         run, of all bodies, or of some of the first frame. NaN at frames in which a body is not there.
@@ -144,7 +144,9 @@ class Trajectory(RecordedFrames):
         """
         if number_of_systems(self.resolved) or not len(self):
             raise InputError(f"{self.path}: orbits: needs one system with a frame")
-        return orbits_over_time(self if frames is None else map(self.particles, frames), self.G, about, bodies)
+        ids = None if bodies is None else self.id[rows_of(self, bodies, f"{self.path}: ")]
+        moments = self if frames is None else map(self.particles, frames)
+        return orbits_over_time(moments, self.G, focus_of(self, about), ids)
 
     @property
     def events(self) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbody.diagnostics.structure import centre_of_mass, density_centre
 from nbody.errors import InputError, shortened
-from nbody.particles import Particles
+from nbody.particles import Particles, body_names, rows_of
 from nbody.scenario.packaged import SUFFIXES
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera, Size
@@ -25,29 +25,26 @@ class Follow:
     """A point that moves with the bodies of ``source``, in the picture's units. Raises InputError if there is no such body.
 
     Attributes:
-        target: a word of :data:`CENTRES`, or the id of a body.
+        target: a word of :data:`CENTRES`, or the id or the name of a body.
         body: the body (0 to N-1) that is followed; None for the others.
     """
 
     def __init__(self, source: Source, target: str) -> None:
         self.source, self.target = source, target
         self.body: int | None = None
+        self._name = ""
         self._known: dict[int, Array] = {}
         if target in CENTRES:
             return
-        an_id = target.isdecimal() and len(target) < 20  # an id has 64 bits
-        found = np.flatnonzero(source.catalogue.id == int(target)) if an_id else np.zeros(0)
-        if not len(found):
-            raise InputError(
-                f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)} or the id of a body of the run"
-            )
-        self.body = int(found[0])
+        where = f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)} or a body of the run: "
+        self.body = int(rows_of(source.catalogue, target, where)[0])
+        self._name = body_names(source.catalogue).get(int(source.catalogue.id[self.body]), f"body {target}")
         source.shown.always_draw(self.body)
 
     @property
     def label(self) -> str:
         """What is followed, in words."""
-        return CENTRES.get(self.target, f"body {self.target}")
+        return CENTRES.get(self.target, self._name)
 
     def point(self, moment: ShownMoment) -> Array:
         """The point (3,) at ``moment``; a NaN where the bodies have no finite positions."""

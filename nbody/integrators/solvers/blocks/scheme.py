@@ -61,9 +61,14 @@ class BlockHermite(Integrator):
     """
 
     class Options(Group):
-        """``eta``: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature.
-        ``shared``: all bodies make the shortest step. ``pairs``: two bodies that the others perturb by a smaller part than
-        this of the force between them move on Kepler's orbit (see ``pairs.py``); 0: none do."""
+        """The options of the scheme.
+
+        Attributes:
+            eta: accuracy of the steps; by default 0.01 for order 4 and 0.5 for order 6, as in the literature.
+            shared: all bodies make the shortest step.
+            pairs: two bodies that the others perturb by a smaller part than this of the force between them move on Kepler's
+                orbit; 0: none do.
+        """
 
         eta: Annotated[Positive | None, Field(le=10.0)] = None
         shared: StrictBool = False
