@@ -131,7 +131,7 @@ VIEWER = (
     ("gl",),
     ("screenshot",),
     ("window", "movie"),
-    ("notebook",),
+    ("notebook", "web"),
 )
 """The folders and files of the viewer, from the ground up; each imports only from those below."""
 
@@ -164,27 +164,27 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1168,
+    "analysis": 1188,
     "bench": 3740,
-    "cli": 3055,
-    "diagnostics": 1231,
-    "fields": 1433,
+    "cli": 3108,
+    "diagnostics": 1239,
+    "fields": 1812,
     "compute": 3063,
-    "forces": 11390,
+    "forces": 11432,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 8093,
+    "integrators": 8852,
     "law": 396,
     "lessons": 1100,
     "manual": 149,
     "linalg": 3077,
     "parallel": 841,
-    "run": 5974,
-    "scenario": 2590,
-    "state": 1724,
-    "trajectory": 3556,
+    "run": 5995,
+    "scenario": 2652,
+    "state": 1729,
+    "trajectory": 3564,
     "verify": 288,
-    "viewer": 6226,
+    "viewer": 6712,
     "child": 36,
     "doctor": 409,
     "errors": 76,
@@ -192,7 +192,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 718,
+    "maps": 741,
     "opengl": 73,
     "particles": 230,
     "registry": 141,
@@ -209,7 +209,7 @@ LINES = {
 MOST_NAMES = 20
 """Of an interface and its implementations, with the names that they inherit."""
 
-MOST_NAMES_OF_AN_ENGINE = MOST_NAMES_OF_A_SCHEME = 12
+MOST_NAMES_OF_AN_ENGINE, MOST_NAMES_OF_A_SCHEME = 12, 13
 
 MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 """Of a function, and of one that Numba compiles, which can't take a structure."""
