@@ -286,7 +286,7 @@ class Stepper:
     def vectors(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities, (N, D) each, of some rows or of all, as copies on the host in float64."""
         names = "position", "velocity"
-        x, v = self.state.values(*names) if rows is None else self.state.rows(rows, *names)
+        x, v = self.state.values(*names, rows=rows)
         return x.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
 
     def bodies(self, ids: np.ndarray | None = None) -> Bodies:
