@@ -179,7 +179,7 @@ LINES = {
     "manual": 149,
     "linalg": 3077,
     "parallel": 841,
-    "run": 5995,
+    "run": 6034,
     "scenario": 2652,
     "state": 1729,
     "trajectory": 3564,
