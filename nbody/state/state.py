@@ -55,9 +55,9 @@ class State(ABC, Generic[ArrayT]):
         """``position``, ``velocity`` and ``acceleration`` (N, D), ``mass`` and ``potential`` (N,), in the dtype of the
         state; on the host columns that were added too.
 
-        ``rows``: of some bodies, as copies. All requested moves have been made. The potential is defined only after ``Outputs.POTENTIAL``. They are copies on the
-        host; without ``copy`` they are the state's own, where they are: NumPy arrays, or arrays on the GPU with
-        ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
+        ``rows``: of some bodies, as copies. All requested moves have been made. The potential is defined only after
+        ``Outputs.POTENTIAL``. They are copies on the host; without ``copy`` they are the state's own, where they are: NumPy
+        arrays, or arrays on the GPU with ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
         """
 
     def column(self, name: str) -> ArrayT:
