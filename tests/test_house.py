@@ -173,7 +173,7 @@ LINES = {
     "forces": 11432,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 8852,
+    "integrators": 8944,
     "law": 396,
     "lessons": 1100,
     "manual": 149,
