@@ -184,7 +184,7 @@ LINES = {
     "state": 1737,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6719,
+    "viewer": 6736,
     "child": 36,
     "doctor": 409,
     "errors": 76,

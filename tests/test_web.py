@@ -307,6 +307,13 @@ def test_a_page_that_is_left_open_learns_that_the_run_has_ended(egl, tmp_path, p
     assert not [thread for thread in threading.enumerate() if thread.name == "web page"]
 
 
+def test_a_run_needs_nobody_who_looks(egl, tmp_path, capsys):
+    (tmp_path / "few.yaml").write_text(SCENARIO)
+    command = ["run", tmp_path / "few.yaml", "--web", "--port", 0, "-o", tmp_path / "run.h5", "--quiet", "--json"]
+    assert main([str(each) for each in command]) == 0
+    assert json.loads(capsys.readouterr().out)["frames"] == len(Trajectory(tmp_path / "run.h5"))
+
+
 def test_a_scenario_is_steered_by_its_page(egl, tmp_path, port):
     (tmp_path / "few.yaml").write_text(SCENARIO)
 
