@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from nbody.forces.api import potential as potential
     from nbody.forces.api import tidal_tensor as tidal_tensor
     from nbody.forces.reusable_tree import Tree as Tree
+    from nbody.maps.make import map as map
     from nbody.particles import Particles as Particles
     from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
@@ -58,6 +59,7 @@ __all__, _imported = names_of(
         "fields.function": "force",
         "forces.api": "accelerations potential tidal_tensor",
         "forces.reusable_tree": "Tree",
+        "maps.make": "map",
         "particles": "Particles",
         "run.simulate": "simulate",
         "run.simulation": "Simulation",

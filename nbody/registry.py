@@ -29,6 +29,7 @@ REGISTRIES = {
     "observables": "nbody.diagnostics.observables:OBSERVABLES",
     "formats": "nbody.exchange:FORMATS",
     "plots": "nbody.analysis:PLOTS",
+    "quantities": "nbody.maps:QUANTITIES",
 }
 """The registries that ``nbody list`` shows, by what they contain."""
 
@@ -80,7 +81,7 @@ class Registry:
     @property
     def group(self) -> str:
         """The group of entry points with which other packages add components."""
-        return f"nbody.{self.kind}s"
+        return f"nbody.{self.kind.removesuffix('y')}ies" if self.kind[-1] == "y" else f"nbody.{self.kind}s"
 
     @cached_property
     def plugins(self) -> dict[str, Entry]:

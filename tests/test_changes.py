@@ -192,12 +192,13 @@ def test_a_resumed_run_of_changed_bodies_has_the_bits_of_one_that_was_not_interr
     assert (again.particles.position == run.particles.position).all()
 
 
-def test_a_killed_run_forgets_the_bodies_that_came_after_its_last_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("new", [1, 3])  # there is room for one
+def test_a_killed_run_forgets_the_bodies_that_came_after_its_last_checkpoint(new, tmp_path, monkeypatch):
     run = recorded(tmp_path / "run.h5")
     now = run.particles
     with monkeypatch.context() as patch:
         patch.setattr(TrajectoryWriter, "checkpoint", lambda *_: None)
-        run.add(plummer(3, seed=2))
+        run.add(plummer(new, seed=2))
         run.run(10)
     again = resume(tmp_path / "run.h5", notify=lambda line: None)
     assert again.particles.id.tolist() == now.id.tolist()
@@ -434,6 +435,47 @@ def test_a_viewer_shows_the_bodies_that_are_there(tmp_path):
             assert file.id[shown].tolist() == file.particles(k).id.tolist()
         assert not lines and source.caption(10.0).note == "24 particles are left"
         source.close()
+
+
+def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
+    """Into the room for them, and by a larger copy that replaces the file."""
+    from nbody.viewer.sources.frames import drawn
+    from nbody.viewer.sources.recording import RecordedSource
+
+    run = recorded(tmp_path / "run.h5", then=(10,))
+    with Trajectory(tmp_path / "run.h5") as file:
+        source = RecordedSource(file)
+        source.shown.thin_out(20)
+        before = source.moment(1.5)
+        for k in range(3):
+            run.add(mass=0.02, position=[k, 2, 0], velocity=[0, 0, 0])
+            run.run(10)
+            frames = source.refresh()
+            assert frames == len(file) and source.catalogue.count == 27 + k and source.shown.count == 21 + k
+            shown = drawn(source.moment(frames - 1.0).first.position)
+            assert source.shown.of(np.isin(file.id, run.particles.id)).tolist() == shown.tolist()
+            assert source.catalogue.mass[-1] == 0.02 and file.verify() == []
+        now, then = source.moment(1.5).first.position, before.first.position
+        assert np.array_equal(now[:20], then) and not drawn(now[20:]).any()
+        source.close()
+    recorded(tmp_path / "other.h5", particles=plummer(24, seed=2))
+    with Trajectory(tmp_path / "other.h5") as file:
+        shutil.move(tmp_path / "run.h5", tmp_path / "other.h5")
+        with pytest.raises(InputError, match="replaced by another recording; open it anew"):
+            file.refresh()
+
+
+def test_many_additions_copy_the_file_few_times(tmp_path, monkeypatch):
+    copies, enlarge = [], TrajectoryWriter._enlarge
+    monkeypatch.setattr(TrajectoryWriter, "_enlarge", lambda *given: copies.append(1) or enlarge(*given))
+    run = simulation(tmp_path / "run.h5", every=10)
+    run.run(
+        100, callback=lambda now: run.add(mass=1e-3, position=[now.step, 1, 0], velocity=[0, 0, 0]) is not None, every=1
+    )
+    assert len(copies) <= 1 + np.log2(100) + 3  # room for bodies doubles; so does that for events, and for a checkpoint
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert file.count == 124 and not file.verify()
+        assert [file.particles(k).count for k in range(len(file))] == [24, *range(33, 124, 10)]
 
 
 @pytest.mark.simulated

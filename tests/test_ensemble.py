@@ -206,6 +206,10 @@ def test_ranges_and_lists_form_a_grid_and_random_values_follow_from_the_seed():
     assert values["initial.bodies.1.a"] == [1] * 6 + [2] * 6
     assert values["initial.bodies[2].M"] == [3, 3, 4, 4, 5, 5] * 2
     assert Ensemble(vary={"initial.seed": "1..9"}).count == 9
+    ranges = {"initial.bodies.1.a": "0.9..1.1:5", "initial.bodies.1.m": "1e-6..1e-3:4:log"}
+    near, heavy = Ensemble(vary=ranges).axes.values()
+    np.testing.assert_allclose(near, [0.9, 0.95, 1, 1.05, 1.1])
+    np.testing.assert_allclose(heavy, [1e-6, 1e-5, 1e-4, 1e-3])
     assert Ensemble(systems=3).values(5) == {"initial.seed": [5, 6, 7]}
     more = Ensemble(systems=24, vary=vary)
     assert (
@@ -235,6 +239,10 @@ def test_random_values_have_their_distributions():
         ({"ensemble": {"systems": 4, "vary": {"initial.particles": [1, 2]}}}, "'particles' can't vary"),
         ({"ensemble": {"vary": {"initial.bodies[1].e": [0, 0.1], "initial.bodies.1.e": [0.2]}}}, "is the same value"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": 3}}}, "must be a range"),
+        ({"ensemble": {"vary": {"initial.bodies.1.a": "0.9..1.1"}}}, "lacks the number of values, as in 0.9..1.1:50"),
+        ({"ensemble": {"vary": {"initial.bodies.1.a": "0..1:5:log"}}}, "two positive ends"),
+        ({"ensemble": {"vary": {"initial.bodies.1.a": "1..2:5:lin"}}}, "or with ':log' after it, got 'lin'"),
+        ({"ensemble": {"vary": {"initial.seed": "1..2:0"}}}, "how many values there are, 1 to 1048576, got '0'"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"gauss": [1, 2]}}}}, "unknown distribution 'gauss'"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2]}}}}, "takes 2 numbers"),
         ({"ensemble": {"systems": 4, "vary": {"initial.seed": {"uniform": [2, 1]}}}}, "smaller number first"),

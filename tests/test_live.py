@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from nbody.scenario import Scenario
 from nbody.trajectory import Trajectory
 from nbody.trajectory.lock import writing_process
 from nbody.viewer.display.body import facts
+from nbody.viewer.picture.look import Look
+from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import drawn
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
@@ -313,6 +315,36 @@ def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
         assert np.array_equal(frame.position[shown], source.shown.of(expected)[shown])
         assert np.array_equal(np.flatnonzero(frame.mass), left)
         assert len(source._samples[-1]) == len(left)
+
+
+@pytest.mark.parametrize("budget", [100, 20])
+def test_bodies_that_are_added_appear_in_the_picture(egl, budget):
+    def light(at=12.0):
+        """The light where the new bodies are."""
+        studio.draw(0, Camera(np.array([at, 0, 0]), radius=2.0), with_hud=False)
+        return int(studio.read().max())
+
+    with live(budget=budget) as (source, clock, run):
+        from nbody.viewer.gl.studio import Studio
+
+        stepped(source, clock, 1)
+        with closing(Studio(source, (120, 90), Look(color="mass", trails="all"))) as studio:
+            before, dark = source.moment(0).first, light()
+            run.simulation.remove(source.catalogue.id[5])
+            new = run.simulation.add(
+                mass=[0.02, 0.03], position=[[12, 0, 0], [12.5, 0.3, 0]], velocity=np.zeros((2, 3))
+            )
+            stepped(source, clock, 1)
+            frame, bodies = source.moment(0).first, run.simulation.particles
+            assert source.catalogue.id[-2:].tolist() == new.tolist() and source.shown.count == min(budget, 60) + 2
+            assert np.array_equal(frame.position[-2:], bodies.position[-2:].astype(np.float32))
+            assert frame.mass[[5, -2, -1]].tolist() == [0, 0.02, 0.03]
+            past = source.past(before.number)
+            assert drawn(past.position).tolist() == [True] * (source.shown.count - 2) + [False] * 2
+            assert dark < 40 < 100 < light()
+            run.simulation.remove(new)
+            stepped(source, clock, 1)
+            assert light() < 40
 
 
 @pytest.mark.simulated

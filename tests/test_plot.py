@@ -59,10 +59,9 @@ def texts(figure):
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_every_plot_has_labels_and_finite_data(tmp_path, dimensions):
-    figure = nbody.plot(
-        record(tmp_path / "a.h5", dimensions=dimensions), *(set(PLOTS) - {"overview", "profile", "elements"})
-    )
-    assert len([axes for axes in figure.axes if axes.get_xlabel()]) == len(PLOTS) - 3
+    plots = set(PLOTS) - {"overview", "profile", "elements", "transits"}  # the last one in test_events.py
+    figure = nbody.plot(record(tmp_path / "a.h5", dimensions=dimensions), *plots)
+    assert len([axes for axes in figure.axes if axes.get_xlabel()]) == len(plots)
     for axes in figure.axes:
         assert axes.get_ylabel()
         drawn = [line.get_xydata() for line in axes.lines] + [points.get_offsets() for points in axes.collections]

@@ -9,23 +9,8 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import LINES, MARKERS, Plot, View, labelled, time_axis
-from nbody.diagnostics.orbits import Elements, focus_of
+from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
-
-ELEMENTS = {
-    "a": ("semi-major axis a", "length"),
-    "P": ("period P", "time"),
-    "q": ("pericentre distance q", "length"),
-    "e": ("eccentricity e", ""),
-    "inc": ("inclination i", "°"),
-    "Omega": ("longitude of the node Ω", "°"),
-    "omega": ("argument of pericentre ω", "°"),
-    "pomega": ("longitude of pericentre ϖ", "°"),
-    "f": ("true anomaly f", "°"),
-    "M": ("mean anomaly M", "°"),
-    "l": ("mean longitude λ", "°"),
-}
-"""What the axis of an element says, and its unit."""
 
 CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 """Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
@@ -33,7 +18,7 @@ CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 
 def draw_element(name: str, axes: Axes, view: View) -> None:
     """One element of each chosen body; of several runs, whose colours differ, a line style or a marker per body."""
-    text, unit = ELEMENTS[name]
+    text, unit = LABELS[name]
     for r, run in enumerate(view.runs):
         shown, (time, orbits) = _orbits(run, view)
         values = getattr(orbits, name) * (run.time_factor if unit == "time" else 1)
@@ -117,6 +102,6 @@ def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
 
 
 A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
-    Plot(partial(draw_element, name)) for name in ELEMENTS
+    Plot(partial(draw_element, name)) for name in LABELS
 )
 RESONANCE = Plot(draw_resonance)

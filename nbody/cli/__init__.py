@@ -23,6 +23,7 @@ from nbody.cli.help import help_command
 from nbody.cli.info import info
 from nbody.cli.list_command import Context, ListCommand
 from nbody.cli.lists import list_names, new, scenarios
+from nbody.cli.map import map_systems
 from nbody.cli.movie import movie
 from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
@@ -117,6 +118,7 @@ for command in (
 ):  # fmt: skip
     app.command(cls=ListCommand)(command)
 app.command("list", cls=ListCommand)(list_names)
+app.command("map", cls=ListCommand)(map_systems)
 app.command("help", cls=ListCommand)(help_command)
 app.command(cls=ListCommand)(docs)
 app.add_typer(bench)

@@ -26,7 +26,7 @@ def info(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Describe a recording, or the run that a scenario describes.
+    """Describe a recording, a map, or the run that a scenario describes.
 
     For a recording: its bodies, frames and times, the energy error, whether
     it is complete, and how it was made. For a scenario: every value with the
@@ -42,9 +42,12 @@ def info(
     """
     from nbody.cli.info_page import lines
     from nbody.scenario.packaged import locate
+    from nbody.trajectory.grid_file import is_map
     from nbody.trajectory.structure.opening import one_line
 
     path = locate(path, print_message)
+    if is_map(path):
+        return _map(path, as_json)
     recording = is_recording(path)
     if verify and not recording:
         raise InputError(f"{path}: --verify checks recordings, and this is a scenario; leave --verify out")
@@ -57,6 +60,14 @@ def info(
     else:
         result(page)
     return 1 if found.get("damaged") else 0
+
+
+def _map(path: Path, as_json: bool) -> int:
+    from nbody.cli.map import show_facts
+    from nbody.maps.stability_map import StabilityMap
+
+    show_facts(StabilityMap.load(path), as_json)
+    return 0
 
 
 def _scenario(path: Path) -> Json:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from nbody.cli.completion import scenario_names, words
-from nbody.cli.options import AsJson, argument
+from nbody.cli.options import AsJson, Quantity, argument, numbers, text_option
 from nbody.cli.streams import pages, print_message, result, result_json, rows
 from nbody.errors import did_you_mean, printable, unknown
 from nbody.registry import REGISTRIES, imported
@@ -77,19 +77,32 @@ def scenarios(as_json: AsJson = False) -> int:
 
 
 def new(
-    name: Annotated[str, argument("A scenario that comes with nbody; 'nbody scenarios' lists them.", scenario_names)],
+    name: Annotated[
+        str, argument("A scenario that comes with nbody ('nbody scenarios' lists them), or a map.", scenario_names)
+    ],
     target: Annotated[Path | None, argument("The new file (.yaml), or a folder; by default NAME.yaml here.")] = None,
+    point: Annotated[
+        Quantity,
+        text_option("Of a map: the values of its axes; the nearest system is written.", parser=numbers, metavar="X,Y"),
+    ] = None,
 ) -> int:
-    """Copy a scenario with its comments, to change it. An existing file is never overwritten.
+    """Copy a scenario with its comments, to change it; or write that of a map's system. No file is overwritten.
 
     \b
     Examples:
       nbody new galaxy_collision
       nbody new plummer my_cluster.yaml
+      nbody new output/map.h5 --point 1.05,0.2 system.yaml
     """
-    from nbody.scenario.packaged import copy
+    from nbody.scenario.packaged import copy, write
 
-    path = copy(name, target)
+    if point is None:
+        path = copy(name, target)
+    else:
+        from nbody.maps.stability_map import StabilityMap
+
+        found = StabilityMap.load(name)
+        path = write(found.at(*point[:2]).to_yaml().encode(), found.scenario.name, target)
     print_message(f"edit it, then run it with: nbody run {printable(path)}")
     result(str(path))
     return 0

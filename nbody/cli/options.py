@@ -56,6 +56,11 @@ def between(least: float, most: float) -> Callable[[str], float]:
     return parse
 
 
+def numbers(text: str) -> list[float]:
+    """Numbers with commas between them. Raises typer.BadParameter."""
+    return [real(each) for each in text.split(",")]
+
+
 def _refused(message: str, text: str) -> typer.BadParameter:
     return typer.BadParameter(f"{message}, got {shown(text)}")
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from nbody.cli.groups import grouped
 from nbody.cli.options import ABOUT, Overwrite, is_recording, is_scenario, text_option, whole
 from nbody.cli.streams import print_message, result, rows
 from nbody.errors import InputError
+
+if TYPE_CHECKING:
+    from nbody.maps.stability_map import StabilityMap
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="RUN.h5|PLOT",
-            help="Recordings, and what to plot of them: " + ", ".join(PLOTS) + ".",
+            help="Recordings, and what to plot of them: " + ", ".join(PLOTS) + "; or a map, and its quantities.",
             show_default=False,
             autocompletion=recordings_and_plots,
         ),
@@ -75,23 +78,41 @@ def plot(
       nbody plot output/run.h5 orbits --bodies 1,2
       nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
       nbody plot a.h5 b.h5 energy
+      nbody plot output/map.h5 megno -o map.png
       nbody plot --list
     """
 
     if listing:
         rows(PLOTS.summaries())
         return 0
-    runs, plots = _sorted(words or [])
+    words = words or []
+    found = _map_of(words)
+    runs, plots = _sorted(words) if found is None else ([Path(words[0])], words[1:])
     if not runs:
         raise InputError("no recording is named; write, for example, 'nbody plot output/run.h5 energy'")
     from nbody.analysis.figure import plot as draw
     from nbody.analysis.saving import check_figure, default_path, save_figure
 
     path = check_figure(out or default_path(runs, plots), overwrite, runs)
-    figure = draw(runs, *plots, notify=print_message, **choices.keywords())
+    if found is None:
+        figure = draw(runs, *plots, notify=print_message, **choices.keywords())
+    else:
+        figure = found.plot(*plots)
     save_figure(figure, path, overwrite, print_message)
-    result(f"{path}: {', '.join(plots) or 'overview'} of {', '.join(map(str, runs))}")
+    shown = plots or (["overview"] if found is None else list(found.values))
+    result(f"{path}: {', '.join(shown)} of {', '.join(map(str, runs))}")
     return 0
+
+
+def _map_of(words: list[str]) -> "StabilityMap | None":
+    """The map that the first word names, or None; the other words are its quantities."""
+    from nbody.trajectory.grid_file import is_map
+
+    if not words or not is_map(words[0]):
+        return None
+    from nbody.maps.stability_map import StabilityMap
+
+    return StabilityMap.load(words[0])
 
 
 def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:

@@ -75,7 +75,7 @@ def resume(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> int:
-    """Continue a run after a crash, an interrupt or its end, in the same file.
+    """Continue a run, or a map, after a crash, an interrupt or its end, in the same file.
 
     It starts from the last checkpoint. On the same machine with the same versions, the result has the same bits as that of a
     run that was never interrupted; if something differs, a warning says what.
@@ -88,7 +88,13 @@ def resume(
     from nbody.cli.progress import messages, run_with_bar
     from nbody.cli.summary import show_summary
     from nbody.run.resume import resume as resumed
+    from nbody.trajectory.grid_file import is_map
 
+    if is_map(run):
+        from nbody.cli.map import compute
+        from nbody.maps.stability_map import StabilityMap
+
+        return compute(StabilityMap.load(run), quiet, as_json)
     with messages(quiet) as notify:
         simulation = resumed(run, steps, every, notify, end, gpus)
         made = simulation.steps_made

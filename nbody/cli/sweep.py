@@ -46,8 +46,8 @@ def sweep(
     vary: Annotated[
         list[str],
         text_option(
-            "A value that differs from run to run: a list with commas, or a range of whole numbers, 1..64. "
-            "With several, all combinations are run.",
+            "A value that differs from run to run: a list with commas, or a range: 1..64 (whole numbers), 0.1..0.5:9 (nine "
+            "numbers), 1e-3..1:4:log (with equal ratios). With several, all combinations are run.",
             metavar="KEY=VALUES",
         ),
     ],

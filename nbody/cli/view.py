@@ -21,6 +21,7 @@ from nbody.cli.options import (
 from nbody.cli.streams import print_message, result
 from nbody.errors import InputError
 from nbody.scenario.quantities import time_text
+from nbody.trajectory.grid_file import is_map
 from nbody.viewer.picture.look import Look
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def view(
 ) -> int:
     """Play a recorded run, or compute and show a scenario, in a window; or save a picture of one frame.
 
+    Of a map (nbody map) the window shows the picture; a click computes and shows that system.
+
     Colours show speeds, from amber (slow) to blue (fast), or another quantity
     (--color), on the same scale in every frame. In the window: Space plays and
     pauses, the arrow keys and the bar at the bottom choose the frame, dragging
@@ -108,6 +111,14 @@ def view(
       nbody view output/run.h5 --camera disk-camera.yaml --track densest
       nbody view output/run.h5 --trails 0,3 --axes --background print
     """
+    if is_map(run):
+        from nbody.maps.stability_map import StabilityMap
+        from nbody.viewer.window.map_window import show_map
+
+        if picture.screenshot is not None:
+            raise InputError(f"--screenshot: {run} is a map; draw it with 'nbody plot {run} -o map.png'")
+        show_map(StabilityMap.load(run))
+        return 0
     shown = viewpoint.display(look)
     if is_scenario(run):
         from nbody.cli.live import view_scenario

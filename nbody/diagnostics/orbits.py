@@ -14,6 +14,21 @@ Array = np.ndarray
 FOCI = ("inner", "centre")
 """Foci that are no body: the centre of mass of the bodies before, and that of all bodies."""
 
+LABELS = {
+    "a": ("semi-major axis a", "length"),
+    "P": ("period P", "time"),
+    "q": ("pericentre distance q", "length"),
+    "e": ("eccentricity e", ""),
+    "inc": ("inclination i", "°"),
+    "Omega": ("longitude of the node Ω", "°"),
+    "omega": ("argument of pericentre ω", "°"),
+    "pomega": ("longitude of pericentre ϖ", "°"),
+    "f": ("true anomaly f", "°"),
+    "M": ("mean anomaly M", "°"),
+    "l": ("mean longitude λ", "°"),
+}
+"""What the axis of an element says, and its unit."""
+
 _CIRCLE = 8 * np.finfo(float).eps
 """An eccentricity below this is rounding: the orbit has no pericentre, and the anomaly is counted from the node."""
 

@@ -46,19 +46,19 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
         yield Scenario.from_source(source)
 
 
-def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles]) -> Particles:
-    """The bodies of all systems, one after the other; ``make`` makes those of one. Raises InputError: systems with different
-    numbers of bodies, or different species, or too many bodies."""
+def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles], numbers: range | None = None) -> Particles:
+    """The bodies of all systems, or of some, one after the other; ``make`` makes those of one. Raises InputError: systems
+    with different numbers of bodies, or different species, or too many bodies."""
     parts: list[Particles] = []
-    for k, alone in enumerate(members(scenario)):
+    for k, alone in enumerate(members(scenario, numbers), numbers.start if numbers else 0):
         bodies = make(alone)
         if not parts:
             check_bodies(scenario, bodies.count)
         elif bodies.count != parts[0].count or bodies.species_names != parts[0].species_names:
             what = "bodies" if bodies.count != parts[0].count else "species"
             raise InputError(
-                f"{scenario.where('ensemble')}system {k} has other {what} than system 0; all systems have the same number "
-                "of bodies, of the same species"
+                f"{scenario.where('ensemble')}system {k} has other {what} than those before; all systems have the same "
+                "number of bodies, of the same species"
             )
         parts.append(bodies)
     return concatenated(parts, [bodies.species for bodies in parts], parts[0].species_names)

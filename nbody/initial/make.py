@@ -111,13 +111,13 @@ class BodyPart:
             )
 
 
-def make_particles(scenario: Scenario, notify: Notify = lambda line: None) -> Particles:
-    """The bodies of a scenario at step 0 and time 0: the same bits for the same scenario, seed and machine (see
-    :mod:`nbody.initial.sampling` for the generators with the same bits on every machine). Raises InputError: one line about
-    a wrong name, parameter or file, or more particles than the memory holds."""
+def make_particles(scenario: Scenario, notify: Notify = lambda line: None, systems: range | None = None) -> Particles:
+    """The bodies of a scenario at step 0 and time 0; of an ensemble all ``systems``, or some. The same scenario, seed and
+    machine give the same bits (see :mod:`nbody.initial.sampling` for the generators with the same bits on every machine).
+    Raises InputError: one line about a wrong name, parameter or file, or more particles than the memory holds."""
     chosen = scenario.initial
     if scenario.ensemble and not isinstance(chosen, FromArrays):
-        return make_systems(scenario, make_particles)
+        return make_systems(scenario, make_particles, systems)
     parts = parts_of(scenario)
     if not isinstance(chosen, Combined):
         return parts[0].make(None, np.random.SeedSequence(getattr(chosen, "seed", 0)), notify)

@@ -21,6 +21,12 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     return inlines_sums(engine, state) and (fields is None or (in_fields and fields.velocity_field is None))
 
 
+def in_fields(motion: Motion) -> bool:
+    """True if a sum of external fields acts on the bodies."""
+    fields = fields_of(motion.engine)
+    return fields is not None and bool(fields.terms)
+
+
 def per_c2(motion: Motion) -> float:
     """1/c² of the post-Newtonian term; 0 without it. Raises InputError if the bodies can't have it."""
     fields = fields_of(motion.engine)

@@ -128,7 +128,7 @@ class Integrator(ABC):
         for field in fields:
             if field.kind in known:
                 continue
-            if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
+            if POSITIONS not in known and field.kind != POST_NEWTONIAN:
                 reason = "this scheme computes the forces itself, and knows no external fields"
             else:
                 title = field.title if isinstance(field, Field) else field.kind

@@ -71,7 +71,6 @@ class Stepper:
         self.setup, self.integrator = setup, setup.integrator
         self.begun = self.within_a_step = False
         self.events: list[np.ndarray] = []
-        self._rows: np.ndarray | None = None  # those of an earlier beginning
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
         self.watch: StepWatch | None = None
@@ -133,10 +132,9 @@ class Stepper:
     def begin_again(self) -> None:
         """Be from now on the stepper of a run that begins with the present bodies."""
         self.events.clear()
-        bodies, frames = self.setup.bodies if self.roster is None else self.particles(), self.state.frames
+        bodies = self.setup.bodies if self.roster is None else self.particles()
         self.setup = self.setup.beginning_with(bodies, self.ids)
-        if self.roster is not None:
-            self.roster, self._rows, frames.slots = None, frames.rows, None
+        self.roster, self.state.frames.slots = None, None
         self._look_for_collisions()
 
     # --- Steps ---
@@ -329,12 +327,10 @@ class Stepper:
 
     def _loaded(self, bodies: Particles, moment: Moment, slots: Slots | None) -> Motion:
         """Bodies that are brought to the engine, at a moment."""
-        setup, rows = self.setup, self._rows
+        setup = self.setup
         motion = Motion(setup.engine, setup.engine.load(bodies))
         frames = motion.state.frames
-        frames.slots, frames.rows = slots, rows
-        if slots is not None:
-            frames.rows = slots.rows[: setup.bodies.count] if rows is None else np.append(slots.rows, -1)[rows]
+        frames.slots, frames.bodies = slots, bodies
         motion.state.clock.set(moment)
         columns = columns_of(setup.scenario.record.observables or (), bodies.count)
         frames.request(columns - {"potential"} if setup.scenario.fields else columns, bodies)  # it includes the fields'

@@ -25,7 +25,7 @@ from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
-from nbody.scenario.ensemble import whole_range
+from nbody.scenario.ensemble import range_of
 from nbody.scenario.yaml_reader import read_assignment
 from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.contents import parse_json
@@ -52,7 +52,8 @@ class Sweep:
 
     Attributes:
         scenario: a file, or the name of a scenario that comes with nbody.
-        varied: ``KEY=VALUES``; all combinations are run. VALUES is a list with commas or a range of whole numbers, 1..64.
+        varied: ``KEY=VALUES``; all combinations are run. VALUES is a list with commas or a range
+            (:func:`~nbody.scenario.ensemble.range_of`): 1..64, 0.1..0.5:9, 1e-3..1:4:log.
         fixed: ``KEY=VALUE`` for all runs.
         folder: where the recordings and ``table.csv`` are written.
         jobs: runs at the same time; by default one per GPU, or one per core; on a cluster at most :data:`MOST_JOBS`.
@@ -186,12 +187,11 @@ def _varied(text: str) -> tuple[str, list[str]]:
             f"--vary: must be KEY=VALUES, as in initial.seed=1..64 or gravity.length=0.01,0.02, got {text!a}"
         )
     values = [each.strip() for each in re.split(r",(?![^\[{]*[\]}])", listed)]
-    if (numbers := whole_range(listed)) is not None:
-        if not numbers:
-            raise InputError(f"--vary {key}: the range {listed} is empty; write {numbers.stop - 1}..{numbers.start}")
-        if numbers.stop - numbers.start > MOST:
-            raise InputError(f"--vary {key}: the range {listed} has more than {MOST} numbers")
-        values = list(map(str, numbers))
+    try:
+        if (numbers := range_of(listed, MOST)) is not None:
+            values = list(map(str, numbers))
+    except ValueError as error:
+        raise InputError(f"--vary {key}: {error}") from None
     for value in values:
         read_assignment(f"{key}={value}", "--vary")
     return key, values

@@ -4,7 +4,8 @@
 
     initial.seed: 1..4096                          whole numbers
     initial.bodies.1.e: [0, 0.1, 0.2]              a list of any values
-    initial.bodies.2.a: {linear: [1.1, 1.3, 64]}   64 values with equal distances
+    initial.bodies.2.a: 1.1..1.3:64                64 values with equal distances; also {linear: [1.1, 1.3, 64]}
+    initial.bodies.2.m: 1e-6..1e-3:40:log          40 values with equal ratios
     initial.bodies.1.M: {uniform: [0, 360]}        random; also log_uniform: [a, b], normal: [mean, sigma], rayleigh: sigma
 
 Ranges and lists form a grid, whose last path changes first; each point of the grid gets the same number of systems.
@@ -14,7 +15,7 @@ k alone. Without ``vary`` the systems have the seeds s, s + 1, … from the scen
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ MOST_SYSTEMS = 2**20
 FEWEST_BODIES, MOST_BODIES = 2, 64
 """Bodies per system."""
 
-FORMS = "a range (1..8), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
+FORMS = "a range (1..8, 0.9..1.1:400, 1e-6..1e-3:40:log), a list, or {linear: [a, b, count]}, {uniform: [a, b]}, {log_uniform: [a, b]}, {normal: [mean, sigma]}, {rayleigh: sigma}"  # noqa: E501  (one line for the user)
 
 
 def _check_count(a: float, b: float, count: float) -> None:
@@ -84,7 +85,8 @@ GROUPS = {
     "rayleigh": Form(1, _check_sigma, False, lambda rng, count, sigma: rng.rayleigh(sigma, count)),
 }
 
-_RANGE = re.compile(r"(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})")
+_NUMBER = r"[-+]?(?:\d{1,19}(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_RANGE = re.compile(rf"({_NUMBER})\s*\.\.\s*({_NUMBER})\s*(?::\s*(\w+)\s*)?(?::\s*(\w+))?")
 
 
 class Ensemble(Group):
@@ -93,8 +95,8 @@ class Ensemble(Group):
     Attributes:
         systems: their number; by default the number of points of the grid in ``vary``.
         vary: paths of the bodies and their values: ``initial.bodies.1.e: [0, 0.1]``, ``initial.seed: 1..64``,
-            ``{linear: [1.1, 1.3, 64]}``, or random ``{uniform: [a, b]}``, ``{log_uniform: [a, b]}``, ``{normal: [mean,
-            sigma]}``, ``{rayleigh: sigma}``. Ranges and lists form a grid, whose last path changes first.
+            ``0.9..1.1:400``, ``1e-6..1e-3:40:log``, or random ``{uniform: [a, b]}``, ``{log_uniform: [a, b]}``,
+            ``{normal: [mean, sigma]}``, ``{rayleigh: sigma}``. Ranges and lists form a grid, whose last path changes first.
             By default the seeds s, s + 1, … of the scenario's seed s.
     """
 
@@ -112,7 +114,7 @@ class Ensemble(Group):
                 _check(values)
             except ValueError as error:
                 raise KeyProblem(f"vary.{path}", str(error)) from None
-        points = math.prod(len(axis) for axis in self._axes().values())
+        points = math.prod(len(axis) for axis in self.axes.values())
         if self.systems is None and points == 1:
             raise KeyProblem("systems", "is missing; write 'systems: N' to say how many systems there are")
         if self.count > MOST_SYSTEMS:
@@ -126,13 +128,13 @@ class Ensemble(Group):
     @property
     def count(self) -> int:
         """The number of systems."""
-        return self.systems or math.prod(len(axis) for axis in self._axes().values())
+        return self.systems or math.prod(len(axis) for axis in self.axes.values())
 
     def values(self, seed: int) -> dict[str, list[Any]]:
         """The values of each path, one per system. ``seed``: the scenario's."""
         if not self.vary:
             return {"initial.seed": list(range(seed, seed + self.count))}
-        axes, found = self._axes(), dict[str, list[Any]]()
+        axes, found = self.axes, dict[str, list[Any]]()
         point = np.arange(self.count) // (self.count // math.prod(map(len, axes.values())))
         stride = 1
         for path in reversed(self.vary):
@@ -147,7 +149,8 @@ class Ensemble(Group):
                 found[path] = GROUPS[name].values(rng, self.count, *_numbers(numbers)).tolist()
         return {path: found[path] for path in self.vary}
 
-    def _axes(self) -> dict[str, list[Any]]:
+    @property
+    def axes(self) -> dict[str, list[Any]]:
         """The values of each range and list, in order."""
         pairs = ((path, _axis(values)) for path, values in (self.vary or {}).items())
         return {path: axis for path, axis in pairs if axis is not None}
@@ -164,15 +167,36 @@ def keys_of(path: str) -> Keys:
     return keys
 
 
-def whole_range(values: object) -> range | None:
-    """The numbers of a text such as ``1..64``, with the last; None for all else."""
+def range_of(values: object, most: int = MOST_SYSTEMS) -> Sequence[float] | None:
+    """The numbers of a text such as ``1..64``, with the last, of ``0.9..1.1:400`` (how many, with equal distances), or of
+    ``1e-6..1e-3:40:log`` (with equal ratios); None for all else. Raises ValueError: none, or more than ``most``."""
     found = _RANGE.fullmatch(values.strip()) if isinstance(values, str) else None
-    return range(int(found[1]), int(found[2]) + 1) if found else None
+    if found is None:
+        return None
+    begin, end, count, scale = found.groups()
+    if count is None:
+        try:
+            whole = range(int(begin), int(end) + 1)
+        except ValueError:
+            raise ValueError(f"{found[0]} lacks the number of values, as in {begin}..{end}:50") from None
+        if not whole:
+            raise ValueError(f"the range {found[0]} is empty; write {end}..{begin}")
+        if whole.stop - whole.start > most:
+            raise ValueError(f"the range {found[0]} has more than {most} numbers")
+        return whole
+    if not (count.isdecimal() and 1 <= int(count[:20]) <= most):
+        raise ValueError(f"the third number of a range is how many values there are, 1 to {most}, got {shown(count)}")
+    if scale not in (None, "log"):
+        raise ValueError(f"a range ends with its number of values, or with ':log' after it, got {shown(scale)}")
+    if scale and not float(begin) * float(end) > 0:
+        raise ValueError(f"a range with ':log' has two positive ends, got {begin} and {end}")
+    made: list[float] = (np.geomspace if scale else np.linspace)(float(begin), float(end), int(count)).tolist()
+    return made
 
 
 def _axis(values: Any) -> list[Any] | None:
     """The values of a range or a list; None for a distribution."""
-    if (found := whole_range(values)) is not None:
+    if (found := range_of(values)) is not None:
         return list(found)
     if isinstance(values, list | tuple):
         return list(values)
@@ -187,11 +211,7 @@ def _numbers(values: Any) -> list[float]:
 
 def _check(values: object) -> None:
     """Raise a ValueError unless these are values that a path may have."""
-    if (found := whole_range(values)) is not None:
-        if not 0 < found.stop - found.start <= MOST_SYSTEMS:
-            raise ValueError(f"the range {values} must go up, and have at most {MOST_SYSTEMS} numbers")
-        return
-    if isinstance(values, list | tuple) and 0 < len(values) <= MOST_SYSTEMS:
+    if range_of(values) is not None or (isinstance(values, list | tuple) and 0 < len(values) <= MOST_SYSTEMS):
         return
     if not isinstance(values, Mapping) or len(values) != 1:
         raise ValueError(f"must be {FORMS}; got {shown(values)}")

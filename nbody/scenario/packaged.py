@@ -70,6 +70,11 @@ def copy(name: str, target: Path | None = None) -> Path:
     known = names()
     if name not in known:
         raise InputError(f"{printable(name)}: unknown scenario{did_you_mean(name, known)}; one of: {', '.join(known)}")
+    return write(path_of(name).read_bytes(), name, target)
+
+
+def write(text: bytes, name: str, target: Path | None = None) -> Path:
+    """Write a new scenario to ``target``, by default NAME.yaml, and return its path. Raises InputError as :func:`copy`."""
     path = Path(f"{name}.yaml") if target is None else target
     if os.path.isdir(path):  # Path.is_dir() raises for a name that the system does not allow
         path = path / f"{name}.yaml"
@@ -77,7 +82,7 @@ def copy(name: str, target: Path | None = None) -> Path:
         raise InputError(f"{printable(path)}: a scenario ends in .yaml; name such a file, or an existing folder")
     try:
         with whole_file(path, if_free) as draft:
-            draft.write_bytes(path_of(name).read_bytes())
+            draft.write_bytes(text)
     except FileExistsError:
         raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
     except (OSError, ValueError) as error:

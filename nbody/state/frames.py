@@ -124,7 +124,7 @@ class StateFrames(ABC):
         outputs: what :meth:`snapshot` needs to be current.
         extras: the names of :data:`EXTRAS` that snapshots bring.
         slots: the bodies that are there after changes since the beginning of the recording; None before.
-        rows: the row in which each body of the simulation's beginning is now, -1 if it is gone; None before changes.
+        bodies: those of the state, where they were at some time; None if nobody has said.
     """
 
     offered: tuple[str, ...] = ("potential",)
@@ -134,7 +134,7 @@ class StateFrames(ABC):
         self._clock = clock
         self.outputs, self.extras = Outputs.ENERGY, tuple[str, ...]()
         self.slots: Slots | None = None
-        self.rows: Array | None = None
+        self.bodies: Particles | None = None
 
     def request(self, names: Collection[str], particles: Particles) -> None:
         """Let snapshots bring :data:`EXTRAS` of the bodies, which are ``particles`` now, except what is faster to compute on

@@ -13,9 +13,12 @@ the attraction belongs to the Kepler part: planets that come within their critic
 by :mod:`.radau`, the others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The
 positions and velocities of frames are computed from the map's own coordinates, which are half a kick ahead, and never fed
 back.
+
+External fields kick all bodies together with the interaction.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,13 +27,16 @@ from pydantic import Field
 
 from nbody import compute
 from nbody.errors import RunFailed
+from nbody.fields.compiled import adding_fields
+from nbody.fields.field import POSITIONS, Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import END, NEXT, nearest_pair
 from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, in_fields, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover, separation
@@ -65,7 +71,7 @@ class Hybrid(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
-        columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
+        fields=(POSITIONS,), columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -80,6 +86,7 @@ class Hybrid(Integrator):
         hill: float = self._options.hill
         state.column("critical")[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, hill)
         self._call(motion, _begin, x, v)
+        self._kick(motion, x, v, (0.5, 0.0))
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
@@ -87,9 +94,15 @@ class Hybrid(Integrator):
         x, v = np.zeros((2, 3, state.count))
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         radius = np.zeros(state.count) if self._watcher is None else self._watcher.radii
-        done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, steps, radius)
+        single = in_fields(motion) and steps > 0  # the fields kick after each step
+        for _ in range(steps if single else 1):
+            count = 1 if single else steps
+            done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, count, radius)
+            state.clock.count_steps(done, self.dt)
+            self._kick(motion, x, v, (1.0, 0.5) if done else (0.0, -0.5))
+            if not good:
+                break
         self._encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
-        state.clock.count_steps(done, self.dt)
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if not good:
@@ -104,6 +117,15 @@ class Hybrid(Integrator):
             return super()._advance_to_contact(motion, steps, until, watcher)
         finally:
             self._watcher = None
+
+    def _kick(self, motion: Motion, x: np.ndarray, v: np.ndarray, steps: tuple[float, float]) -> None:
+        """Kick the map's velocities, and ``v``, by external fields over fractions of a step."""
+        fields, state = fields_of(motion.engine), motion.host
+        if fields is None or not in_fields(motion):
+            return
+        with map_coordinates(state) as (_, V):
+            more = state.mass, state.clock.time, fields.parameters
+            _kicking(fields.terms)(x, v, V, steps[0] * self.dt, steps[1] * self.dt, *more)
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
@@ -263,6 +285,28 @@ def encounter(x, v, m, h, near, guess, eta, radius):
             ends[count, 0], ends[count, 1], ends[count, 2], ends[count, 3] = before_x, before_v, x, v
             count += 1
     return good, times[:count], ends[:count]
+
+
+@cache
+def _kicking(terms: tuple[Term, ...]) -> Callable:
+    """The kernel ``kick(x, v, V, of_map, of_bodies, m, time, parameters)``: external fields at the positions x, (3, N), kick
+    the map's velocities V over the time ``of_map``, and the bodies' v over the time ``of_bodies``."""
+    add_fields = adding_fields(terms)
+
+    @compute.kernel("cpu")
+    def kick_by_fields(x, v, V, of_map, of_bodies, m, time, parameters):
+        a, total = np.zeros(x.shape), m.sum()
+        add_fields(x.T, v.T, m, time, parameters, a.T)
+        for c in range(3):
+            common = 0.0  # the acceleration of the centre of mass
+            for i in range(m.size):
+                common += m[i] / total * a[c, i]
+                v[c, i] += of_bodies * a[c, i]
+            V[c, 0] += of_map * common
+            for i in range(1, m.size):
+                V[c, i] += of_map * (a[c, i] - common)
+
+    return kick_by_fields  # type: ignore[no-any-return]
 
 
 @compute.kernel("cpu")

@@ -5,15 +5,18 @@ of an ensemble. Formulas and sources: :mod:`.wisdom_holman`.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.solvers.kepler import kepler_step
+from nbody.integrators.solvers.map_fields import MapFields, map_accelerations
 from nbody.integrators.solvers.pair_forces import separation
 
 STAGE = math.sqrt(7 / 40)
@@ -101,6 +104,7 @@ class MapBodies(NamedTuple):
         distance: (n,) those from the star after the last drift.
         met: two planets that were too close in the last kick, or 0 and 0.
         x, a: (3, n) positions and accelerations in the last kick.
+        fields: external ones; None without any.
     """
 
     m: np.ndarray
@@ -111,10 +115,11 @@ class MapBodies(NamedTuple):
     met: np.ndarray
     x: np.ndarray
     a: np.ndarray
+    fields: MapFields | None
 
 
 @njit(error_model="numpy")
-def planets_of(m, hill, per_c2):
+def planets_of(m, hill, per_c2, fields):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
     near = np.zeros((n, n))
@@ -122,7 +127,7 @@ def planets_of(m, hill, per_c2):
         for j in range(1, i):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
     empty = np.empty((3, n))
-    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy(), fields)
 
 
 @part
@@ -216,34 +221,62 @@ def kick(X, V, h, planets):
         shift(X, V, 0.5 * h, per_c2)
 
 
-@part
-def move(X, V, moves, planets):
-    """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
-    for k in range(len(moves)):
-        if moves[k, 0] != 0.0:
-            kick(X, V, moves[k, 0], planets)
-        drift(X, V, moves[k, 1], planets)
+class MapSteps(NamedTuple):
+    """The functions ``move(X, V, moves, planets)``, ``begin`` and ``present`` of :func:`moving`, for kernels."""
+
+    move: Callable
+    begin: Callable
+    present: Callable
 
 
-@njit(error_model="numpy")
-def begin(x, v, X, V, from_present, planets):
-    """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
-    to_jacobi(x, planets.m, X)
-    to_jacobi(v, planets.m, V)
-    if planets.per_c2 > 0.0:
-        to_momenta(X, V, planets.inner, planets.per_c2)
-    move(X, V, from_present, planets)
+@cache
+def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
+    """The functions of a map in external fields."""
+    accelerate, in_fields = map_accelerations(terms), bool(terms)
 
+    @njit(error_model="numpy", fastmath=STRICT)
+    def kick_by_fields(V, h, planets):
+        m, inner, a, last = planets.m, planets.inner, planets.a, planets.m.size - 1
+        accelerate(planets.x, a, planets.fields)  # the last kick has found the positions
+        for c in range(3):
+            weighted = m[0] * a[c, 0]
+            for i in range(1, m.size):
+                V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
+                weighted += m[i] * a[c, i]
+            V[c, 0] += h * weighted / inner[last]
 
-@njit(error_model="numpy")
-def present(X, V, to_present, planets, x, v):
-    """Positions x and velocities v, (3, N), of the map's coordinates."""
-    end_X, end_V = X.copy(), V.copy()
-    move(end_X, end_V, to_present, planets)
-    if planets.per_c2 > 0.0:
-        to_velocities(end_X, end_V, planets.inner, planets.per_c2)
-    from_jacobi(end_X, planets.m, planets.inner, x)
-    from_jacobi(end_V, planets.m, planets.inner, v)
+    @part
+    def move(X, V, moves, planets):
+        """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+        for k in range(len(moves)):
+            if moves[k, 0] != 0.0:
+                kick(X, V, moves[k, 0], planets)
+                if in_fields:
+                    kick_by_fields(V, moves[k, 0], planets)
+            drift(X, V, moves[k, 1], planets)
+            if in_fields:
+                planets.fields.clock[0] += moves[k, 1]
+
+    @njit(error_model="numpy")
+    def begin(x, v, X, V, from_present, planets):
+        """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
+        to_jacobi(x, planets.m, X)
+        to_jacobi(v, planets.m, V)
+        if planets.per_c2 > 0.0:
+            to_momenta(X, V, planets.inner, planets.per_c2)
+        move(X, V, from_present, planets)
+
+    @njit(error_model="numpy")
+    def present(X, V, to_present, planets, x, v):
+        """Positions x and velocities v, (3, N), of the map's coordinates."""
+        end_X, end_V = X.copy(), V.copy()
+        move(end_X, end_V, to_present, planets)
+        if planets.per_c2 > 0.0:
+            to_velocities(end_X, end_V, planets.inner, planets.per_c2)
+        from_jacobi(end_X, planets.m, planets.inner, x)
+        from_jacobi(end_V, planets.m, planets.inner, v)
+
+    return MapSteps(move, begin, present)
 
 
 @part

@@ -47,7 +47,7 @@ class RecordedFrames:
         path: the file's name.
         step, time: (T,) int64 and float64, of every frame as of the last :meth:`refresh`.
         dimensions: 2 or 3.
-        mass, id: (N,) float64 and int64.
+        mass, id: (N,) float64 and int64, with the bodies that were added until the last :meth:`refresh`.
         species: (N,) int64, the component of each body: an index into the names ``species_names``.
         radius: (N,) float64 at the first frame; empty if the bodies have no radii.
         position, velocity: ``position[k]`` is (N, D); see :class:`FrameColumn`.
@@ -83,9 +83,14 @@ class RecordedFrames:
             self.stored_provenance = {printable(name): _parsed(value) for name, value in attributes.items() if name}
             self.widths = file.observables
             self.dtype = file.found[layout.POSITION].dtype.newbyteorder("=")
+            self._first = int(file.found[layout.ID].attributes.get(layout.BODIES, len(self.mass)))
+            if not 0 < self._first <= len(self.mass):
+                raise ValueError(f"/{layout.ID} does not say how many bodies there are")
+            self._room = self._first < len(self.mass)
             self._rows = {name: file.rows(name) for name in layout.rows_per_frame(file.observables)}
             on_error.pop_all()
         self._file: OpenFile | None = file
+        self._replaced: list[OpenFile] = []  # in which threads may still read
         self.temporary: TemporaryDirectory | None = None
         """The folder that is removed with the file, if the recording is temporary."""
         self.position = self._column(layout.POSITION, "position")
@@ -100,7 +105,7 @@ class RecordedFrames:
             values, sums = self._rows_at((name, layout.CHECKSUMS), k)
             if zlib.crc32(values) != sums[CHECKED.index(what)]:
                 raise InputError(f"{self.path}: frame {k}: the {what} has been damaged since it was recorded")
-            return values if self.dimensions == 3 else np.ascontiguousarray(values[:, :2])
+            return np.ascontiguousarray(values[: self.count, : self.dimensions])
 
         def part(k: int, start: int, count: int) -> Array:
             k = self.index(k)
@@ -123,15 +128,41 @@ class RecordedFrames:
             InputError: the file was removed or replaced. The frames known so far can still be read.
         """
         if not same_file(self._opened().fd, self.path):
-            gone = "has been replaced by another recording; open it anew"
-            raise InputError(f"{self.path}: {gone if os.path.exists(self.path) else 'there is no such file any more'}")
-        self._left = no_events(), -1, Left(*[np.empty(0)] * 3)
-        """All events, the number of those until the last frame asked for, and what was left after them."""
+            self._go_on_with_copy()
         with one_line(self.path):
             self._frames = min(rows.length() for rows in self._rows.values())
             self.step: Array = self._rows[layout.STEP].read(0, self._frames)
             self.time: Array = self._rows[layout.TIME].read(0, self._frames)
+            self._events_known = (
+                self._events.length() if self._events else 0
+            )  # of all frames, which are shown after them
+            if self._room:
+                self._take_added()
+        self._left = no_events(), -1, Left(*[np.empty(0)] * 3)
+        """All events, the number of those until the last frame asked for, and what was left after them."""
         return self._frames
+
+    def _go_on_with_copy(self) -> None:
+        """Go on with the larger copy by which the run that writes the file has replaced it."""
+        if not os.path.exists(self.path):
+            raise InputError(f"{self.path}: there is no such file any more")
+        found, own = RecordedFrames(self.path), self.stored_provenance
+        if "started" not in own or own != found.stored_provenance:
+            found.close()
+            raise InputError(f"{self.path}: has been replaced by another recording; open it anew")
+        self._replaced.append(self._opened())
+        kept = ("position", "velocity", "temporary", "_replaced")
+        vars(self).update({name: value for name, value in vars(found).items() if name not in kept})
+
+    def _take_added(self) -> None:
+        """Take over the bodies for which the file had room."""
+        first = self._first
+        new = layout.newly_added(self.event_rows()[: self._events_known], self.id[:first])
+        self.mass = np.append(self.mass[:first], new["mass_2"])
+        self.id = np.append(self.id[:first], new["id_1"])
+        self.species = np.append(self.species[:first], new["id_2"])
+        if len(self.radius):
+            self.radius = np.append(self.radius[:first], new["radius_2"])
 
     def _opened(self) -> OpenFile:
         if self._file is None:
@@ -195,8 +226,8 @@ class RecordedFrames:
         self._opened()
         rows, last, found = self._left
         with one_line(self.path):
-            if len(rows) != (self._events.length() if self._events else 0):
-                rows, last = self.event_rows(), -1
+            if len(rows) != self._events_known:
+                rows, last = self.event_rows()[: self._events_known], -1
             if (done := int(np.count_nonzero(rows["step"] <= step))) != last:
                 found = left_after(rows, step, self.id, self.mass, self.radius)
                 self._left = rows, done, found  # frames are also read in threads
@@ -296,7 +327,9 @@ class RecordedFrames:
         file = self._opened()
         names = [name for name in layout.CONSTANTS if file.found[name].kind == DATASET]
         with one_line(self.path):
-            sums = {name: zlib.crc32(np.asarray(file.value(name), file.found[name].dtype).tobytes()) for name in names}
+            found = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
+        rows = {name: value[: self._first] if value.ndim else value for name, value in found.items()}
+        sums = {name: zlib.crc32(each.tobytes()) for name, each in rows.items()}
         return [f"/{name}" for name in names if sums[name] != file.found[name].attributes.get(layout.CRC)]
 
     def _damaged_fields(self, k: int) -> list[str]:
@@ -312,9 +345,11 @@ class RecordedFrames:
 
     def close(self) -> None:
         """Close the file, and remove it if it is temporary."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        for file in (self._file, *self._replaced):
+            if file is not None:
+                file.close()
+        self._file = None
+        self._replaced.clear()
         if self.temporary is not None:
             self.temporary.cleanup()
             self.temporary = None

@@ -25,6 +25,7 @@ class RunHeader:
             run makes none.
         observables: the numbers stored with each frame: name to how many float64 it has.
         events: the most events that the run may record; 0 if it records none.
+        room: the number of bodies that may be added to those of the beginning.
     """
 
     frames: int
@@ -35,6 +36,7 @@ class RunHeader:
     state_bytes: int = 0
     observables: Mapping[str, int] = field(default_factory=lambda: ALWAYS)
     events: int = 0
+    room: int = 0
 
     def __post_init__(self) -> None:
         if self.frames < 1 or np.dtype(self.dtype) not in (np.float32, np.float64):
@@ -48,6 +50,7 @@ class RunHeader:
 
 def required_bytes(count: int, header: RunHeader) -> int:
     """The size in bytes, to within 100 kB, of the file of a run of ``count`` particles. The file has it from the start."""
+    count += header.room
     vectors = 2 * 3 * np.dtype(header.dtype).itemsize * count
     numbers = 8 * (2 + sum(header.observables.values())) + 12  # step, time, observables, checksums
     vtk = 8 * 11  # the VTKHDF view's offsets of a frame

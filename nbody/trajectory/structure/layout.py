@@ -35,6 +35,7 @@ PLANNED = "frames_planned"  # attribute of POSITION: how many frames there is ro
 VELOCITY = f"{PARTICLES}/velocity/value"  # (T, N, 3)
 MASS = f"{PARTICLES}/mass"  # (N,) float64
 ID = f"{PARTICLES}/id"  # (N,) int64
+BODIES = "bodies"  # attribute of ID: the rows of bodies there; the others, if there is room for more, are in the events
 SPECIES = f"{PARTICLES}/species"  # (N,) int32, an index into the names; int8 zeros in files of nbody 0.1
 RADIUS = f"{PARTICLES}/radius"  # (N,) float64 of the first frame; only if the bodies have radii
 SPECIES_NAMES = "names"  # attribute of SPECIES: JSON, a list of names; files of nbody 0.1 have none
@@ -92,6 +93,12 @@ BY_CALL = (ADDED[0], REMOVED[0], CHANGED[0])
 ESCAPED = REMOVED[2]
 BOOKED = (*BY_CALL, ESCAPED)
 """What is booked as ``booked_energy``, which includes the ``collision_energy``."""
+
+
+def newly_added(events: Array, id: Array) -> Array:
+    """The rows of :data:`EVENT_DTYPE` that add bodies whose ids are not among ``id``."""
+    rows = events[np.isin(events["kind"], ADDED)]
+    return rows[~np.isin(rows["id_1"], id)]
 
 
 def event_rows(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:

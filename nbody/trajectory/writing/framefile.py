@@ -31,6 +31,7 @@ class FrameFile:
         file: it, open; ``fd``: its descriptor.
         rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
+        bodies: the number of bodies so far; there is room for ``count``.
         slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`layout.COMMIT_DTYPE`.
     """
@@ -60,6 +61,7 @@ class FrameFile:
                 raise UnknownFormat(f"/{name} is stored in another way")
         self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
+        self.bodies = int(found[layout.ID].attributes.get(layout.BODIES, self.count))
         self.rows = {name: DatasetRows(self.fd, found[name]) for name in names}
         self._lengths_at: dict[str, int] = {}
         for name in layout.growing(self.file.observables):
@@ -133,12 +135,14 @@ class FrameFile:
         return (frame.time, frame.step, *values)
 
     def _three_columns(self, values: np.ndarray) -> np.ndarray:
-        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions. (The snapshots of a run
-        already have this form: converting a frame of 20480 particles from two columns takes as long as writing it.)"""
+        """``values`` as a contiguous (N, 3) array of the file's dtype; z = 0 in two dimensions, NaN of bodies that are not
+        there yet. (The snapshots of a run without such bodies already have this form: converting a frame of 20480 particles
+        from two columns takes as long as writing it.)"""
         if values.shape == (self.count, 3) and values.dtype == self.dtype and values.flags.c_contiguous:
             return values
         found = np.zeros((self.count, 3), self.dtype)
-        np.copyto(found[:, : values.shape[1]], values, casting="same_kind")
+        np.copyto(found[: len(values), : values.shape[1]], values, casting="same_kind")
+        found[len(values) :] = np.nan
         return found
 
     def set_length(self, frames: int) -> None:
@@ -151,6 +155,14 @@ class FrameFile:
             if name == layout.POSITION:
                 self._shown = frames
         self.commit["frames"] = frames
+
+    def add_bodies(self, added: np.ndarray) -> None:
+        """Write what other programs read of bodies that are added by these events, into the room for them."""
+        columns = {layout.MASS: "mass_2", layout.ID: "id_1", layout.SPECIES: "id_2", layout.RADIUS: "radius_2"}
+        for name, column in columns.items():
+            if (found := self.file.found[name]).kind == DATASET:
+                DatasetRows(self.fd, found).write(self.bodies, added[column].astype(found.dtype))
+        self.bodies += len(added)
 
     def write_events(self, k: int, events: np.ndarray) -> None:
         """Write events ``k``, ``k`` + 1 … at their addresses; :meth:`set_events` makes them visible."""

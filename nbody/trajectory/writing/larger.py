@@ -32,7 +32,7 @@ class Size(NamedTuple):
     """What a copy has room for.
 
     Attributes:
-        bodies: the constants of all bodies.
+        bodies: the constants of all bodies, and ``room`` for how many more.
         frames, events: how many.
         state_bytes: of a checkpoint.
         observables: those of each frame, with their widths.
@@ -40,6 +40,7 @@ class Size(NamedTuple):
     """
 
     bodies: Particles
+    room: int
     frames: int
     events: int
     state_bytes: int
@@ -63,13 +64,17 @@ def continue_file(
         try:
             rows, events = run.event_rows(), events_until(checkpoint)
             dropped = np.isin(rows["kind"][events:], layout.ADDED).sum()  # bodies that are added later, or not at all
-            bodies = _constants(run).rows(np.arange(run.count - dropped))
+            known, left = file.bodies, run.count - dropped
+            file.bodies = left
+            bodies = _constants(run).rows(np.arange(left))
             size = Size(
-                bodies, frames, file.events.capacity if file.events else 0,
+                bodies, file.count - left, frames, file.events.capacity if file.events else 0,
                 state_bytes(checkpoint.state, checkpoint.meta), run.widths, resolved,
             )  # fmt: skip
             has_room = frames <= file.capacity and size.state_bytes - META_ROOM <= file.slot_bytes
-            if has_room and not dropped and resolved == run.resolved:
+            if size.room:
+                size = size._replace(state_bytes=max(size.state_bytes, file.slot_bytes))
+            if has_room and left >= known and resolved == run.resolved:
                 return file
             copy = _copy(run, file, part, size, keep, events, checkpoint)
         except BaseException:
@@ -92,20 +97,23 @@ def with_more_room(
     """
     new = added[np.isin(added["kind"], layout.ADDED)]
     with RecordedFrames(path) as run:
-        bodies, before = _constants(run), run.count
+        bodies, room = _constants(run), file.count - file.bodies - len(new)
+        if room < 0:  # as many as were added so far
+            room = len(new) + np.isin(run.event_rows()["kind"], layout.ADDED).sum()
         if len(new):
             bodies = replace(
                 bodies, mass=np.append(bodies.mass, new["mass_2"]), id=np.append(bodies.id, new["id_1"]),
-                position=np.zeros((before + len(new), run.dimensions)), species=np.append(bodies.species, new["id_2"]),
-                velocity=np.zeros((before + len(new), run.dimensions)),
+                position=np.zeros((run.count + len(new), run.dimensions)), species=np.append(bodies.species, new["id_2"]),
+                velocity=np.zeros((run.count + len(new), run.dimensions)),
                 radius=np.append(bodies.radius, new["radius_2"]) if len(bodies.radius) else bodies.radius,
             )  # fmt: skip
         capacity = file.events.capacity if file.events else 0
         if events + len(added) > capacity:
             capacity = max(2 * capacity, events + len(added), LEAST_EVENTS)
         more = BOOKED if np.isin(added["kind"], layout.BOOKED).any() else {}
-        state = file.slot_bytes * bodies.count // before + BYTES_PER_BODY * len(new) if file.slot_bytes else 0
-        size = Size(bodies, run.planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
+        more_rows = bodies.count + room - file.count
+        state = file.slot_bytes + (file.slot_bytes // file.count + BYTES_PER_BODY) * more_rows if file.slot_bytes else 0
+        size = Size(bodies, room, run.planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
         checkpoint = newest(file.file) if file.slot_bytes else None
         return _copy(run, file, part, size, len(run), events, checkpoint)
 
@@ -146,6 +154,7 @@ def _copy(
         state_bytes=size.state_bytes,
         observables=size.observables,
         events=size.events,
+        room=size.room,
     )
     check_space(part, required_bytes(size.bodies.count, header), "the longer recording, made as a copy,", RESUMED)
     copy = make_file(part, size.bodies, header)
@@ -176,13 +185,10 @@ def _copy(
 
 def _copy_frames(run: RecordedFrames, copy: FrameFile, keep: int) -> None:
     """Write frames with other bodies or more observables."""
-    common = min(copy.count, run.count)
     for k in range(keep):
         frame = run.frame(k)
         for name in ("position", "velocity"):
-            found = np.full((copy.count, run.dimensions), np.nan, run.dtype)
-            found[:common] = getattr(frame, name)[:common]
-            setattr(frame, name, found)
+            setattr(frame, name, getattr(frame, name)[: copy.bodies])
         before = {"bodies": float(np.count_nonzero(run.left(k).alive)), "booked_energy": booked(frame.observables)}
         frame.observables = {**before, **frame.observables}
         copy.write_frames(k, [frame])

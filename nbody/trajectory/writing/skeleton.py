@@ -63,11 +63,14 @@ class Skeleton:
         self._reserved.append(name)
         return self.file[name]
 
-    def constant(self, name: str, value: npt.ArrayLike) -> None:
-        """A dataset that never changes, with the checksum of its bytes."""
+    def constant(self, name: str, value: npt.ArrayLike, room: int = 0, empty: int = 0) -> None:
+        """A dataset that never changes, with the checksum of its bytes; after it ``room`` for more rows, now ``empty``."""
         value = np.asarray(value)
+        crc = np.uint32(zlib.crc32(np.ascontiguousarray(value)))
+        if room:
+            value = np.concatenate([value, np.full(room, empty, value.dtype)])
         self.values[name] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        self.reserve(name, value.shape, value.dtype).attrs[layout.CRC] = np.uint32(zlib.crc32(self.values[name]))
+        self.reserve(name, value.shape, value.dtype).attrs[layout.CRC] = crc
 
     def finish(self) -> tuple[bytes, dict[str, int], int, bytes]:
         """The structure; the address of each dataset; the end of the HDF5 file; the index that follows it. Raises
@@ -115,7 +118,7 @@ def create(path: Path, particles: Particles, header: RunHeader) -> None:
     skeleton = Skeleton()
     _nbody(skeleton, header, particles.dimensions)
     _h5md(skeleton, particles, header)
-    _vtk(skeleton, len(particles.mass), header)
+    _vtk(skeleton, particles.count + header.room, header)
     try:
         structure, offsets, end, index = skeleton.finish()
     except UnknownFormat as error:
@@ -181,7 +184,7 @@ def _attributes(group: h5py.Group, values: Mapping[str, Any]) -> None:
 
 def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     """The groups that H5MD asks for."""
-    file, frames, count = to.file, header.frames, len(particles.mass)
+    file, frames, room = to.file, header.frames, header.room
     file.create_group(layout.H5MD).attrs["version"] = np.array([1, 1], np.int32)
     author, creator = file.create_group(f"{layout.H5MD}/author"), file.create_group(f"{layout.H5MD}/creator")
     author.attrs["name"] = "unknown"
@@ -191,12 +194,14 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     box = file.create_group(layout.BOX)
     box.attrs["dimension"] = 3
     box.attrs["boundary"] = np.array([b"none"] * 3)
-    to.constant(layout.MASS, particles.mass.astype("<f8"))
-    to.constant(layout.ID, particles.id.astype("<i8"))
-    to.constant(layout.SPECIES, particles.species.astype("<i4"))
+    to.constant(layout.MASS, particles.mass.astype("<f8"), room)
+    to.constant(layout.ID, particles.id.astype("<i8"), room, empty=-1)
+    if room:
+        file[layout.ID].attrs[layout.BODIES] = particles.count
+    to.constant(layout.SPECIES, particles.species.astype("<i4"), room)
     file[layout.SPECIES].attrs[layout.SPECIES_NAMES] = json.dumps(particles.species_names)
     if len(particles.radius):
-        to.constant(layout.RADIUS, particles.radius.astype("<f8"))
+        to.constant(layout.RADIUS, particles.radius.astype("<f8"), room)
     if header.events:
         to.reserve(layout.EVENTS, (header.events,), layout.EVENT_DTYPE)
     to.reserve(layout.STEP, (frames,), "<i8")
@@ -204,7 +209,7 @@ def _h5md(to: Skeleton, particles: Particles, header: RunHeader) -> None:
     for name, width in header.observables.items():
         to.reserve(layout.observable(name), (frames,) if width == 1 else (frames, width), "<f8")
     for name in (layout.POSITION, layout.VELOCITY):
-        to.reserve(name, (frames, count, 3), np.dtype(header.dtype).newbyteorder("<"))
+        to.reserve(name, (frames, particles.count + room, 3), np.dtype(header.dtype).newbyteorder("<"))
     file[layout.POSITION].attrs[layout.PLANNED] = frames
     for group in (f"{layout.PARTICLES}/velocity", *(f"observables/{name}" for name in header.observables)):
         for link in (layout.STEP, layout.TIME):

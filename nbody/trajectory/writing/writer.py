@@ -151,13 +151,15 @@ class TrajectoryWriter:
         file, kind = self._open_file(), events["kind"]
         room = 0 if file.events is None else file.events.capacity - self._events
         changes = bool(np.isin(kind, layout.BOOKED).any())
-        added = bool(np.isin(kind, layout.ADDED).any())
-        self._bodies_change |= changes or added  # then checkpoints grow
+        added = np.isin(kind, layout.ADDED)
+        self._bodies_change |= changes or bool(added.any())  # then checkpoints grow
         books = changes and layout.observable("booked_energy") not in file.rows
         with self._as_run_failed("an event"):
             self._hide_dropped()
-            if len(events) > room or books or added:
+            if len(events) > room or books or added.sum() > file.count - file.bodies:
                 file = self._enlarge(events)
+            else:
+                file.add_bodies(events[added])
             file.write_events(self._events, events)
             file.set_events(self._events + len(events))
         self._events += len(events)

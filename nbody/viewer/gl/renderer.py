@@ -82,6 +82,10 @@ class PictureRenderer:
         """Load the moment ``at``, counted in frames, for :meth:`draw`. Raises InputError for a damaged frame."""
         self.moment: ShownMoment = self.source.moment(at)
         self._follow_look()
+        if self.sprites.room != self.source.shown.count:  # bodies were added
+            self.sprites.make_room(self.source.shown.count)
+            self._resize()
+            self._recolour(self._drawn.color)
         self.sprites.load(self.moment, self._coloring)
         self._trails.load(self.moment, self._drawn, self._coloring)
         if self._drawn.vectors:
@@ -99,17 +103,19 @@ class PictureRenderer:
         before, self._drawn, self.problem = self._drawn, self.look, ""
         if self.look.color != before.color:
             try:
-                coloring = Coloring(self.source, self.look.color, self.look.map, self._exact)
+                self._recolour(self.look.color)
             except InputError as error:
                 self.problem = str(error)
                 self._drawn = replace(self.look, color=before.color)
-            else:
-                self._coloring.close()
-                self._coloring = coloring
         if self.look.map != before.map:
             self._coloring.map = self.look.map
         if self.look.sizes != before.sizes:
             self._resize()
+
+    def _recolour(self, color: str) -> None:
+        coloring = Coloring(self.source, color, self._drawn.map, self._exact)
+        self._coloring.close()
+        self._coloring = coloring
 
     def _resize(self) -> None:
         self.sprites.resize(SIZES.load(self.look.sizes)(self.source.shown.of(self.source.catalogue.mass)))

@@ -58,7 +58,8 @@ class Sprites:
     is 1/π per pixel, independent of N and of the picture's size. Up to :data:`DISCS_UP_TO` particles are discs instead,
     which have one brightness and one size in pixels in every view.
 
-    ``count`` is N; light and width of a sprite refer to the initial view ``home``. Without a ``float_target`` the texture
+    ``count`` is N, and ``room`` how many there are after some were added, which are drawn as the others; light and width of
+    a sprite refer to the initial view ``home``. Without a ``float_target`` the texture
     has bytes in units of ``range``/255. (A half float stops to grow at 2048 times what is added, which would cut off the
     brightness of cores.)
     """
@@ -70,7 +71,7 @@ class Sprites:
         peak = min(1 / (2 * np.pi**2 * SPACING_FRACTION**2), 360.0**2 / (2 * np.pi * count * LEAST_SIGMA**2))
         self.range = 1.0 if float_target or self.discs else 255 / BYTES_PER_SPRITE * peak
         self._count = count
-        self._first, self._second = FrameBuffers(count), FrameBuffers(count)
+        self.make_room(count)
         self._flux = home.radius**2 / count / self.range
         self._sigma = SPACING_FRACTION * home.radius * np.sqrt(np.pi / count)
         self._sizes: gloo.VertexBuffer | None = None
@@ -78,6 +79,11 @@ class Sprites:
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
         self._program: gloo.Program | None = None
         self._size: Size = (0, 0)
+
+    def make_room(self, count: int) -> None:
+        """From now on frames have ``count`` rows."""
+        self.room = count
+        self._first, self._second = FrameBuffers(count), FrameBuffers(count)
 
     def resize(self, sizes: Array | None) -> None:
         """Set a factor of the width and a factor of the light of each body, (count, 2); None if no body differs."""

@@ -1,5 +1,6 @@
 """The bodies on the way to the screen: which are shown, at one frame, and at a moment between two frames."""
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,14 @@ class Selection:
             chosen = np.random.default_rng(0).integers(begin[:-1], begin[1:])
             self.rows = rows = np.union1d(chosen, np.array(self._always, np.int64))
             self.count = len(rows)
+
+    def grown(self, total: int) -> "Selection":
+        """The same of ``total`` bodies: those that were added are drawn too."""
+        other, new = copy(self), np.arange(self._total, total)
+        other._total, other.count = total, self.count + len(new)
+        if not isinstance(self.rows, slice):
+            other.rows = np.append(self.rows, new)
+        return other
 
     def always_draw(self, body: int) -> None:
         """Draw ``body`` (0 to N-1) even if others are left out; call this before :meth:`thin_out`."""
@@ -105,6 +114,15 @@ class ShownFrame:
     def on_host(self) -> "ShownFrame":
         """The frame in host memory, where it stays when device memory is reused."""
         return self
+
+    def grown(self, shown: int, total: int) -> "ShownFrame":
+        """The frame of ``shown`` of ``total`` bodies, of which those that were added are not there yet."""
+        frame = copy(self.on_host())
+        frame.position = np.full((shown, 3), FAR, np.float32)
+        frame.velocity = np.zeros((shown, 3), np.float32)
+        frame.position[: len(self.position)], frame.velocity[: len(self.velocity)] = self.position, self.velocity
+        frame.mass = np.append(self.mass, np.zeros(total - len(self.mass)))
+        return frame
 
     def fill(self, position: "VertexBuffer", velocity: "VertexBuffer") -> None:
         """Copy the frame into two vertex buffers of the current OpenGL context."""

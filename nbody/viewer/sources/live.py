@@ -18,7 +18,7 @@ from nbody.scenario.quantities import Units
 from nbody.state import State
 from nbody.state.host import HostState
 from nbody.viewer.sources.camera import Camera
-from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment, drawn
+from nbody.viewer.sources.frames import FAR, Array, Selection, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nbody.state.device import DeviceState
     from nbody.viewer.sources.device_frames import DeviceFrames
 
+Drawn = tuple[Catalogue, Selection]
 
 FRAMED = 100_000  # the number of bodies that the initial view takes into account
 SAMPLED = 4096  # the number of bodies whose speeds determine the palette's ends
@@ -61,11 +62,15 @@ class Live(Source):
         self._scaled_at = 0
         self.speeds = speed_scale(self._samples)
         self._speed_unit = unit_near(self.speeds[1])
-        self._newest: queue.SimpleQueue[ShownFrame] = queue.SimpleQueue()
+        self._newest: queue.SimpleQueue[tuple[ShownFrame, Drawn]] = queue.SimpleQueue()
         self._now: ShownFrame | None = None
         self._before: ShownFrame | None = None
         self._device: DeviceFrames | None = None
         self._series = LiveSeries(self)
+        self._bodies: Particles | None = None  # those of the latest state, and what follows from them
+        self._rows: Array | None = None
+        self._mass = bodies.mass
+        self._drawn: Drawn = bodies, self.shown  # the window takes them over with a frame
 
     @property
     def speed_unit(self) -> float:
@@ -112,12 +117,17 @@ class Live(Source):
     def take(self) -> bool:
         """Show the newest frame from now on. Returns True if there is one that has not been shown."""
         try:
-            newest = self._newest.get_nowait()
+            newest, (catalogue, shown) = self._newest.get_nowait()
         except queue.Empty:
             return False
         if self._before:
             self._before.release()
         self._before, self._now = self._now, newest
+        if shown is not self.shown:
+            if (before := self._before) is not None:
+                self._before = before.grown(shown.count, catalogue.count)
+                before.release()
+            self.catalogue, self.shown = catalogue, shown
         newest.number = self._before.number + 1 if self._before else 1
         self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
         self.run.pace.taken()
@@ -135,20 +145,40 @@ class Live(Source):
     # --- On the run's thread, except for the beginning ---
 
     def _on_host(self, position: Array, velocity: Array, step: int, time: float) -> ShownFrame:
-        shown = self.shown.vectors(position, self.length_unit), self.shown.vectors(velocity, self.speed_unit)
+        """A frame of all bodies of the catalogue."""
+        chosen = self._drawn[1]
+        shown = chosen.vectors(position, self.length_unit), chosen.vectors(velocity, self.speed_unit)
         # The state's arrays change with the next step.
         own, velocities = (rows.copy() if rows.base is not None else rows for rows in shown)
         time *= self.speed_unit / self.length_unit
-        return ShownFrame(0, own, velocities, time, step, self.run.energy_error, self.catalogue.mass)
+        return ShownFrame(0, own, velocities, time, step, self.run.energy_error, self._mass)
+
+    def _note(self, bodies: Particles) -> None:
+        """Take note of which bodies a state has."""
+        catalogue, shown = self._drawn
+        new = ~np.isin(bodies.id, catalogue.id)
+        if new.any():
+            catalogue, self._device = catalogue.grown(bodies.rows(new)), None
+            shown = shown.grown(catalogue.count)
+        self._drawn, self._bodies, self._rows = (catalogue, shown), bodies, None
+        if np.array_equal(bodies.id, catalogue.id):
+            self._mass = catalogue.mass if np.array_equal(bodies.mass, catalogue.mass) else bodies.mass
+            return
+        order = np.argsort(bodies.id)
+        at = order[np.searchsorted(bodies.id, catalogue.id, sorter=order).clip(max=bodies.count - 1)]
+        self._rows = rows = np.where(bodies.id[at] == catalogue.id, at, -1)
+        self._mass = np.where(rows < 0, 0.0, bodies.mass[rows])
 
     def _publish(self, state: State) -> None:
         """Make a frame of the state, which replaces one that the window has not taken."""
-        rows, clock = state.frames.rows, state.clock  # where bodies are in the state, if some have merged
+        if (bodies := state.frames.bodies) is not None and bodies is not self._bodies:
+            self._note(bodies)
+        rows, clock = self._rows, state.clock
         device = self._frames_of(state) if rows is None else None
         if device is not None:
             on_device = cast("DeviceState", state)
             frame: ShownFrame = device.frame(
-                on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error, self.catalogue.mass
+                on_device, clock.time * self.speed_unit / self.length_unit, self.run.energy_error, self._mass
             )
             self._rescale(clock.step, lambda: device.velocities(on_device, self._sampled) * self.speed_unit)
         else:
@@ -156,21 +186,16 @@ class Live(Source):
             sampled = self._sampled if rows is None else rows[self._sampled]
             self._rescale(clock.step, lambda: state.values("velocity")[0][sampled[sampled >= 0]])
         with suppress(queue.Empty):
-            self._newest.get_nowait().release()
-        self._newest.put(frame)
+            self._newest.get_nowait()[0].release()
+        self._newest.put((frame, self._drawn))
 
     def _of_host(self, state: State, rows: Array | None) -> ShownFrame:
-        """A frame of a state through host memory. Of merged bodies, which have the same row, the first is drawn,
-        and none that is gone."""
+        """A frame of a state through host memory. A body that has merged into another, or is gone, is not drawn."""
         position, velocity = state.values("position", "velocity", copy=rows is not None)
         if rows is None:
             return self._on_host(position, velocity, state.clock.step, state.clock.time)
         frame = self._on_host(position[rows], velocity[rows], state.clock.step, state.clock.time)
-        left = np.flatnonzero(rows >= 0)
-        first = left[np.unique(rows[left], return_index=True)[1]]
-        frame.mass = np.zeros(len(rows))
-        frame.mass[first] = state.values("mass")[0][rows[first]]
-        hidden = self.shown.of(~np.isin(np.arange(len(rows)), first))
+        hidden = self._drawn[1].of(rows < 0)
         frame.position[hidden], frame.velocity[hidden] = FAR, 0.0
         return frame
 
@@ -186,8 +211,9 @@ class Live(Source):
         if self._device is None and not isinstance(state, HostState):
             from nbody.viewer.sources.device_frames import DeviceFrames
 
-            rows = np.empty(0, np.int64) if isinstance(self.shown.rows, slice) else self.shown.rows
-            self._device = DeviceFrames(rows, self.shown.count, (self.length_unit, self.speed_unit))
+            _, shown = self._drawn
+            rows = np.empty(0, np.int64) if isinstance(shown.rows, slice) else shown.rows
+            self._device = DeviceFrames(rows, shown.count, (self.length_unit, self.speed_unit))
         return self._device
 
 

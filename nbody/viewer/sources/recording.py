@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -109,6 +110,11 @@ class RecordedSource(Source):
 
     def refresh(self) -> int:
         self.run.refresh()
+        if (count := self.run.count) != self.catalogue.count:  # bodies were added
+            run, self.shown = self.run, self.shown.grown(count)
+            self.catalogue = replace(self.catalogue, mass=run.mass, id=run.id, species=run.species)
+            self._ahead.close()
+            self._ahead = ReadAhead(self._read, 2 * 3 * 4 * count)
         self._update()
         return self.frames
 

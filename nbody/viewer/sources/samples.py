@@ -122,7 +122,7 @@ class RecordedSeries:
                 return
             try:
                 self._radii[k] = lagrangian_radii(self._run.particles(k))
-            except (NBodyError, ValueError):  # a damaged frame, or a file that has been closed
+            except (NBodyError, ValueError, IndexError):  # a damaged frame, a closed file, bodies added meanwhile
                 continue
 
     def close(self) -> None:

@@ -2,13 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbody.diagnostics.structure import FRACTIONS
 from nbody.errors import printable, shortened
 from nbody.law.gravity import Gravity
+from nbody.particles import Particles
 from nbody.scenario.quantities import Units
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import Array, Selection, ShownFrame, ShownMoment
@@ -63,6 +64,13 @@ class Catalogue:
         """N."""
         return len(self.mass)
 
+    def grown(self, bodies: Particles) -> "Catalogue":
+        """The same with further bodies."""
+        mass, id, species = (
+            np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")
+        )
+        return replace(self, mass=mass, id=id, species=species)
+
     @property
     def softening2(self) -> Array | None:
         """The softening length squared of each body, (N,), if species have lengths; else None."""
@@ -115,8 +123,8 @@ class Source(ABC):
 
     Attributes:
         name: the title.
-        catalogue: what is constant about them.
-        shown: those that are drawn.
+        catalogue: what is constant about them. It grows when bodies are added, at its end.
+        shown: those that are drawn, as many as every frame has rows.
         length_unit, speed_unit: the picture's units, in the scenario's.
         speeds: (slow, fast), the speeds at the ends of the palette in the scenario's units.
         leaves_view: True if the bodies together leave the view of the run, as a cluster on its way around a galaxy.

@@ -6,20 +6,13 @@ import numpy as np
 from numba import njit
 
 from nbody import compute
-from nbody.integrators.solvers.jacobi_map import (
-    MapMoves,
-    begin,
-    distances,
-    from_jacobi,
-    map_moves,
-    move,
-    planets_of,
-    present,
-)
+from nbody.integrators.solvers.jacobi_map import MapMoves, distances, from_jacobi, map_moves, moving, planets_of
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
 from nbody.state.host import HostState
+
+move, begin, present = moving()
 
 
 class SystemMaps(NamedTuple):
@@ -119,7 +112,7 @@ def maps(first, last, bodies, moves, hill, steps, ends):
     x, v, X, V, m = bodies
     made, status, closest = ends
     for s in range(first, last):
-        planets = planets_of(m[s], hill, 0.0)
+        planets = planets_of(m[s], hill, 0.0, None)
         if steps < 0:
             begin(x[s], v[s], X[s], V[s], moves.begin, planets)
         else:

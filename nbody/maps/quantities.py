@@ -1,0 +1,220 @@
+"""What a map shows of each system: numbers at its end, or extremes over the moments of the scenario's ``record``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from nbody.diagnostics.orbits import Elements, elements
+from nbody.errors import InputError
+from nbody.given import KeyProblem
+from nbody.maps import QUANTITIES
+from nbody.particles import Particles, rows_of
+from nbody.scenario import Scenario
+from nbody.scenario.events import event_of_text
+from nbody.scenario.source import ScenarioText
+from nbody.scenario.values import Count, Group, Length, validated
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class SystemsNow:
+    """All systems of a block at one moment: S systems of n bodies."""
+
+    particles: Particles
+    systems: int
+    G: float
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        x, v = (each.reshape(self.systems, -1, 3) for each in self.particles.in_space())
+        return x, v, self.particles.mass.reshape(self.systems, -1)
+
+    @cached_property
+    def distance(self) -> Array:
+        """The greatest distance of a body from the first one, (S,)."""
+        x = self._arrays[0]
+        return np.sqrt(((x - x[:, :1]) ** 2).sum(axis=2).max(axis=1))
+
+    @cached_property
+    def orbits(self) -> Elements:
+        """Those of the bodies 1 … n-1 about the centre of mass of the bodies before, (S, n-1)."""
+        x, v, m = self._arrays
+        inner = np.cumsum(m, axis=1)
+        about = [np.cumsum(m[..., None] * each, axis=1)[:, :-1] / inner[:, :-1, None] for each in (x, v)]
+        return elements(x[:, 1:] - about[0], v[:, 1:] - about[1], self.G * inner[:, 1:])
+
+    def columns(self, bodies: Sequence[int | str]) -> Array:
+        """The columns of :attr:`orbits` of bodies with these ids or names. Raises InputError: there is no such body."""
+        now, count = self.particles, self.particles.count // self.systems
+        rows = rows_of(_Bodies(now.id[:count], now.species[:count], now.species_names), bodies, "--quantity: ")
+        if not rows.all():
+            raise InputError(f"--quantity: body {bodies[int(rows.argmin())]} is the centre and has no orbit")
+        return rows - 1
+
+
+class _Bodies(NamedTuple):
+    """Those of one system."""
+
+    id: Array
+    species: Array
+    species_names: tuple[str, ...]
+
+
+class Quantity(Group):
+    """A number per system, (S,). :meth:`look` follows ``found`` through the moments of the scenario's ``record``.
+
+    Attributes:
+        looks: True if it does.
+        label, dimension: what an axis says, and the unit: of a time, a length, or none.
+        observable: what the scenario must record for it.
+        logarithmic, limits, colours: how it is drawn; limits of None follow the values, and yellow is stable.
+    """
+
+    looks: ClassVar[bool] = False
+    label: ClassVar[str]
+    dimension: ClassVar[str] = ""
+    observable: ClassVar[str] = ""
+    logarithmic: ClassVar[bool] = False
+    limits: ClassVar[tuple[float | None, float | None]] = (None, None)
+    colours: ClassVar[str] = "viridis"
+
+    @property
+    def watches(self) -> bool:
+        """True if :meth:`look` is needed."""
+        return self.looks
+
+    def begin(self, systems: int) -> Array:
+        """The numbers before the first look."""
+        return np.zeros(systems)
+
+    def look(self, found: Array, now: SystemsNow) -> None:
+        """Follow the systems to this moment, in place."""
+
+    def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
+        """The values at the end; ``ends``: what an ensemble reports of its systems, ``system_time`` and so on."""
+        return found
+
+
+class Observed(Quantity):
+    """What an ensemble reports of its systems under this observable's name."""
+
+    def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
+        return ends[f"system_{self.observable}"]
+
+
+class Megno(Observed):
+    """⟨Y⟩ of the variational equations: 2 for regular motion; for chaos it grows as λt/2 (Cincotta & Simó 2000)."""
+
+    label, observable, logarithmic = "MEGNO ⟨Y⟩", "megno", True
+    limits, colours = (2.0, None), "viridis_r"
+
+
+class Lyapunov(Observed):
+    """The rate at which near orbits part, per unit of time."""
+
+    label, observable, logarithmic, colours = "Lyapunov exponent", "lyapunov", True, "viridis_r"
+
+
+class Survival(Quantity):
+    """The time at which a system ends: two planets meet (the key ``encounter`` of wisdom_holman, in Hill radii), bodies
+    collide, or one is farther than ``radius`` from the first at a moment of ``record``. Else how long the run is."""
+
+    radius: Length | None = None
+    label, dimension, logarithmic = "time of survival", "time", True
+
+    @property
+    def watches(self) -> bool:
+        return self.radius is not None
+
+    def begin(self, systems: int) -> Array:
+        return np.full(systems, np.inf)
+
+    def look(self, found: Array, now: SystemsNow) -> None:
+        assert self.radius is not None
+        found[(now.distance > self.radius) & np.isinf(found)] = abs(now.particles.time)
+
+    def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
+        return np.minimum(found, np.abs(ends["system_time"]))
+
+
+class LeastDistance(Quantity):
+    """The least distance of two bodies, at the steps."""
+
+    label, dimension, logarithmic = "least distance", "length", True
+
+    def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
+        return ends["system_closest"]
+
+
+class LargestEccentricity(Quantity):
+    """Of some bodies, by default of all, at the moments of ``record``: e_max(1), e_max(inner)."""
+
+    bodies: tuple[int | str, ...] = ()
+    looks, label, limits, colours = True, "largest eccentricity", (0.0, None), "viridis_r"
+
+    def look(self, found: Array, now: SystemsNow) -> None:
+        e = now.orbits.e[:, now.columns(self.bodies)] if self.bodies else now.orbits.e
+        np.maximum(found, e.max(axis=1), out=found)
+
+
+class Amplitude(Quantity):
+    """Half of the arc, in degrees, to which the angle p λ' - q λ - (p - q) ϖ of an inner and an outer body keeps at the
+    moments of ``record``, or that with ϖ' if that keeps to less; 180: both circulate. NaN for systems that did not last.
+    In a scenario of planets: amplitude(1, 2, p=3, q=2)."""
+
+    bodies: tuple[int | str, int | str]
+    p: Count = Field(default=2)
+    q: Count = Field(default=1)
+    looks, label, dimension = True, "amplitude of the resonance", "°"
+    limits, colours = (0.0, 180.0), "viridis_r"
+
+    @model_validator(mode="after")
+    def _resonance(self) -> Self:
+        if self.p <= self.q:
+            raise KeyProblem("p", f"must be greater than q = {self.q}: the outer body is the second")
+        return self
+
+    def begin(self, systems: int) -> Array:
+        return np.zeros((systems, 2, 360), bool)  # the degrees that were visited
+
+    def look(self, found: Array, now: SystemsNow) -> None:
+        both = now.columns(self.bodies)
+        longitude, pomega = now.orbits.l[:, both], now.orbits.pomega[:, both]
+        angle = (self.p * longitude[:, 1] - self.q * longitude[:, 0])[:, None] - (self.p - self.q) * pomega
+        index = np.nan_to_num(angle % 360).astype(int) % 360
+        np.put_along_axis(found, index[..., None], True, axis=2)
+
+    def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
+        turn = np.concatenate((found, found), axis=2)
+        last = np.maximum.accumulate(np.where(turn, np.arange(720), -1), axis=2)
+        gap = (np.arange(720) - last)[..., 360:].max(axis=2)  # the degrees since a visited one
+        return np.where(ends["system_status"] == 0, (360 - gap).min(axis=1) / 2.0, np.nan)
+
+
+def quantities_of(texts: str | Sequence[str], scenario: Scenario) -> dict[str, Quantity]:
+    """Quantities by their texts: ``megno``, ``survival(radius=50)``, ``e_max(1)``; several in a list, or with commas. Raises
+    InputError: one line that begins with --quantity."""
+    found = dict[str, Quantity]()
+    for text in _split([texts] if isinstance(texts, str) else texts):
+        try:
+            keys: dict[str, Any] = event_of_text(text)
+        except ValueError:
+            raise InputError(f"--quantity: '{text}' is none; write it as in megno or e_max(1)") from None
+        kind = QUANTITIES.load(str(keys.pop("kind")), "--quantity: ")
+        source = ScenarioText(f"--quantity {text}", values=keys, scale=scenario.source.scale)
+        found[text] = validated(kind, keys, source)
+    return found
+
+
+def _split(texts: Sequence[str]) -> list[str]:
+    """Texts at the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for character in ",".join(texts):
+        depth += (character == "(") - (character == ")")
+        parts[-1:] = [parts[-1], ""] if character == "," and not depth else [parts[-1] + character]
+    return [part.strip() for part in parts]
