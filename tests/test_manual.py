@@ -76,7 +76,11 @@ def test_help_and_list_print_it(capsys):
 
 def test_every_key_that_names_components_is_in_the_scenario():
     assert NAMED_IN.keys() <= Scenario.model_fields.keys()
-    assert {kind for kinds in NAMED_IN.values() for kind in kinds} == REGISTRIES.keys() - {"formats", "plots"}
+    assert {kind for kinds in NAMED_IN.values() for kind in kinds} == REGISTRIES.keys() - {
+        "formats",
+        "plots",
+        "quantities",
+    }
 
 
 FOLDER = ROOT / "nbody" / "manual"
@@ -118,6 +122,7 @@ def test_the_manual_is_built_without_a_warning_and_docs_prints_its_path(tmp_path
     assert run.returncode == 0, run.stderr
     pages = {path.stem: path.read_text() for path in (tmp_path / "nbody" / "manual").rglob("*.html")}
     for kind, name in COMPONENTS:
+        assert kind in pages, f"give it a page: nbody/manual/reference/{kind}.md, with {{{{ {kind} }}}}"
         assert f'id="{name.replace("_", "-").lower()}"' in pages[kind], f"{kind}.html has no section '{name}'"
     assert "the depth of the centre" in pages["generators"] and "Wisdom &amp; Holman 1991" in pages["integrators"]
     assert all(f"nbody.{name}" in pages["python"] for name in nbody.__all__)
