@@ -182,7 +182,7 @@ LINES = {
     "integrators": 8446,
     "law": 396,
     "lessons": 1100,
-    "manual": 164,
+    "manual": 161,
     "linalg": 3077,
     "parallel": 841,
     "run": 5971,
