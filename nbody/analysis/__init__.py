@@ -28,6 +28,8 @@ PLOTS = Registry(
         "virial": Entry("nbody.analysis.over_time:VIRIAL", "virial ratio T/|W| over time"),
         "lagrangian": Entry("nbody.analysis.over_time:LAGRANGIAN", "radii of 10, 50 and 90 % of the mass over time"),
         "core": Entry("nbody.analysis.over_time:CORE", "core radius over time (Casertano & Hut 1985)"),
+        "megno": Entry("nbody.analysis.over_time:MEGNO", "chaos over time: MEGNO, which is 2 for regular orbits"),
+        "lyapunov": Entry("nbody.analysis.over_time:LYAPUNOV", "estimate of the largest Lyapunov exponent over time"),
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
         "elements": Entry("nbody.analysis:ELEMENTS", "orbital elements over time: a, e, inc and pomega, four panels"),
         "resonance": Entry(

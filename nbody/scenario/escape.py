@@ -71,7 +71,7 @@ class EscapeKeys(EscapeLimit):
     @model_validator(mode="after")
     def _looks(self) -> Self:
         if self.action != "remove" and "every" in self.model_fields_set:
-            raise KeyProblem("every", f"belongs to 'action: remove'; with '{self.action}' every step is looked at")
+            raise KeyProblem("every", f"'every' belongs to 'action: remove'; '{self.action}' looks at every step")
         return self
 
     def event(self) -> EventChoice:

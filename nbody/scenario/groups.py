@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from nbody.diagnostics.observables import ALWAYS, OBSERVABLES
+from nbody.diagnostics.observables import ALWAYS, OBSERVABLES, OF_TANGENTS
 from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
@@ -229,10 +229,12 @@ class IntegratorKeys(Component):
 
 
 def _observables(names: object) -> list[str]:
-    """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
+    """The names of observables, each once; ``all`` stands for those of the bodies. Those that every run records may be named
+    too."""
     if not isinstance(names, list | tuple):
         raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
-    found = dict.fromkeys(OBSERVABLES if "all" in names else map(short_name, names))
+    of_bodies = [name for name in OBSERVABLES if "all" in names and name not in OF_TANGENTS]
+    found = dict.fromkeys([*of_bodies, *(short_name(name) for name in names if name != "all")])
     for name in found:
         if name not in OBSERVABLES and name not in ALWAYS:
             raise ValueError(str(unknown("observable", name, OBSERVABLES)) + "; or all")
