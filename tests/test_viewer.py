@@ -537,9 +537,11 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
 def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view: seen.append(view) or 0
+        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen: seen.append(view) or 0
     )
-    monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view: seen.append(view))
+    monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view, **options: seen.append(view))
+    monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
+    monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
     for run in ("plummer", run_file):
         assert main(["view", str(run), "--size", "320x200", "--no-hud", "--axes"]) == 0
     assert seen == [Display(Look(axes=True), size=(320, 200), hud=False)] * 2

@@ -42,6 +42,11 @@ class LiveClock(Transport):
             self.run.pace.toggle()
 
     @property
+    def done(self) -> bool:
+        # A run that is recorded to its end has ended.
+        return self._detach and not self.run.thread.is_alive()
+
+    @property
     def at(self) -> float:
         progress = self.run.progress
         if progress is None:
