@@ -76,6 +76,10 @@ class Window(app.Canvas):
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
             self._stop(error)
+        if self.renderer.problem:  # the next colours that can be shown
+            self.controls.change_look("color")
+            self._notice(f"{self.renderer.problem}; {self.controls.notice}")
+            self.controls.notice = ""
         self.panels.followed = self.controls.aim(self.source, self.renderer.moment)
         self.renderer.draw(self.controls.camera, size, scale)
         moment, show_hud = self.renderer.moment, self.controls.show_hud
