@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import threading
@@ -180,7 +181,7 @@ def test_only_the_right_token_opens_the_page_and_there_is_nothing_else(shown):
             assert answer.headers.get_all("Content-Type") == ["text/html; charset=utf-8"]
 
     shown(visit)
-    assert "//" not in PAGE.read_text().replace("  //", "").replace("<!", "") or "src=" not in PAGE.read_text()
+    assert not re.search(r'(src|href)="(?!data:)|://|@import|url\(', PAGE.read_text())  # nothing from elsewhere
 
 
 def test_who_only_watches_sees_everything_and_changes_nothing(shown):
@@ -305,6 +306,13 @@ def test_a_page_that_is_left_open_learns_that_the_run_has_ended(egl, tmp_path, p
     assert f"http://127.0.0.1:{port}/?token=abcdefgh" in (printed := capsys.readouterr()).err
     assert json.loads(printed.out)["frames"] == len(Trajectory(output))
     assert not [thread for thread in threading.enumerate() if thread.name == "web page"]
+
+
+def test_a_run_needs_nobody_who_looks(egl, tmp_path, capsys):
+    (tmp_path / "few.yaml").write_text(SCENARIO)
+    command = ["run", tmp_path / "few.yaml", "--web", "--port", 0, "-o", tmp_path / "run.h5", "--quiet", "--json"]
+    assert main([str(each) for each in command]) == 0
+    assert json.loads(capsys.readouterr().out)["frames"] == len(Trajectory(tmp_path / "run.h5"))
 
 
 def test_a_scenario_is_steered_by_its_page(egl, tmp_path, port):

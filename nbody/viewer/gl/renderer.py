@@ -12,7 +12,7 @@ from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.gl.lines import Arrows, Axes, bar_length
 from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.gl.sprites import Sprites, float_targets_work
-from nbody.viewer.gl.tonemap import Glow, ToneMap, metered
+from nbody.viewer.gl.tonemap import BLUR, Glow, ToneMap, metered
 from nbody.viewer.gl.trails import Trails, check_trails
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import BACKGROUNDS, SIZES, Look
@@ -128,7 +128,8 @@ class PictureRenderer:
         sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
         self._glow.draw(sprites.light, size, scale)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look)
+        of_one = sprites.light_of_one(camera, size, scale, BLUR * scale) if look.contours else 0.0
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, of_one)
         self._draw_marks(camera, size, scale)
 
     def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:

@@ -122,6 +122,8 @@ class _Session:
         window, left = self._window, LAST_TICKS
         with ThreadPoolExecutor(1) as self._encoder, TemporaryDirectory(prefix="nbody-") as folder:
             window.folder = Path(folder)
+            window.draw()  # an error of OpenGL is reported at once; and a run begins when it is drawn first
+            window.due = True
             while not (window.closed or left <= 0):
                 self._handle_events()
                 done = window.transport.done  # before its last picture is taken
