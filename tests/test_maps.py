@@ -58,6 +58,18 @@ def test_each_value_is_that_of_the_system_alone(tmp_path):
     assert nbody.orbits(alone.particles, G).e[1] == pytest.approx(0.1)
 
 
+def test_megno_is_that_of_the_ensemble(tmp_path):
+    """Two for regular systems; the picture shows the one that ended in the colour beyond the scale."""
+    m = nbody.map(pair(), X, "", "megno,lyapunov")
+    grid = {"vary": {"initial.bodies.2.a": "1.02..1.3:3"}}
+    nbody.Simulation(m.scenario.with_keywords({"ensemble": grid}), tmp_path / "run.h5").run()
+    with nbody.Trajectory(tmp_path / "run.h5") as run:
+        np.testing.assert_array_equal(m.values["megno"], run.systems["megno"])
+        np.testing.assert_array_equal(m.values["lyapunov"], run.systems["lyapunov"])
+    np.testing.assert_allclose(m.values["megno"][2], 2, atol=0.2)
+    assert nbody.Scenario.to_yaml(m.at(1.3)).count("megno") == 1
+
+
 def test_a_map_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(stability_map, "BLOCK", {"cpu": 1})
     monkeypatch.setattr("nbody.machine.cores", lambda: 2)
