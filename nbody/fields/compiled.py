@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import ARGUMENTS, Term
 
 
@@ -57,9 +57,9 @@ def _plus(before: Callable, term: Callable, first: int, last: int, compile: Call
 @cache
 def _at_body(terms: tuple[Term, ...]) -> Callable:
     """For kernels: ``at_body(i, x, v, m, time, parameters) -> (ax, ay, az, phi)`` for (N, D) arrays of any precision."""
-    total = summed(terms, njit(error_model="numpy"))
+    total = summed(terms, inner)
 
-    @njit(error_model="numpy")
+    @inner
     def at_body(i, x, v, m, time, parameters):
         z, vz = 0.0, 0.0
         if x.shape[1] == 3:
@@ -76,7 +76,7 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
     bodies at ``x`` with velocities ``v``, (N, D) each, with the bits of :meth:`nbody.fields.added.AddedFields.add`."""
     at_body = _at_body(terms)
 
-    @njit(error_model="numpy")
+    @inner
     def add_fields(x, v, m, time, parameters, a):
         for i in range(m.size):
             ax, ay, az, _ = at_body(i, x, v, m, time, parameters)

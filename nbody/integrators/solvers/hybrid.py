@@ -19,15 +19,15 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.adaptive import END, NEXT, nearest_pair
-from nbody.integrators.collisions.contact import any_contact
+from nbody.integrators.collisions.contact import any_contact, doubled
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, map_coordinates, require_star
@@ -35,6 +35,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import Attraction, changeover, separation
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
+from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
@@ -44,7 +45,7 @@ SPEEDS = 0.4
 MARGIN = 1.1
 """Planets that come within this many critical distances, as interpolated, are moved by the Gauss-Radau scheme."""
 
-encounter_steps = njit(error_model="numpy")(stepper_for("encounter"))
+encounter_steps = inner(stepper_for("encounter"), calls=True)
 
 
 class Hybrid(Integrator):
@@ -133,7 +134,7 @@ def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hi
     return found
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def interaction(i, j, dx, dy, dz, critical):
     """The fraction K of the attraction of two planets."""
     r2 = dx * dx + dy * dy + dz * dz
@@ -148,7 +149,7 @@ def interaction(i, j, dx, dy, dz, critical):
 add_interactions = summing(interaction, separation, 2, 1)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def kick(Q, V, m, h, critical, a):
     """Kick the planets by the fraction K of their attraction."""
     a[:] = 0.0
@@ -158,7 +159,7 @@ def kick(Q, V, m, h, critical, a):
             V[c, i] += h * a[c, i]
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def jump(Q, V, m, h):
     """Shift all planets: the star moves against them."""
     for c in range(3):
@@ -169,7 +170,7 @@ def jump(Q, V, m, h):
             Q[c, i] += h * total / m[0]
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def meet(i, j, Q, V, end_Q, end_V, h, limit):
     """True if planets i and j come closer than ``limit`` within a step, by a cubic that has their squared distance and its
     rate of change at both ends."""
@@ -197,7 +198,7 @@ def meet(i, j, Q, V, end_Q, end_V, h, limit):
     return False
 
 
-@njit(error_model="numpy")
+@inner(calls=True)
 def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
     """The Kepler part: all planets on their orbits about the star, those that meet with their attraction. Returns False if
     the steps of an encounter become too short, and the fields of an :class:`.Encounter`, the star included
@@ -237,30 +238,33 @@ def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
     return good, (at, times, ends)
 
 
-@njit(error_model="numpy")
+@inner(calls=True)
 def encounter(x, v, m, h, near, guess, eta, radius):
     """Move planets that meet, about the star at rest in the origin, for a time h. Returns False if the steps become too
     short, and the steps in which two planets touch: see :class:`.Encounter`."""
     times, ends, count = np.empty((1, 2)), np.empty((1, 4, *x.shape)), 0
     before_x, before_v = x.copy(), v.copy()
     begin, clock = np.empty((3, *x.shape)), np.zeros(4)
-    begin[0], begin[1], clock[NEXT] = x, v, min(guess[0], h)
+    copy(x, begin[0])
+    copy(v, begin[1])
+    clock[NEXT] = min(guess[0], h)
     zeros = np.zeros((7, x.size)), np.zeros((7, x.size)), np.zeros(x.shape), np.zeros(x.shape)
     step, law = RadauStep(begin, clock, *zeros), Attraction(m, 1.0, 0.0, near)
     steps = 1 if radius.max() > 0.0 else 2**62
     radius[0] = -np.inf  # contacts with the star are looked for on orbits
     time, good = 0.0, True
     while time < h and good:
-        before_x[:], before_v[:], begun = x, v, time
+        copy(x, before_x)
+        copy(v, before_v)
+        begun = time
         _, good = encounter_steps(x, v, law, step, StepLimits(h, h, steps, h, eta))
         time, guess[0] = clock[END], clock[NEXT]
         if any_contact(before_x, before_v, x, v, time - begun, radius):
             if count == len(times):
-                more_times, more_ends = np.empty((2 * count, 2)), np.empty((2 * count, 4, *x.shape))
-                more_times[:count], more_ends[:count] = times, ends
-                times, ends = more_times, more_ends
+                times, ends = doubled(times), doubled(ends)
             times[count, 0], times[count, 1] = begun / h, time / h
-            ends[count, 0], ends[count, 1], ends[count, 2], ends[count, 3] = before_x, before_v, x, v
+            for k, end in enumerate((before_x, before_v, x, v)):
+                copy(end, ends[count, k])
             count += 1
     return good, times[:count], ends[:count]
 

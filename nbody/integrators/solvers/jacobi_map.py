@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.solvers.kepler import kepler_step
@@ -37,7 +37,7 @@ def corrector_kicks(order: int) -> np.ndarray:
     return np.linalg.solve(matrix, coefficients) if stages else np.zeros(0)
 
 
-part = njit(error_model="numpy", fastmath=STRICT, _nrt=False)
+part = inner(fastmath=STRICT, _nrt=False)
 """Compiles a part of the map, which allocates nothing: references to arrays are not counted."""
 
 
@@ -113,7 +113,7 @@ class MapBodies(NamedTuple):
     a: np.ndarray
 
 
-@njit(error_model="numpy")
+@inner
 def planets_of(m, hill, per_c2):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
@@ -225,7 +225,7 @@ def move(X, V, moves, planets):
         drift(X, V, moves[k, 1], planets)
 
 
-@njit(error_model="numpy")
+@inner
 def begin(x, v, X, V, from_present, planets):
     """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
     to_jacobi(x, planets.m, X)
@@ -235,7 +235,7 @@ def begin(x, v, X, V, from_present, planets):
     move(X, V, from_present, planets)
 
 
-@njit(error_model="numpy")
+@inner
 def present(X, V, to_present, planets, x, v):
     """Positions x and velocities v, (3, N), of the map's coordinates."""
     end_X, end_V = X.copy(), V.copy()

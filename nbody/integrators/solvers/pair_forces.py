@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields import post_newtonian
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
@@ -51,7 +51,7 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     if terms:
         add_fields, D = adding_fields(terms), dimensions
 
-        @njit(error_model="numpy")
+        @inner
         def in_fields(x, v, law, time, a):
             add_pairs(x, v, law, time, a)
             add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
@@ -60,7 +60,7 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     if not kind.endswith(RELATIVITY):
         return add_pairs
 
-    @njit(error_model="numpy")
+    @inner
     def with_relativity(x, v, law, time, a):
         add_pairs(x, v, law, time, a)
         post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
@@ -68,7 +68,7 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     return with_relativity
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def changeover(distance, critical):
     """The changeover function K: the fraction of the attraction of two planets that belongs to the map's kick. It is 1
     beyond the critical distance, 0 below :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers
@@ -82,13 +82,13 @@ def changeover(distance, critical):
     return y * y * y * y * (35.0 + y * (-84.0 + y * (70.0 - 20.0 * y)))
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def separation(x, j, xi, yi, zi):
     """The separation of body j of x, (3, N), from a position."""
     return x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def encounter_pair(i, j, dx, dy, dz, critical):
     """The attraction of two planets that meet, less what belongs to the map's kick."""
     r2 = dx * dx + dy * dy + dz * dz
@@ -99,7 +99,7 @@ def encounter_pair(i, j, dx, dy, dz, critical):
 add_encounters = summing(encounter_pair, separation, 2, 1)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def encounter(x, v, law, time, a):
     """Planets 1 … N-1 relative to the star 0: its attraction, and the fraction 1 - K of that between planets. The masses are
     multiplied by G; the star stays in the origin."""
@@ -115,14 +115,14 @@ def encounter(x, v, law, time, a):
 def _sums(law_name: str) -> Callable:
     factor = law_of(law_name, 3)
 
-    @njit(error_model="numpy", fastmath=STRICT)
+    @inner(fastmath=STRICT)
     def pair(i, j, dx, dy, dz, law):
         f, _ = factor(dx, dy, dz, law.length2)
         return law.G * f
 
     add = summing(pair, separation)
 
-    @njit(error_model="numpy", fastmath=STRICT)
+    @inner(fastmath=STRICT)
     def add_pairs(x, v, law, time, a):
         a[:] = 0.0
         add(x, law.m, 1.0, law, a)

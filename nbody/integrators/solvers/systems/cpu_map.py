@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
     begin,
@@ -80,7 +80,7 @@ def coordinates(x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves)
     return X, V
 
 
-@njit(error_model="numpy")
+@inner
 def advance_one(x, v, X, V, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
     old_X, old_V, status = X.copy(), V.copy(), DONE
