@@ -116,6 +116,6 @@ def provenance(**known: Any) -> dict[str, Any]:
         "simd": simd_level(),
         "cores": cores(),
         "command": printable(shlex.join(sys.argv))[:8192],  # an attribute of HDF5 holds 64 kB of UTF-8 at most
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
         **known,
     }

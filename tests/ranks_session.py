@@ -82,6 +82,25 @@ def going_on(ranks, folder):
     return [simulation.frames, simulation.steps_made, simulation.energies.latest, simulation.summary.frames]
 
 
+def changing(ranks, folder):
+    """A run whose bodies are added, changed and removed, by calls, by a callback, and by what escapes."""
+    return changed(folder / "changed.h5")
+
+
+def changed(path):
+    """Make it; returns the ids that are left, and an error."""
+    run = small(path, assignments=["escape.radius=1.5", "escape.every=3"])
+    run.run(4)
+    run.add(mass=0.01, position=[[1, 0, 0], [0, 1, 0]], velocity=[[0, 0.5, 0], [0.5, 0, 0]])
+    run.particles.mass[3] *= 2
+    run.run(4, callback=lambda now: run.remove(now.id[7]), every=2)
+    run.run()
+    try:
+        run.remove(9999)
+    except InputError as error:
+        return run.particles.id.tolist(), str(error)
+
+
 def simulated(ranks, folder):
     """The number of frames of a temporary recording."""
     import nbody

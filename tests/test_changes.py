@@ -9,7 +9,7 @@ import pytest
 
 from nbody import Particles, Simulation, Trajectory, plummer
 from nbody.cli import main
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.run.resume import rerun, resume
 from nbody.trajectory import TrajectoryWriter, first_difference
 
@@ -249,6 +249,39 @@ def test_an_escape_radius_may_be_given_in_half_mass_radii():
         simulation(escape={"radius": "many r_h"})
 
 
+@pytest.mark.parametrize("about", ["densest", "origin", 2])
+def test_a_place_about_which_bodies_escape_is_no_other(about):
+    """24 bodies about (100, 0, 0), two of them far away; and body 2, which nothing is near."""
+    bodies = plummer(24, seed=1)
+    bodies.position += [100.0, 0, 0]
+    bodies.position[[3, 8]] += [0, 50.0, 0]
+    run = simulation(particles=bodies, escape={"radius": 30.0, "about": about, "every": 1})
+    if about == "origin":
+        with pytest.raises(RunFailed, match="none would be left"):
+            run.run(2)
+        return
+    run.run(2)
+    assert sorted(set(range(24)) - set(run.particles.id.tolist())) == [3, 8]
+
+
+def test_bound_bodies_stay_and_an_escape_may_end_the_run():
+    bodies = leaving()
+    bodies.velocity[[3, 8]] = [[0, 20, 0], [0, -20, 0]]
+    bodies.position[5], bodies.velocity[5] = [12, 0, 0], 0.0  # far away, and bound
+    run = simulation(particles=bodies, escape={"radius": "10 r_h", "unbound": True})
+    run.run(64)
+    assert sorted(set(range(24)) - set(run.particles.id.tolist())) == [3, 8]
+    escape, event = {"radius": "10 r_h", "action": "stop"}, "escape(radius='10 r_h'): stop"
+    runs = simulation(particles=leaving(), escape=escape), simulation(particles=leaving(), events=event)
+    for run in runs:
+        run.run(64)
+    assert runs[0].time == runs[1].time < 1.0 and run.particles.count == 24
+    with pytest.raises(InputError, match="'every' belongs to 'action: remove'"):
+        simulation(escape={"radius": 10, "action": "stop", "every": 2})
+    with pytest.raises(InputError, match="no body"):
+        simulation(escape={"radius": 10, "about": 99}).run(1)
+
+
 # --- Outcomes of collisions ---
 
 
@@ -455,13 +488,10 @@ def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
             shown = drawn(source.moment(frames - 1.0).first.position)
             assert source.shown.of(np.isin(file.id, run.particles.id)).tolist() == shown.tolist()
             assert source.catalogue.mass[-1] == 0.02 and file.verify() == []
-        again = source.moment(1.5)
-        assert (
-            np.array_equal(again.first.position[:20], before.first.position)
-            and not drawn(again.first.position[20:]).any()
-        )
+        now, then = source.moment(1.5).first.position, before.first.position
+        assert np.array_equal(now[:20], then) and not drawn(now[20:]).any()
         source.close()
-    recorded(tmp_path / "other.h5")
+    recorded(tmp_path / "other.h5", particles=plummer(24, seed=2))
     with Trajectory(tmp_path / "other.h5") as file:
         shutil.move(tmp_path / "run.h5", tmp_path / "other.h5")
         with pytest.raises(InputError, match="replaced by another recording; open it anew"):

@@ -364,6 +364,29 @@ def test_the_recording_has_room_for_the_contacts_asked_for(tmp_path):
 # --- The file ---
 
 
+@pytest.mark.parametrize("rule", ["merge", "bounce", "function"])
+@pytest.mark.parametrize("scheme", ["wisdom_holman", "hybrid", "ias15", "hermite4_block"])
+def test_every_outcome_goes_with_schemes_that_have_loops_of_their_own(scheme, rule):
+    """Two planets that go round in opposite directions touch after a quarter of a turn, and go on round the star."""
+
+    def halves(pair):
+        """One body that breaks into two."""
+        mass, apart = pair.mass.sum(), np.array([0, 0.05, 0])
+        x, v = pair.mass @ pair.position / mass, pair.mass @ pair.velocity / mass
+        return Particles([mass / 2] * 2, [x + apart, x - apart], [v, v], radius=[0.005] * 2)
+
+    x, v = [[0, 0, 0], [1, 0, 0], [-1, 0, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 0]]
+    planets = Particles([1, 1e-6, 1e-6], x, v, radius=[1e-3, 0.01, 0.01])
+    outcome = {"on_collision": halves} if rule == "function" else {"collisions": rule}
+    run = Simulation(planets, integrator=scheme, dt=1 / 256, **EXACT | {"engine": "cpu"}, **outcome)
+    run.run(512)
+    assert run.summary.collisions == 1 and abs(run.summary.energy_error) < 1e-3
+    assert run.particles.id.tolist() == [0, 1, 2][: 2 if rule == "merge" else 3]
+    kinds = {"merge": ["merger"], "bounce": ["bounce"], "function": ["contact", "altered", "altered"]}
+    assert run.events["kind"].tolist() == kinds[rule]
+    assert float(run.events["time"][0]) == pytest.approx(np.pi / 2, abs=0.02)  # they touch 0.01 before the middle
+
+
 @pytest.mark.parametrize("scheme", ["leapfrog", "ias15", "hermite4_block", "hybrid"])
 def test_a_resumed_run_has_the_same_bits_also_between_mergers(scheme, tmp_path):
     whole, part, killed = (tmp_path / f"{name}.h5" for name in ("whole", "part", "killed"))

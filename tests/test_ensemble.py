@@ -256,7 +256,7 @@ def test_random_values_have_their_distributions():
         ({"engine": "tree"}, "computes the forces of one system, not of an ensemble; choose --engine reference or cpu"),
         ({"engine": "cp"}, "did you mean 'cpu'"),
         ({"engine": {"name": "cpu", "theta": 1}}, "unknown key"),
-        ({"record": {"observables": ["escapers"]}}, "remove 'observables'"),
+        ({"record": {"observables": ["escapers"]}}, "remove escapers"),
         ({"fields": {"field": "point_mass", "mass": 1}}, "fields"),
         ({"precision": "float32"}, "choose precision float64"),
         ({"gravity": {"softening": "plummer", "length": 0.1}}, "not softened; choose scheme ias15, or"),

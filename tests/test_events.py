@@ -10,6 +10,7 @@ from test_divisions import ADAPTIVE, LOADED, moving, planets, what_is_kept
 
 import nbody
 from nbody.cli import main
+from nbody.diagnostics.transits import linear_ephemeris
 from nbody.errors import InputError
 from nbody.events.finder import root
 from nbody.run.resume import rerun, resume
@@ -267,6 +268,40 @@ def test_the_file_has_room_for_the_events_asked_for(tmp_path):
     with nbody.Trajectory(tmp_path / "r.h5") as recorded:
         assert len(recorded.event_rows()) == 3 < len(rows(run))
     assert sum("room for 3 events (record.events)" in line for line in said) == 1
+
+
+# --- Transit times ---
+
+
+def test_a_linear_ephemeris_counts_missing_transits_and_leaves_the_variations():
+    """Seven of thirty transits are missing; the variation is one that no linear ephemeris fits in part."""
+    n = np.delete(np.arange(30), [3, 10, 11, 12, 20, 25, 26])
+    varied = 1e-3 * np.sin(n)
+    varied -= np.polyval(np.polyfit(n, varied, 1), n)
+    found = linear_ephemeris((5.0 + 2.5 * n + varied)[::-1])
+    np.testing.assert_array_equal(found.epoch, n)
+    np.testing.assert_allclose([found.start, found.period], [5.0, 2.5], rtol=1e-13)
+    np.testing.assert_allclose(found.residual, varied, atol=1e-13)
+
+
+def test_transit_times_are_plotted_as_observed_minus_calculated_and_exported(tmp_path, capsys):
+    """Alone, a planet is on time. In minutes where the run has days; the table has the bodies' names."""
+    path, table = tmp_path / "run.h5", tmp_path / "events.csv"
+    bodies = [{"m": 1, "name": "star"}, {"m": 1e-3, "P": 10, "e": 0.3, "M": 20, "name": "b"}, {"m": 0, "P": 70}]
+    units = {"length": "au", "mass": "Msun", "time": "day"}
+    scenario = {"initial": {"generator": "planets", "bodies": bodies}, "units": units, "record": {"dt": 30}}
+    values = {"integrator": {"scheme": "ias15", "end": 60}, "precision": "float64", "events": ["transit(b, 2)"]}
+    nbody.Simulation(nbody.Scenario.from_dict(scenario | values), path).run()
+    (axes,) = nbody.plot(path, "transits").axes
+    assert axes.get_ylabel() == "O − C of transit times [min]" and axes.lines[0].get_label() == "b, P = 10 day"
+    assert len(axes.lines[0].get_ydata()) == 6 and np.abs(axes.lines[0].get_ydata()).max() < 1e-7
+    with pytest.raises(InputError, match="has no planet with 3 transits"):
+        nbody.plot(path, "transits", bodies=[2])
+    assert main(["export", str(path), str(table), "--events"]) == 0
+    found = np.genfromtxt(table, delimiter=",", names=True, dtype=None, encoding="utf-8")
+    with nbody.Trajectory(path) as run:
+        np.testing.assert_array_equal(found["time"], run.event_rows()["time"])
+    assert set(found["name_1"]) == {"b"} and set(found["name_2"]) == {"star"}
 
 
 # --- Scenarios and the command line ---

@@ -12,12 +12,14 @@ from nbody import Scenario, Simulation, diagnostics
 from nbody.cli import main
 from nbody.cli.progress import facts
 from nbody.cli.summary import summary_text
-from nbody.diagnostics.observables import ALWAYS, OBSERVABLES, measured
+from nbody.diagnostics.observables import ALWAYS, OF_TANGENTS, measured
+from nbody.diagnostics.observables import OBSERVABLES as EVERY
 from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference
 
+OBSERVABLES = [name for name in EVERY if name not in OF_TANGENTS]
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 2}
 
 

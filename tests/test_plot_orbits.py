@@ -138,10 +138,11 @@ def test_elements_are_exported_as_a_table(run, tmp_path, capsys, refused):
     assert main(["export", str(run), str(out), "--elements", "--frame", "0", "--about", "0", "--overwrite"]) == 0
     assert len(np.genfromtxt(out, delimiter=",", names=True)) == 3
     for arguments, line in (
-        (["a.npz", "--elements"], "a.npz: elements are written to .csv files"),
+        (["a.npz", "--elements"], "a.npz: elements and events are written to .csv files"),
         (["a.csv", "--about", "0"], "--about: belongs to --elements"),
         (["a.csv", "--elements", "--about", "sun"], "there is no focus 'sun'"),
-        (["a.csv", "--elements", "--format", "npz"], "--format: elements are written to .csv files"),
+        (["a.csv", "--events", "--all"], "--events: is one table of the whole run; leave --elements, --all"),
+        (["a.csv", "--elements", "--format", "npz"], "--format: elements and events are written to .csv files"),
     ):
         assert line in refused("export", str(run), *arguments)
 

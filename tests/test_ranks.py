@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import child
+from ranks_session import changed
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
@@ -164,11 +165,15 @@ def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):
 
 
 def test_one_simulation_of_several_ranks_is_used_as_one_of_one(whole, tmp_path):
-    found = session("going_on,simulated,wrong_states,full_disk", tmp_path)
+    found = session("going_on,simulated,changing,wrong_states,full_disk", tmp_path)
     assert first_difference(whole[0], tmp_path / "parts.h5") is None
     energy = Simulation(Scenario.load(whole[1])).run().energy_final
     assert all(each["going_on"] == [6, 20, energy, 6] for each in found)
     assert all(each["simulated"] == 6 for each in found)
+    (tmp_path / "alone").mkdir()
+    shutil.copy(tmp_path / "small.yaml", tmp_path / "alone")
+    assert all(tuple(each["changing"]) == changed(tmp_path / "alone" / "changed.h5") for each in found)
+    assert first_difference(tmp_path / "alone" / "changed.h5", tmp_path / "changed.h5") is None
     assert all("the states of rank 0" in each["wrong_states"] and "rank 2" in each["wrong_states"] for each in found)
     assert read_checkpoint(tmp_path / "wrong.h5").meta["step"] == 0
     assert all("No space left" in each["full_disk"] for each in found)

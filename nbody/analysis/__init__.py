@@ -1,8 +1,9 @@
 """Plots of recorded runs. ``PLOTS`` lists them; :func:`nbody.analysis.figure.plot` draws any of them into one figure.
 
-:mod:`.over_time`, :mod:`.elements`, :mod:`.profiles` and :mod:`.positions` have the plots, functions that draw into a
-panel. :mod:`.panel` has what they share, :mod:`.arcs` the paths between frames that are far apart, :mod:`.data` what a plot
-reads from a recording or computes from its frames, :mod:`.figure` the function ``plot``, and :mod:`.saving` a figure's file.
+:mod:`.over_time`, :mod:`.elements`, :mod:`.transits`, :mod:`.profiles` and :mod:`.positions` have the plots, functions that
+draw into a panel. :mod:`.panel` has what they share, :mod:`.arcs` the paths between frames that are far apart, :mod:`.data`
+what a plot reads from a recording or computes from its frames, :mod:`.figure` the function ``plot``, and :mod:`.saving` a
+figure's file.
 """
 
 from nbody.registry import Entry, Registry
@@ -27,6 +28,8 @@ PLOTS = Registry(
         "virial": Entry("nbody.analysis.over_time:VIRIAL", "virial ratio T/|W| over time"),
         "lagrangian": Entry("nbody.analysis.over_time:LAGRANGIAN", "radii of 10, 50 and 90 % of the mass over time"),
         "core": Entry("nbody.analysis.over_time:CORE", "core radius over time (Casertano & Hut 1985)"),
+        "megno": Entry("nbody.analysis.over_time:MEGNO", "chaos over time: MEGNO, which is 2 for regular orbits"),
+        "lyapunov": Entry("nbody.analysis.over_time:LYAPUNOV", "estimate of the largest Lyapunov exponent over time"),
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
         "elements": Entry("nbody.analysis:ELEMENTS", "orbital elements over time: a, e, inc and pomega, four panels"),
         "resonance": Entry(
@@ -43,6 +46,9 @@ PLOTS = Registry(
         "f": Entry("nbody.analysis.elements:TRUE", "true anomaly over time"),
         "M": Entry("nbody.analysis.elements:MEAN", "mean anomaly over time"),
         "l": Entry("nbody.analysis.elements:LONGITUDE", "mean longitude over time"),
+        "transits": Entry(
+            "nbody.analysis.transits:TRANSITS", "transit times, observed minus calculated (O - C, TTV), over time"
+        ),
         "bodies": Entry("nbody.analysis.positions:BODIES", "positions at a frame (--frame)"),
         "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, three panels"),
         "density": Entry("nbody.analysis.profiles:DENSITY", "density against radius at a frame"),

@@ -104,5 +104,23 @@ def draw_core(axes: Axes, view: View) -> None:
     axes.set_ylabel(labelled("core radius", view.unit("length")))
 
 
+NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemble's are in Trajectory.systems)"
+
+
+def draw_megno(axes: Axes, view: View) -> None:
+    """MEGNO, with a line at 2, its value on regular orbits."""
+    run_lines(axes, view, lambda run: (run.time, run.observable("megno", NO_MEGNO)))
+    axes.axhline(2, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.set_ylabel("MEGNO")
+
+
+def draw_lyapunov(axes: Axes, view: View) -> None:
+    """The estimate of the largest Lyapunov exponent on a logarithmic axis, which falls on regular orbits."""
+    run_lines(axes, view, lambda run: (run.time, run.observable("lyapunov", NO_MEGNO)))
+    log_y(axes)
+    axes.set_ylabel("Lyapunov exponent" + (f" [1/{unit}]" if (unit := view.unit("time")) else ""))
+
+
+MEGNO, LYAPUNOV = Plot(draw_megno), Plot(draw_lyapunov)
 ENERGY, ENERGIES, MOMENTUM = Plot(draw_energy), Plot(draw_energies), Plot(draw_momentum)
 VIRIAL, LAGRANGIAN, CORE = Plot(draw_virial), Plot(draw_lagrangian), Plot(draw_core)

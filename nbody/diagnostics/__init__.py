@@ -4,6 +4,7 @@
  :mod:`.structure`   centres, local density, core radius, Lagrangian radii
  :mod:`.energy`      conserved quantities from a run's sums, virial ratio, energy error, escapers
  :mod:`.orbits`      orbital elements about any focus
+ :mod:`.transits`    the linear ephemeris of transit times
  :mod:`.profile`     density, velocity dispersion and rotation against radius
  :mod:`.observables` what a run may record with each frame
  :mod:`.gpu_density` the local density on a GPU

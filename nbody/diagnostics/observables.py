@@ -42,16 +42,22 @@ OBSERVABLES = Registry(
             "escapers": "bodies with a positive energy, without external fields",
             "density_centre": "Σ ρ x / Σ ρ",
             "core_radius": "Casertano & Hut's, from the local density",
+            "megno": "2 for regular orbits, grows with time for chaotic ones; from the variational equations",
+            "lyapunov": "an estimate of the largest Lyapunov exponent, from the variational equations",
         }.items()
     },
 )
-"""What ``record: {observables: […]}`` may name. Radii are measured from the density centre, which bodies that leave do not
-move.
+"""What ``record: {observables: […]}`` may name. :data:`OF_TANGENTS` come from the scheme, all others from the
+bodies. Radii are measured from the density centre, which bodies that leave do not move.
 
 What takes long per body, its potential and its density, is computed where the run is and comes with the frame:
 :class:`Observable` names it in ``columns``. What is left are sums over arrays of N numbers, which the recorder's thread
 computes on the host while the device makes the next steps: the positions and velocities are there anyway, for the file."""
 
+
+OF_TANGENTS = "megno", "lyapunov"
+"""What a scheme computes from a tangent vector that it moves with the bodies, in ensembles for each system: see
+:mod:`nbody.integrators.tangents`."""
 
 Columns = Mapping[str, np.ndarray]
 """``potential`` and ``density`` of every body, (N,) each, as far as a run has computed them; the potential without external
@@ -101,13 +107,13 @@ class Observable(NamedTuple):
 
     Attributes:
         width: the number of its float64: 3 for a vector, in two dimensions too.
-        compute: the function that computes it.
+        compute: the function that computes it; None if the scheme does.
         quantity: the quantity whose unit it has; empty for a number.
         columns: numbers of each body that ``compute`` uses if the run brings them: :data:`Columns`.
     """
 
     width: int
-    compute: Callable[[Measurement], float | np.ndarray]
+    compute: Callable[[Measurement], float | np.ndarray] | None
     quantity: str = ""
     columns: tuple[str, ...] = ()
 
@@ -129,6 +135,7 @@ DENSITY_CENTRE = Observable(3, lambda now: _vector(now.density_centre), "length"
 CORE_RADIUS = Observable(
     1, lambda now: core_radius(now.particles, now.density, now.density_centre), "length", ("density",)
 )
+MEGNO, LYAPUNOV = Observable(1, None), Observable(1, None)
 
 
 def widths(names: Iterable[str]) -> dict[str, int]:
@@ -146,6 +153,7 @@ def columns_of(names: Iterable[str], count: int) -> set[str]:
 def measured(
     names: Iterable[str], particles: Particles, G: float = 1.0, columns: Columns | None = None
 ) -> dict[str, float | np.ndarray]:
-    """The observables of these names, in the units of the particles; ``columns``: what a run knows of each body."""
+    """The observables of these names, but for :data:`OF_TANGENTS`, in the units of the particles; ``columns``: what a run
+    knows of each body."""
     now = Measurement(particles, G, columns)
-    return {name: OBSERVABLES.load(name).compute(now) for name in names}
+    return {name: OBSERVABLES.load(name).compute(now) for name in names if name not in OF_TANGENTS}

@@ -10,17 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from nbody.diagnostics.structure import centre_of_mass, density_centre, half_mass_radius
 from nbody.errors import InputError
 from nbody.events.bodies import NONE, Bodies, Rows, dot
 from nbody.given import shown
 from nbody.particles import Particles, rows_of
-from nbody.scenario.values import Finite, Flag, Group, KeyProblem, Length, Written, short_name, whole_number, with_unit
+from nbody.scenario.escape import CENTRES, DENSEST, HALF_MASS_RADIUS, EscapeLimit
+from nbody.scenario.values import Body, Finite, Group, KeyProblem, Length, Written, with_unit
 
 Array = np.ndarray
-
-
-def _body(value: object) -> object:
-    return short_name(value) if isinstance(value, str) else whole_number(value)
 
 
 def _bodies(values: object) -> object:
@@ -32,9 +30,6 @@ def _two(values: object) -> object:
         raise ValueError(f"must be two bodies, as in [0, 1], got {shown(values)}")
     return values
 
-
-Body = Annotated[int | str, BeforeValidator(_body), Written("id or name of a body")]
-"""The id of a body, or its name."""
 
 Several = Annotated[tuple[Body, ...], BeforeValidator(_bodies), Field(min_length=1)]
 
@@ -146,40 +141,50 @@ class Closest(OfTwo):
         return self.below is None or bool(dot(d, d) < self.below**2)
 
 
-class Escaping(EventKind):
+class Escaping(EventKind, EscapeLimit):
     """A body leaves, as in ``escape(radius=10, unbound=true)``: it is far away, unbound, or both. (External fields are left
     out of the energy.)
 
     Attributes:
         bodies: the bodies that count; by default all.
-        radius: the distance from the centre of mass, or from the body ``about``, beyond which it is.
+        radius: the distance beyond which it is, also as ``"10 r_h"``: in half-mass radii of the beginning.
         unbound: its energy in the field of the others, relative to the centre of mass, is positive.
-        about: a body.
+        about: from where the distance is: by default the centre of mass; densest (the density centre), origin, or a body.
     """
 
     threshold = True
 
     bodies: Several | None = None
-    radius: Length | None = None
-    unbound: Flag = False
-    about: Body | None = None
 
-    @model_validator(mode="after")
-    def _has_a_limit(self) -> Self:
-        if self.radius is None and not self.unbound:
-            raise KeyProblem("radius", "is missing; write 'escape(radius=10)' or 'escape(unbound=true)'")
-        return self
+    def of(self, bodies: Particles, where: str) -> Self:
+        if isinstance(self.radius, str):
+            centre = density_centre(bodies) if self.about == DENSEST else centre_of_mass(bodies)
+            radius = float(self.radius.removesuffix(HALF_MASS_RADIUS)) * half_mass_radius(bodies, centre)
+            if not radius > 0:
+                raise InputError(f"{where}the half-mass radius r_h is 0; give a length")
+            return self.model_copy(update={"radius": radius}).of(bodies, where)
+        if self.about in CENTRES:
+            found = self.model_copy(update={"about": None}).of(bodies, where)
+            return found.model_copy(update={"about": self.about})
+        return super().of(bodies, where)
 
     def targets(self, ids: Array) -> list[tuple[int | str, int | str]]:
-        about = NONE if self.about is None else self.about
+        about = NONE if self.about is None or self.about in CENTRES else self.about
         return [(int(each), about) for each in (ids if self.bodies is None else self.bodies) if each != about]
 
-    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        mass = now.known.mass
+    def distance(self, now: Bodies, i: Rows, j: Rows) -> Array:
+        """The distances of the bodies in rows i from the place, or from the body in row j, about which the radius is."""
         d, _ = now.relative(i, j)
         if self.about is None:
-            d = d - mass @ now.position / mass.sum()
-        beyond = dot(d, d) ** 0.5 - (self.radius or 0.0)
+            d = d - now.known.mass @ now.position / now.known.mass.sum()
+        elif self.about == DENSEST:
+            d = d - (density_centre(now.particles()) if np.isfinite(now.position).all() else np.nan)
+        found: Array = dot(d, d) ** 0.5
+        return found
+
+    def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
+        assert not isinstance(self.radius, str)
+        beyond = self.distance(now, i, j) - (self.radius or 0.0)
         return (np.minimum(beyond, self._energy(now, i)) if self.unbound else beyond), None
 
     def name(self, rising: bool) -> str:

@@ -11,10 +11,14 @@ from nbody.exchange import format_of
 from nbody.exchange.format import RunConstants
 from nbody.law import LAWS
 from nbody.output_file import FileKind, as_input_error, checked_path, new_file
+from nbody.particles import body_names
 from nbody.scenario.packaged import SUFFIXES as SCENARIOS
 from nbody.trajectory import Trajectory
+from nbody.trajectory.reading.events import event_table
 from nbody.trajectory.structure.opening import is_recording, one_line
 from nbody.whole_file import Notify
+
+Array = np.ndarray
 
 ELEMENTS = ("a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E", "l", "T")
 """The orbital elements of an exported table; see :class:`~nbody.diagnostics.orbits.Elements`."""
@@ -77,18 +81,31 @@ def export_elements(
     Raises:
         InputError: as :func:`export`; another suffix, or a focus without orbits.
     """
-    if path.suffix.lower() != ".csv":
-        raise InputError(f"{path}: elements are written to .csv files; give it a name that ends in .csv")
     found = run.orbits(about, None, _numbers(run, frames))
-    _check(path, run)
     time, id = (np.broadcast_to(each, found.a.shape) for each in (found.time, found.id))
-    columns = [time, id, *(getattr(found, name) for name in ELEMENTS)]
+    columns = {"time": time, "id": id} | {name: getattr(found, name) for name in ELEMENTS}
+    there = found.a == found.a
+    return _table(run, path, {name: each[there] for name, each in columns.items()}, overwrite, notify)
+
+
+def export_events(run: Trajectory, path: Path, overwrite: bool = False, notify: Notify = lambda line: None) -> Path:
+    """Write the events, collisions and changes of a recording to one .csv file, the columns of
+    :attr:`~nbody.Trajectory.events`; if bodies have names, these in ``name_1`` and ``name_2``. Raises InputError as
+    :func:`export`; another suffix."""
+    columns, names = event_table(run.event_rows()), body_names(run)
+    named = {f"name_{k}": np.array([names.get(id, "") for id in columns[f"id_{k}"].tolist()]) for k in "12" if names}
+    return _table(run, path, {**columns, **named}, overwrite, notify)
+
+
+def _table(run: Trajectory, path: Path, columns: Mapping[str, Array], overwrite: bool, notify: Notify) -> Path:
+    """Write columns of the same length to a .csv file. Raises InputError as :func:`export`; another suffix."""
+    if path.suffix.lower() != ".csv":
+        raise InputError(f"{path}: elements and events are written to .csv files; give it a name that ends in .csv")
+    _check(path, run)
     with new_file(path, EXPORT, overwrite, notify) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["time", "id", *ELEMENTS])
-        table.writerows(
-            row for row in zip(*(each.ravel().tolist() for each in columns), strict=True) if row[2] == row[2]
-        )
+        table.writerow(columns)
+        table.writerows(zip(*(each.tolist() for each in columns.values()), strict=True))
     return path
 
 

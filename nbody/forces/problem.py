@@ -24,6 +24,7 @@ class SchemeProblem(NamedTuple):
         changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
         backward: True if the run goes back in time.
+        tangents: the number of tangent vectors that are moved with the bodies.
     """
 
     fields: tuple[Any, ...] = ()
@@ -31,6 +32,7 @@ class SchemeProblem(NamedTuple):
     changes: bool = False
     unlimited: bool = False
     backward: bool = False
+    tangents: int = 0
 
 
 class Problem(NamedTuple):

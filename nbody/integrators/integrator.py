@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal, SchemeProblem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
+from nbody.integrators.tangents import Tangents
 from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
@@ -66,6 +68,12 @@ class Integrator(ABC):
         if dt is None and not self.facts.adaptive:
             raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
         self.dt: float = math.inf if dt is None else dt
+        self._tangents = Tangents()
+
+    def follow(self, tangents: Tangents) -> None:
+        """Move tangent vectors with the bodies, from the beginning of a run on."""
+        self._tangents = tangents
+        self.facts = self.facts._replace(columns=(*self.facts.columns, *tangents.columns))
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -82,6 +90,11 @@ class Integrator(ABC):
             return "this scheme moves one system, not an ensemble"
         if reason := cls._misses(problem.of_scheme.fields, law) or cls._one_way(problem.of_scheme):
             return reason
+        if problem.of_scheme.tangents and not facts.tangents:
+            reason = f"this scheme has no variational equations, which {' and '.join(OF_TANGENTS)} need"
+            return Refusal(reason, "record.observables", "remove them")
+        if problem.of_scheme.tangents and any(field.kind != POST_NEWTONIAN for field in problem.of_scheme.fields):
+            return Refusal(f"{' and '.join(OF_TANGENTS)} know no external fields", "record.observables", "remove them")
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
             reason = "the steps of this scheme follow from a softening length"
@@ -128,7 +141,7 @@ class Integrator(ABC):
         for field in fields:
             if field.kind in known:
                 continue
-            if field.kind == POSITIONS or (field.kind == VELOCITIES and cls.facts.own_forces):
+            if POSITIONS not in known and field.kind != POST_NEWTONIAN:
                 reason = "this scheme computes the forces itself, and knows no external fields"
             else:
                 title = field.title if isinstance(field, Field) else field.kind
@@ -200,15 +213,17 @@ class Integrator(ABC):
     def report(self, motion: Motion) -> SchemeReport:
         """What the run shows and records of the steps so far."""
         evaluations = self.facts.evaluations
-        return SchemeReport(evaluations * motion.engine.work(motion.state), float(evaluations * motion.state.count))
+        pairs, bodies = evaluations * motion.engine.work(motion.state), float(evaluations * motion.state.count)
+        return SchemeReport(pairs, bodies, observed=self._tangents.observed())
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them
         (:meth:`nbody.run.stepper.Stepper.arrays`)."""
-        return {}
+        return self._tangents.arrays()
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:  # noqa: B027
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the numbers that :meth:`arrays` returned."""
+        self._tangents.restore(arrays)
 
 
 def unsupported(

@@ -1,17 +1,17 @@
 """The picture of a map: axes with units, a colour bar, logarithmic where values are."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
 from nbody.analysis.figure import SINGLE, RunFigure
 from nbody.analysis.panel import labelled
 from nbody.errors import counted
-from nbody.figures import GREY, GRID, RC, plain, tidy_log
+from nbody.figures import GREY, GRID, INK, RC, plain, tidy_log
 
 if TYPE_CHECKING:
     from nbody.maps.quantities import Quantity
@@ -46,23 +46,24 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
     if found.y is None:
         axes.plot(found.x, values, ".-")
         axes.set_ylabel(labels[name])
-        scales: Any = [(axes.xaxis, found.x), (axes.yaxis, values if kind.logarithmic else np.arange(3))]
+        axes.set_yscale("log" if kind.logarithmic and (values > 0).all() else "linear")
     else:
         axes.grid(False)
-        mesh = axes.pcolormesh(
-            _edges(found.x), _edges(found.y), values, cmap=kind.colours, norm=_norm(values, kind), rasterized=True
-        )
+        ended = kind.whole_runs and bool((found.status > 0).any())
+        shown = np.where(found.status > 0, np.inf, values) if ended else values
+        colours = colormaps[kind.colours].with_extremes(over=INK)
+        edges = _edges(found.x), _edges(found.y)
+        mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=_norm(values, kind), rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
-        bar = axes.figure.colorbar(
-            mesh, ax=axes, label=labels[name], extend="min" if kind.limits[0] == 2.0 else "neither"
-        )
+        note = " (dark: ended before)" if ended else ""
+        bar = axes.figure.colorbar(mesh, ax=axes, label=labels[name] + note, extend="max" if ended else "neither")
         axes.set_ylabel(labels["y"])
-        scales = [(axes.xaxis, found.x), (axes.yaxis, found.y)]
+        axes.set_yscale("log" if _geometric(found.y) else "linear")
         if isinstance(mesh.norm, LogNorm):
             tidy_log(bar.ax.yaxis)
-    for axis, numbers in scales:
-        if _geometric(numbers):
-            axis._set_axes_scale("log")
+    axes.set_xscale("log" if _geometric(found.x) else "linear")
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
             tidy_log(axis)
 
 

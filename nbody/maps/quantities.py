@@ -72,6 +72,7 @@ class Quantity(Group):
         looks: True if it does.
         label, dimension: what an axis says, and the unit: of a time, a length, or none.
         observable: what the scenario must record for it.
+        whole_runs: True if it says little of a system that has ended early.
         logarithmic, limits, colours: how it is drawn; limits of None follow the values, and yellow is stable.
     """
 
@@ -79,6 +80,7 @@ class Quantity(Group):
     label: ClassVar[str]
     dimension: ClassVar[str] = ""
     observable: ClassVar[str] = ""
+    whole_runs: ClassVar[bool] = False
     logarithmic: ClassVar[bool] = False
     limits: ClassVar[tuple[float | None, float | None]] = (None, None)
     colours: ClassVar[str] = "viridis"
@@ -103,6 +105,8 @@ class Quantity(Group):
 class Observed(Quantity):
     """What an ensemble reports of its systems under this observable's name."""
 
+    whole_runs, logarithmic, colours = True, True, "viridis_r"
+
     def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
         return ends[f"system_{self.observable}"]
 
@@ -110,14 +114,13 @@ class Observed(Quantity):
 class Megno(Observed):
     """⟨Y⟩ of the variational equations: 2 for regular motion; for chaos it grows as λt/2 (Cincotta & Simó 2000)."""
 
-    label, observable, logarithmic = "MEGNO ⟨Y⟩", "megno", True
-    limits, colours = (2.0, None), "viridis_r"
+    label, observable, limits = "MEGNO ⟨Y⟩", "megno", (2.0, None)
 
 
 class Lyapunov(Observed):
     """The rate at which near orbits part, per unit of time."""
 
-    label, observable, logarithmic, colours = "Lyapunov exponent", "lyapunov", True, "viridis_r"
+    label, observable = "Lyapunov exponent", "lyapunov"
 
 
 class Survival(Quantity):
@@ -164,13 +167,13 @@ class LargestEccentricity(Quantity):
 
 class Amplitude(Quantity):
     """Half of the arc, in degrees, to which the angle p λ' - q λ - (p - q) ϖ of an inner and an outer body keeps at the
-    moments of ``record``, or that with ϖ' if that keeps to less; 180: both circulate. NaN for systems that did not last.
-    In a scenario of planets: amplitude(1, 2, p=3, q=2)."""
+    moments of ``record``, or that with ϖ' if that keeps to less; 180: both circulate.
+    amplitude(1, 2, p=3, q=2)."""
 
     bodies: tuple[int | str, int | str]
     p: Count = Field(default=2)
     q: Count = Field(default=1)
-    looks, label, dimension = True, "amplitude of the resonance", "°"
+    looks, whole_runs, label, dimension = True, True, "amplitude of the resonance", "°"
     limits, colours = (0.0, 180.0), "viridis_r"
 
     @model_validator(mode="after")
@@ -193,7 +196,7 @@ class Amplitude(Quantity):
         turn = np.concatenate((found, found), axis=2)
         last = np.maximum.accumulate(np.where(turn, np.arange(720), -1), axis=2)
         gap = (np.arange(720) - last)[..., 360:].max(axis=2)  # the degrees since a visited one
-        return np.where(ends["system_status"] == 0, (360 - gap).min(axis=1) / 2.0, np.nan)
+        return (360 - gap).min(axis=1) / 2.0
 
 
 def quantities_of(texts: str | Sequence[str], scenario: Scenario) -> dict[str, Quantity]:

@@ -4,6 +4,7 @@ A user adds, removes and changes bodies between two steps by methods of :class:`
 into the arrays of ``simulation.particles``.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -148,11 +149,12 @@ class Shown(NamedTuple):
     were: Particles
 
     @classmethod
-    def of(cls, now: Particles) -> "Shown":
-        """The particles of this moment. Ids and species stay what they are."""
+    def of(cls, now: Particles, known: Mapping[str, Array]) -> "Shown":
+        """The particles of this moment, some of whose numbers are ``known`` as arrays that nobody changes, perhaps in
+        float32. Ids and species stay what they are. (Copies of a million bodies take 10 ms and, in new memory, 50.)"""
         were = copy(now)
         for name in WRITABLE:
-            setattr(were, name, getattr(now, name).copy())
+            setattr(were, name, known[name] if name in known else getattr(now, name).copy())
         if not len(now.radius):
             now.radius = now.radius.view(NoRadii)
         now.id.flags.writeable = now.species.flags.writeable = False
@@ -192,7 +194,9 @@ class Shown(NamedTuple):
 
 
 def _same(now: Any, before: Array) -> bool:
-    """True if these are the same numbers, NaNs too."""
-    if not isinstance(now, np.ndarray) or now.dtype != before.dtype:
+    """True if these are the same numbers, NaNs too. ``now`` was in float64."""
+    if not isinstance(now, np.ndarray) or now.dtype != np.float64:
         return False
-    return np.array_equal(now, before) or now.tobytes() == before.tobytes()  # NaN is not equal to itself
+    return (
+        np.array_equal(now, before) or now.tobytes() == before.astype(np.float64).tobytes()
+    )  # NaN is not equal to itself

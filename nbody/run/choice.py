@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError
 from nbody.fields import chosen_fields
 from nbody.forces.choose import ORDINARY, Choice, check_name, choose
@@ -13,6 +14,7 @@ from nbody.forces.problem import PRECISIONS, Problem, Refusal, SchemeProblem
 from nbody.forces.registry import AUTOMATIC, ENGINES, STAND_FOR
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.integrators.integrator import Integrator, unsupported
+from nbody.integrators.tangents import Tangents
 from nbody.law import Gravity
 from nbody.run.gpus import notify_if_few
 from nbody.scenario import Scenario
@@ -33,9 +35,15 @@ def asked_of_run(scenario: Scenario, count: int, ranks: int, backward: bool = Fa
         scenario.collisions is not None,
         scenario.integrator.dt is None,
     )
-    of_scheme = SchemeProblem(tuple(fields), collisions, scenario.escape is not None, unlimited, backward)
+    changes, tangents = scenario.escape is not None, tangents_of(scenario)
+    of_scheme = SchemeProblem(tuple(fields), collisions, changes, unlimited, backward, tangents)
     systems = scenario.ensemble.count if scenario.ensemble else 0
     return {"particles": count, "ranks": ranks, "systems": systems, "of_scheme": of_scheme}
+
+
+def tangents_of(scenario: Scenario) -> int:
+    """The number of tangent vectors that a scenario asks for."""
+    return int(not set(OF_TANGENTS).isdisjoint(scenario.record.observables or ()))
 
 
 # --- The scheme ---
@@ -60,6 +68,8 @@ def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
         integrator: Integrator = made(dt, options)
     except InputError as error:
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
+    if count := tangents_of(scenario):
+        integrator.follow(Tangents(count, scenario.ensemble.count if scenario.ensemble else 1))
     return integrator
 
 

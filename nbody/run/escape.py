@@ -1,34 +1,27 @@
-"""Escapers are removed from a run: bodies that are farther from the centre of mass than ``escape.radius``."""
+"""Escapers are removed from a run."""
 
 import numpy as np
 
-from nbody.diagnostics.structure import centre_of_mass, half_mass_radius
-from nbody.errors import InputError, RunFailed
+from nbody.errors import RunFailed
+from nbody.events.bodies import ORIGIN
+from nbody.events.kinds import Escaping
 from nbody.run.observers import Observer
-from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
-from nbody.scenario.groups import HALF_MASS_RADIUS
+from nbody.scenario.escape import EscapeLimit
 from nbody.trajectory.structure.layout import ESCAPED, event_rows
 
 
 class Escape(Observer):
-    """Removes bodies beyond a radius around the centre of mass, after every so many steps of the run. Raises InputError: the
-    half-mass radius is 0."""
+    """Removes the bodies that the scenario's group ``escape`` describes, after every so many steps of the run. Raises
+    InputError: the half-mass radius is 0, or there is no such body."""
 
     def __init__(self, stepper: Stepper) -> None:
         super().__init__(stepper)
-        keys = stepper.setup.scenario.escape
+        setup, keys = stepper.setup, stepper.setup.scenario.escape
         assert keys is not None
-        self._every, self._looked, radius = keys.every, stepper.moment.complete, keys.radius
-        self.radius = self._in_half_mass_radii(stepper.setup, radius) if isinstance(radius, str) else radius
-
-    @staticmethod
-    def _in_half_mass_radii(setup: Setup, written: str) -> float:
-        bodies = setup.bodies
-        radius = float(written.removesuffix(HALF_MASS_RADIUS)) * half_mass_radius(bodies, centre_of_mass(bodies))
-        if not radius > 0:
-            raise InputError(f"{setup.scenario.where('escape.radius')}the half-mass radius r_h is 0; give a length")
-        return radius
+        self._every, self._looked = keys.every, stepper.moment.complete
+        kind = Escaping.model_construct(**{name: getattr(keys, name) for name in EscapeLimit.model_fields})
+        self._kind = kind.of(setup.bodies, setup.scenario.where("escape.about" if keys.about else "escape.radius"))
 
     def next(self, until: float) -> tuple[int, float]:
         now = self._stepper.moment  # a step that is shown partway is counted, and made again
@@ -39,15 +32,20 @@ class Escape(Observer):
         if now.within or now.step % self._every or now.step == self._looked:
             return True
         self._looked = now.step
-        bodies = self._stepper.particles()
-        distance = np.linalg.norm(bodies.position - centre_of_mass(bodies), axis=1)
-        if not (gone := distance > self.radius).any():
+        bodies = self._stepper.bodies()
+        centre = np.flatnonzero(bodies.known.id == self._kind.about) if isinstance(self._kind.about, int) else ORIGIN
+        if centre is not ORIGIN and not len(centre):  # it has merged, or is gone
             return True
-        if not bodies.mass[~gone].any():
-            raise RunFailed(
-                f"step {now.step}: all bodies are beyond escape.radius, {self.radius:g}; none would be left"
-            )
-        rows = event_rows(ESCAPED, bodies.rows(gone))
-        rows["distance"] = distance[gone]
-        self._stepper.apply(rows, shown=True)
+        rows = np.arange(bodies.known.count)
+        if centre is not ORIGIN:
+            rows = np.delete(rows, centre)
+        beyond, _ = self._kind.measure(bodies, rows, centre)
+        if not (gone := beyond > 0).any():
+            return True
+        escapers = rows[gone]
+        if not np.delete(bodies.known.mass, escapers).any():
+            raise RunFailed(f"step {now.step}: all bodies with mass escape ('escape'); none would be left")
+        changes = event_rows(ESCAPED, bodies.particles().rows(escapers))
+        changes["distance"] = self._kind.distance(bodies, escapers, centre)
+        self._stepper.apply(changes, shown=True)
         return True

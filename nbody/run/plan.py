@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbody import machine
 from nbody.compute.compiling import cache
-from nbody.diagnostics.observables import ALWAYS, widths
+from nbody.diagnostics.observables import ALWAYS, OF_TANGENTS, widths
 from nbody.errors import InputError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
@@ -135,8 +135,10 @@ class Plan:
         """The header of the recording: its size, its scenario and its provenance."""
         from nbody.trajectory import RunHeader, state_bytes
         from nbody.trajectory.reading.events import BOOKED, RECORDED
+        from nbody.trajectory.structure.layout import SYSTEM
         from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
 
+        chosen, ensemble = self.scenario.record.observables or (), self.scenario.ensemble
         precision = self.scenario.precision
         columns = (*self.engine_kind.state_type.COLUMNS, *self._of_integrator[0])
         arrays = checkpoint_arrays(columns, self.count, self.scenario.gravity.dimensions, precision)
@@ -150,8 +152,11 @@ class Plan:
             state_bytes=state_bytes(arrays | self.integrator.arrays(), {})
             + ((24 if mergers else 0) + (48 if self.scenario.events else 0)) * self.count,
             observables=ALWAYS
-            | widths(self.scenario.record.observables or ())
-            | (dict.fromkeys(COLUMNS, self.scenario.ensemble.count) if self.scenario.ensemble else {})
+            | (
+                widths(chosen)
+                if not ensemble
+                else dict.fromkeys((*COLUMNS, *map(SYSTEM.__add__, chosen)), ensemble.count)
+            )
             | (RECORDED if mergers is not None and mergers.rule in CHANGING else {})
             | (BOOKED if self.scenario.escape is not None else {}),
             events=self.event_capacity,
@@ -293,10 +298,10 @@ def _check_ensemble(scenario: Scenario, scheme: Integrator, bodies: int, schedul
         raise InputError(f"{where('ensemble.vary')}the bodies were given as arrays, so nothing varies; remove it")
     if scenario.events:
         raise InputError(f"{where('events', 'ensemble')}the systems of an ensemble have no events; remove 'events'")
-    if scenario.record.observables:
+    if others := [name for name in scenario.record.observables or () if name not in OF_TANGENTS]:
         raise InputError(
             f"{where('record.observables', 'ensemble')}an ensemble records energy, time, steps, status and closest "
-            "approach of each system; remove 'observables'"
+            f"approach of each system, and {' and '.join(OF_TANGENTS)}; remove {', '.join(others)}"
         )
     if scheme.facts.adaptive and not isinstance(schedule, TimeSchedule):
         raise InputError(

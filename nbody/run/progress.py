@@ -98,9 +98,9 @@ class Summary:
 
     @property
     def warning(self) -> str:
-        """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none."""
+        """A line about an energy error above :data:`LARGE_ERROR`; empty if there is none, or if the energy may change."""
         largest = max(self.energy_error, self.energy_error_largest, key=abs)
-        if not abs(largest) > LARGE_ERROR:
+        if self.energy_changes or not abs(largest) > LARGE_ERROR:
             return ""
         return (
             f"warning: an energy error of {100 * largest:.3g} % is too large to trust the run; take a smaller --dt, a "

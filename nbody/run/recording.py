@@ -78,8 +78,7 @@ class Recording(Observer):
         checked in every frame."""
         scenario = self._setup.scenario
         measured = scenario.record.observables or scenario.on_energy_error or scenario.ensemble
-        finds = scenario.collisions is not None or scenario.escape is not None
-        return self._file is not None or self._setup.team.size > 1 or finds or bool(measured)
+        return self._file is not None or self._setup.team.size > 1 or bool(measured)
 
     @property
     def energies_now(self) -> Energies:

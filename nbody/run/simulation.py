@@ -349,7 +349,7 @@ class Simulation:
 
     def _make_steps(self, n: int) -> None:
         n = n if type(n) is int and 0 <= n < 1 << 53 else steps_given("step: ", n)
-        if self.recording.looks:
+        if self.recording.looks or self.stepper.collisions is not None or self._escape:
             self.run(steps=n)
             return
         self._require_ready()

@@ -231,11 +231,11 @@ class Stepper:
 
     # --- Bodies ---
 
-    def particles(self) -> Particles:
+    def particles(self, vectors: tuple[np.ndarray, np.ndarray] | None = None) -> Particles:
         """The bodies at this moment, as copies on the host in float64. Before the first step they have the digits that were
-        given, whatever the precision of the run."""
+        given, whatever the precision of the run. ``vectors``: what :meth:`vectors` returns, if it is known."""
         bodies, (state, clock) = self.setup.bodies, (self.state, self.clock)
-        position, velocity = self.vectors()
+        position, velocity = vectors or self.vectors()
         if self.roster is not None and (self.moved or self.roster.changed):
             return self.roster.particles(position, velocity, clock.time, clock.step)
         if not self.moved:
@@ -254,7 +254,12 @@ class Stepper:
         """The same, for a user: what is written into them before the next step counts (:meth:`written`)."""
         now = self.clock.moment, self.clock.revision
         if self._shown is None or self._shown_at != now:
-            self._shown, self._shown_at = Shown.of(self.particles()), now
+            x, v = self.state.values("position", "velocity")
+            found = self.particles((x.astype(np.float64), v.astype(np.float64)))
+            read = {"position": x, "velocity": v} if self.moved else {}  # else they may have other digits
+            if self.roster is None:
+                read |= {"mass": self.setup.bodies.mass, "radius": self.setup.bodies.radius}
+            self._shown, self._shown_at = Shown.of(found, read), now
         return self._shown.given
 
     def written(self, freeze: bool = True) -> np.ndarray | None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -16,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from nbody.diagnostics.observables import ALWAYS, OBSERVABLES
+from nbody.diagnostics.observables import ALWAYS, OBSERVABLES, OF_TANGENTS
 from nbody.errors import unknown
 from nbody.given import shown
 from nbody.law import LAWS, Gravity, Law
@@ -230,10 +229,12 @@ class IntegratorKeys(Component):
 
 
 def _observables(names: object) -> list[str]:
-    """The names of observables, each once; ``all`` stands for every one. Those that every run records may be named too."""
+    """The names of observables, each once; ``all`` stands for those of the bodies. Those that every run records may be named
+    too."""
     if not isinstance(names, list | tuple):
         raise ValueError(f"must be a list of names, as in [half_mass_radius, escapers], got {shown(names)}")
-    found = dict.fromkeys(OBSERVABLES if "all" in names else map(short_name, names))
+    of_bodies = [name for name in OBSERVABLES if "all" in names and name not in OF_TANGENTS]
+    found = dict.fromkeys([*of_bodies, *(short_name(name) for name in names if name != "all")])
     for name in found:
         if name not in OBSERVABLES and name not in ALWAYS:
             raise ValueError(str(unknown("observable", name, OBSERVABLES)) + "; or all")
@@ -316,40 +317,6 @@ def _radius(value: object, info: ValidationInfo) -> float | dict[str, float] | D
     kinds = "a length, a length of each species, as in {stars: 0.01}, or {density: NUMBER}"
     found: float | dict[str, float] = _for_each_species(value, LengthOrZero, LengthOrZero, kinds, info)
     return found
-
-
-HALF_MASS_RADIUS = "r_h"
-
-
-def _escape_radius(value: object, info: ValidationInfo) -> float | str:
-    if isinstance(value, str) and value.strip().endswith(HALF_MASS_RADIUS):
-        with suppress(ValueError):
-            factor = float(value.strip().removesuffix(HALF_MASS_RADIUS))
-            if 0 < factor < math.inf:
-                return f"{factor:g} {HALF_MASS_RADIUS}"
-        raise ValueError(f"must be a length, or a number of half-mass radii, as in '10 r_h', got {shown(value)}")
-    found: float = TypeAdapter(Length).validate_python(value, context=info.context)
-    return found
-
-
-class EscapeKeys(Group):
-    """Bodies far from the centre of mass are removed. The table of events has a row for each, and what its removal adds to
-    the energy is booked (``booked_energy``).
-
-    Attributes:
-        radius: the distance, also as ``10 r_h``: in half-mass radii of the beginning around the centre of mass.
-        action: what happens to them.
-        every: steps between two looks.
-    """
-
-    radius: Annotated[float | str, PlainValidator(_escape_radius), Written("length > 0, or a number of r_h")]
-    action: Literal["remove"] = "remove"
-    every: Count = 10
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_radius(cls, values: object) -> object:
-        return values if isinstance(values, Mapping | EscapeKeys) else {"radius": values}
 
 
 class CollisionKeys(Group):

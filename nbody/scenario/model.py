@@ -15,13 +15,13 @@ from nbody.law import LAWS, Gravity
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
 from nbody.scenario.ensemble import Ensemble
+from nbody.scenario.escape import EscapeKeys
 from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
     CollisionKeys,
     EnergyLimit,
     EngineChoice,
-    EscapeKeys,
     FieldChoice,
     GravityKeys,
     IntegratorKeys,
@@ -53,7 +53,7 @@ class Scenario(Group):
         integrator: the scheme, its time step, and the end of the run.
         collisions: what happens when two bodies touch.
         events: moments to find within the steps, one or a list.
-        escape: the distance from which on bodies are removed.
+        escape: which bodies leave, and are removed, or end the run.
         engine: what computes the forces.
         precision: of the forces; mixed: positions in float64, pairs in float32; auto: the first that keeps the digits of the
             bodies.
@@ -118,6 +118,13 @@ class Scenario(Group):
     def model_post_init(self, source: object) -> None:
         """Keep the source of the values, which pydantic passes as the validation's context."""
         self._source = source if isinstance(source, ScenarioText) else ScenarioText(values=self.resolved())
+
+    @model_validator(mode="after")
+    def _escapes_are_events(self) -> Self:
+        """Without their removal."""
+        if self.escape is None or self.escape.action == "remove":
+            return self
+        return self.model_copy(update={"escape": None, "events": (*(self.events or ()), self.escape.event())})
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:

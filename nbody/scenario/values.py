@@ -59,6 +59,10 @@ def short_name(value: object) -> str:
     return _text(value)
 
 
+def _body(value: object) -> object:
+    return short_name(value) if isinstance(value, str) else whole_number(value)
+
+
 def one_of(kind: str, known: Iterable[str]) -> AfterValidator:
     """A validator that refuses a name that is not ``known``: ``unknown softening 'plumer' (did you mean 'plummer'?) …``."""
 
@@ -154,6 +158,10 @@ Velocity = Annotated[
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(short_name)]
+
+
+Body = Annotated[int | str, BeforeValidator(_body), Written("id or name of a body")]
+"""The id of a body, or its name."""
 
 
 class Group(BaseModel):

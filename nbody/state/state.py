@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from nbody.errors import InputError
 from nbody.particles import Particles
 from nbody.state.clock import StateClock
 from nbody.state.columns import Column
@@ -84,7 +85,11 @@ class State(ABC, Generic[ArrayT]):
         return saved | {"current": np.array([self.clock.current], np.uint8)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Restore the arrays that :meth:`arrays` returned."""
+        """Restore the arrays that :meth:`arrays` returned. Raises InputError: they are those of another version's scheme."""
+        if missing := [name for name, column in self._columns.items() if column.saved and name not in arrays]:
+            raise InputError(
+                f"the recording is of an earlier version, whose scheme kept no {missing[0]!r}: repeat the run (nbody rerun)"
+            )
         for name, column in self._columns.items():
             if column.saved:
                 self._from_host(arrays[name], self.column(name))

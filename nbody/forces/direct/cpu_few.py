@@ -72,52 +72,26 @@ def summing(pair: Callable, separation: Callable, first_i: int = 1, first_j: int
     return add
 
 
-@cache
-def adding_pairs(softening: str, dimensions: int) -> Callable:
-    """For kernels: ``add_pairs(x, m, G, length2, sums)``, a_i = G Σ_j m_j f d for (N, D) positions; ``sums`` is (3, N)
-    float64."""
-    law, flat = law_of(softening, dimensions), dimensions == 2
+def summing_slopes(pair: Callable, separation: Callable, first_i: int = 1, first_j: int = 0) -> Callable:
+    """For kernels: ``add(x, v, m, G, law, sums)`` adds the accelerations of :func:`summing`, with the same bits, and their
+    derivatives along v, G m_j (f w + g (d·w) d), to ``sums`` (6, N). With velocities v these are the jerks, with a
+    tangent vector's positions the forces on that.
+
+    Args:
+        pair: ``(i, j, dx, dy, dz, law) -> f, g`` with g = (1/r) df/dr.
+        separation, first_i, first_j: as there; w is the separation of v.
+    """
 
     @part_of_loop
-    def separation(x, j, xi, yi, zi):
-        return x[j, 0] - xi, x[j, 1] - yi, 0.0 if flat else x[j, 2] - zi
-
-    @part_of_loop
-    def pair(i, j, dx, dy, dz, smallest2):
-        f, _ = law(dx, dy, dz, smallest2)
-        return f
-
-    add = summing(pair, separation)
-
-    @part_of_loop
-    def add_pairs(x, m, G, length2, sums):
-        sums[:] = 0.0
-        add(x, m, G, max(length2, NEAREST2), sums)
-
-    return add_pairs
-
-
-@cache
-def adding_jerks(softening: str, dimensions: int) -> Callable:
-    """For kernels: ``add_jerks(x, v, m, G, length2, sums)``, the accelerations of :func:`adding_pairs` and their
-    derivatives, j_i = G Σ_j m_j (f v + g (d·v) d) with g = (1/r) df/dr, which is -3 f u² for a cubic law; ``sums`` is (6, N)
-    float64."""
-    flat, law, slopes = dimensions == 2, law_of(softening, dimensions), _slopes(softening, dimensions)
-    cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
-
-    @inner
-    def add_jerks(x, v, m, G, length2, sums):
-        smallest2 = max(length2, NEAREST2)
-        sums[:] = 0.0
-        for i in range(1, m.size):
+    def add(x, v, m, G, law, sums):
+        for i in range(first_i, m.size):
             gm_i = G * m[i]
-            for j in range(i):
-                dx, dy = np.float64(x[j, 0]) - x[i, 0], np.float64(x[j, 1]) - x[i, 1]
-                vx, vy = np.float64(v[j, 0]) - v[i, 0], np.float64(v[j, 1]) - v[i, 1]
-                dz = 0.0 if flat else np.float64(x[j, 2]) - x[i, 2]
-                vz = 0.0 if flat else np.float64(v[j, 2]) - v[i, 2]
-                f, u = law(dx, dy, dz, smallest2)
-                g = -3.0 * f * u * u if cubic else slopes(dx, dy, dz, smallest2)[0]
+            xi, yi, zi = separation(x, i, 0.0, 0.0, 0.0)
+            ui, vi, wi = separation(v, i, 0.0, 0.0, 0.0)
+            for j in range(first_j, i):
+                dx, dy, dz = separation(x, j, xi, yi, zi)
+                vx, vy, vz = separation(v, j, ui, vi, wi)
+                f, g = pair(i, j, dx, dy, dz, law)
                 change = g * (dx * vx + dy * vy + dz * vz)
                 jx, jy, jz = f * vx + change * dx, f * vy + change * dy, f * vz + change * dz
                 gm_j = G * m[j]
@@ -134,7 +108,68 @@ def adding_jerks(softening: str, dimensions: int) -> Callable:
                 sums[4, j] -= gm_i * jy
                 sums[5, j] -= gm_i * jz
 
+    return add
+
+
+@cache
+def adding_pairs(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``add_pairs(x, m, G, length2, sums)``, a_i = G Σ_j m_j f d for (N, D) positions; ``sums`` is (3, N)
+    float64."""
+    law = law_of(softening, dimensions)
+
+    @part_of_loop
+    def pair(i, j, dx, dy, dz, smallest2):
+        f, _ = law(dx, dy, dz, smallest2)
+        return f
+
+    add = summing(pair, in_rows(dimensions))
+
+    @part_of_loop
+    def add_pairs(x, m, G, length2, sums):
+        sums[:] = 0.0
+        add(x, m, G, max(length2, NEAREST2), sums)
+
+    return add_pairs
+
+
+@cache
+def adding_jerks(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``add_jerks(x, v, m, G, length2, sums)``, the accelerations of :func:`adding_pairs` and their
+    derivatives along v, j_i = G Σ_j m_j (f w + g (d·w) d) with the separation w of v; ``sums`` is (6, N) float64."""
+    add = summing_slopes(slope_of(softening, dimensions), in_rows(dimensions))
+
+    @part_of_loop
+    def add_jerks(x, v, m, G, length2, sums):
+        sums[:] = 0.0
+        add(x, v, m, G, max(length2, NEAREST2), sums)
+
     return add_jerks
+
+
+@cache
+def slope_of(softening: str, dimensions: int) -> Callable:
+    """For kernels: ``(i, j, dx, dy, dz, length2) -> f, g``, a law and its derivative g = (1/r) df/dr."""
+    law, slopes = law_of(softening, dimensions), _slopes(softening, dimensions)
+    cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
+
+    @part_of_loop
+    def pair(i, j, dx, dy, dz, length2):
+        f, u = law(dx, dy, dz, length2)
+        return f, (-3.0 * f * u * u if cubic else slopes(dx, dy, dz, length2)[0])
+
+    return pair
+
+
+@cache
+def in_rows(dimensions: int) -> Callable:
+    """For kernels: the separation of body j of (N, D) rows from a position, in float64."""
+    flat = dimensions == 2
+
+    @part_of_loop
+    def separation(x, j, xi, yi, zi):
+        return x[j, 0] - xi, x[j, 1] - yi, 0.0 if flat else x[j, 2] - zi
+
+    return separation
 
 
 @cache

@@ -108,12 +108,23 @@ class Collisions:
         found = _touches(*contacts(control, self.radii, self._attraction(span)))
         if (met := span.encounter) is None:
             return control, found
-        # The cubic through a whole step is not the path of bodies that have met in it.
-        parts = [found[~(np.isin(found["i"], met.bodies) & np.isin(found["j"], met.bodies))]]
+        # The cubic through a whole step is not the path of bodies that have moved together in shorter ones.
+        massive = self.roster.mass[self.roster.slots] > 0
+        i, j = np.maximum(found["i"], found["j"]), np.minimum(found["i"], found["j"])
+        with_star = (met.hurried[i] & (massive | met.hurried)[j]) | (met.hurried[j] & (massive | met.hurried)[i])
+        paired = (np.stack([i, j], axis=1)[:, None] == met.pairs).all(axis=2).any(axis=1)
+        parts = [found[(j == 0) | ~(with_star & (massive[i] | massive[j]) | paired)]]
         for k, (begin, end) in enumerate(met.times):
-            pairs, times = contacts(_inner_paths(span, k), self.radii[met.bodies])
-            new = (times > 0) | (begin == 0)  # the others have been found when they began to touch
-            parts.append(_touches(met.bodies[pairs[new]], begin + times[new] * (end - begin), k))
+            bodies = np.flatnonzero(met.members[k])
+            pairs, times = contacts(_inner_paths(span, k)[bodies], self.radii[bodies])
+            pairs, new = (
+                bodies[pairs],
+                (times > 0) | (begin == 0),
+            )  # the others have been found when they began to touch
+            if owner := met.owners[k]:
+                other = pairs.sum(axis=1) - owner
+                new &= (pairs == owner).any(axis=1) & (massive[other] | (other < owner))
+            parts.append(_touches(pairs[new], begin + times[new] * (end - begin), k))
         found = np.concatenate(parts)
         return control, found[np.argsort(found["time"], kind="stable")]
 
@@ -274,7 +285,7 @@ def _touches(pairs: Array, times: Array, inner: int = WHOLE) -> Array:
 
 
 def _inner_paths(span: Span, k: int) -> Array:
-    """The paths of the bodies of an encounter in its step k."""
+    """The paths of bodies in the shorter step k; of its members alone they mean something."""
     assert span.encounter is not None
     begin, end = span.encounter.times[k]
     x0, v0, x1, v1 = (rows.T for rows in span.encounter.ends[k])
@@ -286,7 +297,7 @@ def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Arr
     assert span.encounter is not None
     s, i, j, k = touch
     begin, end = span.encounter.times[k]
-    first, second = _inner_paths(span, k)[np.searchsorted(span.encounter.bodies, [i, j])]
+    first, second = _inner_paths(span, k)[[i, j]]
     return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
 
 

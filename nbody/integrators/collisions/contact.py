@@ -85,11 +85,18 @@ def first_contact(path, radius, begin, part):
 
 
 @inner
+def fill(rows, more):
+    """Copy an array into the first rows of a longer one. (An assignment of a slice compiles Numba's error message for a
+    second.)"""
+    for k in range(rows.size):
+        more.flat[k] = rows.flat[k]
+
+
+@inner
 def doubled(rows):
     """An array with twice as many rows, of which the first half are these."""
     more = np.empty((2 * rows.shape[0], *rows.shape[1:]), rows.dtype)
-    for k in range(rows.size):
-        more.flat[k] = rows.flat[k]
+    fill(rows, more)
     return more
 
 

@@ -9,14 +9,20 @@ class Encounter(NamedTuple):
     """Bodies that a scheme has moved by shorter steps within a step: contacts between them are looked for in those.
 
     Attributes:
-        bodies: (K,) their rows, in order.
+        pairs: (P, 2) pairs i > j that have moved together.
+        hurried: (N,) bodies that have moved together with all those with mass.
         times: (S, 2) the beginnings and ends of the shorter steps in which two of them touch, in units of the step.
-        ends: (S, 4, 3, K) positions and velocities at the beginning, and at the end, up to a motion of all bodies together.
+        ends: (S, 4, 3, N) positions and velocities at the beginning, and at the end, up to a motion of all bodies together.
+        members: (S, N) the bodies that make such a step.
+        owners: (S,) the body without mass that makes it among copies of the others; 0 if there are no copies.
     """
 
-    bodies: np.ndarray
+    pairs: np.ndarray
+    hurried: np.ndarray
     times: np.ndarray
     ends: np.ndarray
+    members: np.ndarray
+    owners: np.ndarray
 
 
 class Span(NamedTuple):

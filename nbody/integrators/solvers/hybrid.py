@@ -1,21 +1,20 @@
-"""A symplectic map whose planets may meet: a Gauss–Radau scheme makes the steps of encounters (Chambers 1999; Rein et al.
-2019).
+"""A map of a star's planets whose members may meet, each other or the star: a Gauss–Radau scheme makes their steps then
+(Lu, Hernandez & Rein 2024: TRACE).
 
 The coordinates are democratic heliocentric: positions Q relative to the star, velocities V relative to the centre of mass
 (Duncan, Levison & Lee 1998). The Hamiltonian is split into
 
     Kepler        Σ m_i V_i²/2 - G m₀ m_i/Q_i        each planet about the star (:mod:`.kepler`)
     jump          (Σ m_i V_i)²/(2 m₀)                shifts all planets together
-    interaction   Σ K(Q_ij) times the attraction     kicks planets by each other
+    interaction   -Σ G m_i m_j/Q_ij                  kicks planets by each other
 
-The changeover function K is 1 beyond a critical distance and falls smoothly to 0 below a tenth of it. The fraction 1 - K of
-the attraction belongs to the Kepler part: planets that come within their critical distance during a step are moved together
-by :mod:`.radau`, the others by Kepler's solution. A step is half a jump, Kepler's motion, half a jump, and a kick. The
-positions and velocities of frames are computed from the map's own coordinates, which are half a kick ahead, and never fed
-back.
+A step is half a kick, half a jump, Kepler's motion, half a jump, and half a kick. The attraction of planets that are near
+each other in a step belongs to its Kepler part (:mod:`.encounters`). Whether they are is asked at both ends of a step: if
+some come near only at its end, the step is made again from its beginning, so that a step backwards would decide the same.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,73 +23,84 @@ from pydantic import Field
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
+from nbody.fields.compiled import adding_fields
+from nbody.fields.field import POSITIONS, Term
 from nbody.fields.post_newtonian import STRICT
-from nbody.forces.direct.cpu_few import summing
-from nbody.integrators.adaptive import END, NEXT, nearest_pair
-from nbody.integrators.collisions.contact import any_contact, doubled
+from nbody.forces.layers.fields import fields_of
+from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, in_fields, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.kepler import kepler_step
-from nbody.integrators.solvers.pair_forces import Attraction, changeover, separation
-from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
+from nbody.integrators.solvers.encounters import (
+    StarBodies,
+    falls,
+    gather,
+    kick,
+    look,
+    move,
+    no_company,
+    no_contacts,
+    no_survey,
+    survey,
+)
 from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
-SPEEDS = 0.4
-"""The critical distance is at least this many times the way of a planet in one step, so that no step jumps over it."""
-
-MARGIN = 1.1
-"""Planets that come within this many critical distances, as interpolated, are moved by the Gauss-Radau scheme."""
-
-encounter_steps = inner(stepper_for("encounter"), calls=True)
-
 
 class Hybrid(Integrator):
-    """Planets that may come close to each other, but not to the star. Body 0 must be the star."""
+    """Planets that may come close to each other and to the star, body 0. Bodies without mass feel the others, and change no
+    bit of their motion."""
 
     class Options(Group):
         """The options of the scheme.
 
         Attributes:
-            hill: the critical distance in Hill radii, from the orbits at the start.
+            hill: planets are near each other within this many Hill radii.
             epsilon: the accuracy of the steps in encounters, as of ``ias15``.
         """
 
-        hill: Positive = 4.0
+        hill: Positive = 3.0
         epsilon: Annotated[Positive, Field(le=1.0)] = 1e-9
 
     _options: Options
 
     facts = SchemeFacts(
-        order=2, source="Chambers 1999; Rein et al. 2019", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
-        columns=(Column("map_position", 3), Column("map_velocity", 3), Column("critical", 0)),
+        order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
+        fields=(POSITIONS,), columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
     )  # fmt: skip
-
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
-        self._next = np.array([abs(self.dt)])  # a step back is negative (Stepper.at)
-        self._watcher: Watcher | None = None
 
     def start(self, motion: Motion) -> None:
         require_star(motion)
         state = motion.host
         x, v = components(state.position), components(state.velocity)
-        hill: float = self._options.hill
-        state.column("critical")[...] = critical_distances(x, v, motion.engine.gravity.G * state.mass, self.dt, hill)
-        self._call(motion, _begin, x, v)
+        state.column("next_step")[...] = abs(self.dt)  # a step back is negative (Stepper.at)
+        self._call(motion, _begin, x, v, motion.engine.gravity.G * state.mass)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        state = motion.host
-        x, v = np.zeros((2, 3, state.count))
+        self._make(motion, steps, np.zeros(motion.state.count))
+
+    def _make(self, motion: Motion, steps: int, radius: np.ndarray) -> Span | None:
+        """Make steps, until bodies of these radii may touch in one; return that step."""
+        state, left = motion.host, steps
+        x, v, x0, v0 = components(state.position), components(state.velocity), *np.zeros((2, 3, state.count))
         eta = (5040 * self._options.epsilon) ** (1 / 7)
-        radius = np.zeros(state.count) if self._watcher is None else self._watcher.radii
-        done, good, (met, times, ends) = self._call(motion, _advance, x, v, self._next, eta, steps, radius)
-        self._encounter = Encounter(met[1:], times, ends[..., 1:]) if len(met) else None  # without the star
-        state.clock.count_steps(done, self.dt)
+        size = self._options.hill * np.cbrt(state.mass / (3 * state.mass[0]))
+        bodies = StarBodies(motion.engine.gravity.G * state.mass, size, radius, 0.5 * abs(self.dt))
+        guess, kicked = state.column("next_step"), in_fields(motion)
+        good, touched = True, False
+        while left and good and not touched:
+            if kicked:
+                self._kick(motion, x, v)
+            done, good, touched, company, contacts = self._call(
+                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left
+            )
+            state.clock.count_steps(done, self.dt)
+            if kicked:
+                self._kick(motion, x, v)
+            left -= done
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if not good:
@@ -98,179 +108,70 @@ class Hybrid(Integrator):
                 f"step {state.clock.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
                 "for bodies that collide take scheme 'ias15' with a softening"
             )
+        if not touched:
+            return None
+        begin, D = state.clock.time - self.dt, state.dimensions
+        met = Encounter(company.pairs[: company.counts[0]], company.hurried, *contacts)
+        return Span(x0.T[:, :D], v0.T[:, :D], x.T[:, :D], v.T[:, :D], begin, state.clock.time, True, met)
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
-        self._watcher = watcher
-        try:
-            return super()._advance_to_contact(motion, steps, until, watcher)
-        finally:
-            self._watcher = None
+        clock = motion.state.clock
+        last = clock.step + steps
+        while clock.step < last:
+            span = self._make(motion, last - clock.step, watcher.radii)
+            if span is not None and watcher.touching(span):
+                return span
+        return None
+
+    def _kick(self, motion: Motion, x: np.ndarray, v: np.ndarray) -> None:
+        """Let external fields kick the map's velocities, and the bodies' velocities ``v``, for half a step."""
+        fields, state = fields_of(motion.engine), motion.host
+        assert fields is not None
+        with map_coordinates(state) as (_, V):
+            _kicking(fields.terms)(x, v, V, 0.5 * self.dt, state.mass, state.clock.time, fields.parameters)
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
-        state = motion.host
-        mass = motion.engine.gravity.G * state.mass
-        with map_coordinates(state) as (Q, V):
-            return kernel(x, v, Q, V, mass, self.dt, state.column("critical"), *more)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The length of the first step of the next encounter."""
-        return {"next_step": self._next}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._next = arrays["next_step"].copy()
-
-
-def critical_distances(x: np.ndarray, v: np.ndarray, m: np.ndarray, h: float, hill: float) -> np.ndarray:
-    """The critical distance of each body, (N,): ``hill`` Hill radii a (m/3m₀)^(1/3), or more if it moves fast; that of the
-    star is 0. ``m``: G times the masses; ``h``: the time step."""
-    r, v2 = np.linalg.norm(x - x[:, :1], axis=0), ((v - v[:, :1]) ** 2).sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a = np.abs(1 / (2 / r - v2 / m[0]))
-        speed = np.sqrt(np.maximum(v2, m[0] / a))
-        a = np.where(np.isfinite(a), a, r)
-    found = np.maximum(hill * a * (m / (3 * m[0])) ** (1 / 3), SPEEDS * abs(h) * speed)
-    found[0] = 0.0
-    return found
+        with map_coordinates(motion.host) as (Q, V):
+            return kernel(x, v, Q, V, *more)
 
 
 @inner(fastmath=STRICT)
-def interaction(i, j, dx, dy, dz, critical):
-    """The fraction K of the attraction of two planets."""
-    r2 = dx * dx + dy * dy + dz * dz
-    r = np.sqrt(r2)
-    f = 1.0 / (r2 * r)
-    limit = max(critical[i], critical[j])
-    if r < limit:
-        f *= changeover(r, limit)
-    return f
-
-
-add_interactions = summing(interaction, separation, 2, 1)
-
-
-@inner(fastmath=STRICT)
-def kick(Q, V, m, h, critical, a):
-    """Kick the planets by the fraction K of their attraction."""
-    a[:] = 0.0
-    add_interactions(Q, m, 1.0, critical, a)
-    for c in range(3):
-        for i in range(1, m.size):
-            V[c, i] += h * a[c, i]
-
-
-@inner(fastmath=STRICT)
-def jump(Q, V, m, h):
-    """Shift all planets: the star moves against them."""
+def jump(Q, V, m, h, hurried):
+    """Shift the planets that do not move with the star: it moves against them."""
     for c in range(3):
         total = 0.0
         for i in range(1, m.size):
             total += m[i] * V[c, i]
         for i in range(1, m.size):
-            Q[c, i] += h * total / m[0]
+            if not hurried[i]:
+                Q[c, i] += h * total / m[0]
 
 
-@inner(fastmath=STRICT)
-def meet(i, j, Q, V, end_Q, end_V, h, limit):
-    """True if planets i and j come closer than ``limit`` within a step, by a cubic that has their squared distance and its
-    rate of change at both ends."""
-    first, last, first_rate, last_rate, speed2 = 0.0, 0.0, 0.0, 0.0, 0.0
-    last_speed2 = 0.0
-    for c in range(3):
-        d, e = Q[c, j] - Q[c, i], end_Q[c, j] - end_Q[c, i]
-        u, w = V[c, j] - V[c, i], end_V[c, j] - end_V[c, i]
-        first, last = first + d * d, last + e * e
-        first_rate, last_rate = first_rate + 2.0 * h * d * u, last_rate + 2.0 * h * e * w
-        speed2, last_speed2 = speed2 + u * u, last_speed2 + w * w
-    limit2 = limit * limit
-    if min(first, last) > 4.0 * max(limit2, 1.5 * h * h * max(speed2, last_speed2)):
-        return False  # farther away than they can go
-    if min(first, last) < limit2:
-        return True
-    # r²(t) = first + first_rate t + p t² + q t³ for t in [0, 1]; its extremes are where 3 q t² + 2 p t + first_rate = 0
-    p = 3.0 * (last - first) - 2.0 * first_rate - last_rate
-    q = first_rate + last_rate - 2.0 * (last - first)
-    root = np.sqrt(max(0.0, p * p - 3.0 * q * first_rate))
-    sum_ = -(p + np.copysign(root, p))
-    for t in (sum_ / (3.0 * q), first_rate / sum_):
-        if 0.0 < t < 1.0 and first + t * (first_rate + t * (p + t * q)) < limit2:
-            return True
-    return False
+@cache
+def _kicking(terms: tuple[Term, ...]) -> Callable:
+    """The kernel ``kick(x, v, V, h, m, time, parameters)``: external fields at the positions x, (3, N), kick the map's
+    velocities V and the bodies' v for a time h."""
+    add_fields = adding_fields(terms)
 
-
-@inner(calls=True)
-def move(Q, V, m, h, critical, guess, eta, radius, no_encounter):
-    """The Kepler part: all planets on their orbits about the star, those that meet with their attraction. Returns False if
-    the steps of an encounter become too short, and the fields of an :class:`.Encounter`, the star included
-    (``no_encounter`` if no planets meet)."""
-    n = m.size
-    start_Q, start_V = Q.copy(), V.copy()
-    for i in range(1, n):
-        kepler_step(i, Q, V, m[0], h)
-    met, bodies = np.zeros(n, np.bool_), 1
-    for i in range(2, n):
-        for j in range(1, i):
-            limit = MARGIN * max(critical[i], critical[j])
-            if not (met[i] and met[j]) and meet(i, j, start_Q, start_V, Q, V, h, limit):
-                met[i] = met[j] = True
-    for i in range(1, n):
-        bodies += met[i]
-    if bodies == 1:
-        return True, no_encounter
-    x, v = np.zeros((3, bodies)), np.zeros((3, bodies))
-    mass, near, at = np.empty(bodies), np.zeros(bodies), np.zeros(bodies, np.int64)
-    size = np.zeros(bodies)
-    mass[0] = m[0]
-    k = 0
-    for i in range(1, n):
-        if met[i]:
-            k += 1
-            at[k], mass[k], near[k], size[k] = i, m[i], critical[i], radius[i]
-            for c in range(3):
-                x[c, k], v[c, k] = start_Q[c, i], start_V[c, i]
-    forward = np.sign(h)  # a step back is one of the reversed velocities
-    v *= forward
-    good, times, ends = encounter(x, v, mass, abs(h), near, guess, eta, size)
-    v *= forward
-    for k in range(1, bodies):
+    @compute.kernel("cpu")
+    def kick_by_fields(x, v, V, h, m, time, parameters):
+        a, total = np.zeros(x.shape), m.sum()
+        add_fields(x.T, v.T, m, time, parameters, a.T)
         for c in range(3):
-            Q[c, at[k]], V[c, at[k]] = x[c, k], v[c, k]
-    return good, (at, times, ends)
+            common = 0.0  # the acceleration of the centre of mass
+            for i in range(m.size):
+                common += m[i] / total * a[c, i]
+                v[c, i] += h * a[c, i]
+            V[c, 0] += h * common
+            for i in range(1, m.size):
+                V[c, i] += h * (a[c, i] - common)
 
-
-@inner(calls=True)
-def encounter(x, v, m, h, near, guess, eta, radius):
-    """Move planets that meet, about the star at rest in the origin, for a time h. Returns False if the steps become too
-    short, and the steps in which two planets touch: see :class:`.Encounter`."""
-    times, ends, count = np.empty((1, 2)), np.empty((1, 4, *x.shape)), 0
-    before_x, before_v = x.copy(), v.copy()
-    begin, clock = np.empty((3, *x.shape)), np.zeros(4)
-    copy(x, begin[0])
-    copy(v, begin[1])
-    clock[NEXT] = min(guess[0], h)
-    zeros = np.zeros((7, x.size)), np.zeros((7, x.size)), np.zeros(x.shape), np.zeros(x.shape)
-    step, law = RadauStep(begin, clock, *zeros), Attraction(m, 1.0, 0.0, near)
-    steps = 1 if radius.max() > 0.0 else 2**62
-    radius[0] = -np.inf  # contacts with the star are looked for on orbits
-    time, good = 0.0, True
-    while time < h and good:
-        copy(x, before_x)
-        copy(v, before_v)
-        begun = time
-        _, good = encounter_steps(x, v, law, step, StepLimits(h, h, steps, h, eta))
-        time, guess[0] = clock[END], clock[NEXT]
-        if any_contact(before_x, before_v, x, v, time - begun, radius):
-            if count == len(times):
-                times, ends = doubled(times), doubled(ends)
-            times[count, 0], times[count, 1] = begun / h, time / h
-            for k, end in enumerate((before_x, before_v, x, v)):
-                copy(end, ends[count, k])
-            count += 1
-    return good, times[:count], ends[:count]
+    return kick_by_fields  # type: ignore[no-any-return]
 
 
 @compute.kernel("cpu")
-def _begin(x, v, Q, V, m, h, critical):
+def _begin(x, v, Q, V, m):
     """The map's coordinates Q, V from positions x and velocities v, (3, N) each; m: G times the masses."""
     for c in range(3):
         total, weighted, flow = 0.0, 0.0, 0.0
@@ -279,36 +180,62 @@ def _begin(x, v, Q, V, m, h, critical):
         for i in range(1, m.size):
             Q[c, i], V[c, i] = x[c, i] - x[c, 0], v[c, i] - flow / total
         Q[c, 0], V[c, 0] = weighted / total, flow / total
-    kick(Q, V, m, 0.5 * h, critical, np.empty((3, m.size)))
 
 
-@compute.kernel("cpu")
-def _advance(x, v, Q, V, m, h, critical, guess, eta, steps, radius):
-    """Make ``steps`` steps of Q, V; x, v become the positions and velocities at their end.
-
-    Returns the number of steps; of the last one, False if an encounter could not be computed, and what :func:`move`
-    returns of the encounter."""
-    a, done, good, total = np.empty((3, m.size)), 0, True, 0.0
-    no_encounter = np.empty(0, np.int64), np.empty((0, 2)), np.empty((0, 4, 3, 0))
-    met = no_encounter
-    for i in range(m.size):
-        total += m[i]
-    while done < steps and good:
-        jump(Q, V, m, 0.5 * h)
-        for c in range(3):
-            Q[c, 0] += h * V[c, 0]
-        good, met = move(Q, V, m, h, critical, guess, eta, radius, no_encounter)
-        jump(Q, V, m, 0.5 * h)
-        kick(Q, V, m, h, critical, a)
-        done += 1
-    end_V = V.copy()
-    kick(Q, end_V, m, -0.5 * h, critical, a)
+@inner(fastmath=STRICT)
+def inertial(Q, V, m, total, x, v):
+    """The positions and velocities of the map's coordinates."""
     for c in range(3):
         star, flow = Q[c, 0], 0.0
         for i in range(1, m.size):
             star -= m[i] / total * Q[c, i]
-            flow -= m[i] / m[0] * end_V[c, i]
-        x[c, 0], v[c, 0] = star, end_V[c, 0] + flow
+            flow -= m[i] / m[0] * V[c, i]
+        x[c, 0], v[c, 0] = star, V[c, 0] + flow
         for i in range(1, m.size):
-            x[c, i], v[c, i] = star + Q[c, i], end_V[c, 0] + end_V[c, i]
-    return done, good, met
+            x[c, i], v[c, i] = star + Q[c, i], V[c, 0] + V[c, i]
+
+
+@compute.kernel("cpu")
+def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
+    """Make ``steps`` steps of Q, V, or those up to the first one in which two bodies with radii may touch. x0, v0
+    become the positions and velocities at the beginning of the last step, x, v those at its end.
+
+    Returns the number of steps; and of the last one, False if an encounter could not be computed, True if two bodies may
+    touch, its :class:`.Company`, and its :class:`.Contacts`."""
+    m, n, watched = bodies.m, bodies.m.size, bodies.radius.max() > 0.0
+    a, alone, done, good, touched = np.empty((3, n)), no_company(n), 0, True, False
+    now, after = survey(Q, V, bodies, no_survey(n)), no_survey(n)
+    met = look(Q, V, bodies, now)
+    begin_Q, begin_V, company, contacts = Q.copy(), V.copy(), alone, no_contacts(n)
+    while done < steps and good and not touched:
+        copy(Q, begin_Q)
+        copy(V, begin_V)
+        company, more = alone, False
+        if met:
+            company, _ = gather(m, now, no_company(n))
+        while True:
+            kick(Q, V, m, 0.5 * h, now, company, a)
+            jump(Q, V, m, 0.5 * h, company.hurried)
+            for c in range(3):
+                Q[c, 0] += h * V[c, 0]
+            good, contacts = move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta)
+            jump(Q, V, m, 0.5 * h, company.hurried)
+            after = survey(Q, V, bodies, after)
+            kick(Q, V, m, 0.5 * h, after, company, a)
+            at_end = look(Q, V, bodies, after)
+            if at_end and not met:
+                company = no_company(n)
+            met, more = at_end, False
+            if at_end:
+                company, more = gather(m, after, company)
+            if not (more and good):
+                break
+            copy(begin_Q, Q)
+            copy(begin_V, V)
+        now, after = after, now
+        touched = watched and (len(contacts.times) > 0 or falls(begin_Q, begin_V, Q, V, m, h, bodies.radius))
+        done += 1
+    total = m.sum()
+    inertial(begin_Q, begin_V, m, total, x0, v0)
+    inertial(Q, V, m, total, x, v)
+    return done, good, touched, company, contacts

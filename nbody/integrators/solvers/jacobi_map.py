@@ -2,18 +2,24 @@
 
 Lists of moves are the same for both processors (:func:`map_moves`); the functions are the CPU's, for one system or for each
 of an ensemble. Formulas and sources: :mod:`.wisdom_holman`.
+
+Tangent vectors are moved by the derivative of each move, so theirs are those of the map, not of the differential equation
+(Mikkola & Innanen 1999).
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from nbody.compute.compiling.cpu_inner import inner
+from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
-from nbody.forces.direct.cpu_few import summing
-from nbody.integrators.solvers.kepler import kepler_step
+from nbody.forces.direct.cpu_few import summing, summing_slopes
+from nbody.integrators.solvers.kepler import kepler_step, kepler_tangents
+from nbody.integrators.solvers.map_fields import MapFields, map_accelerations
 from nbody.integrators.solvers.pair_forces import separation
 
 STAGE = math.sqrt(7 / 40)
@@ -100,7 +106,12 @@ class MapBodies(NamedTuple):
         per_c2: 1/c² of relativity, 0 without it.
         distance: (n,) those from the star after the last drift.
         met: two planets that were too close in the last kick, or 0 and 0.
-        x, a: (3, n) positions and accelerations in the last kick.
+        x, a: (3, n) positions and accelerations in the last kick; if ``varied``, a is (6, n), with the derivatives of these
+            along ``dx``.
+        fields: external ones; None without any.
+        dx: (3, n) the positions of a tangent vector.
+        tangents: (M, 2, 3, n) the tangent vectors of X and V, which the moves move too.
+        varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
     """
 
     m: np.ndarray
@@ -111,32 +122,50 @@ class MapBodies(NamedTuple):
     met: np.ndarray
     x: np.ndarray
     a: np.ndarray
+    fields: MapFields | None
+    dx: np.ndarray
+    tangents: np.ndarray
+    varied: tuple
 
 
 @inner
-def planets_of(m, hill, per_c2):
+def planets_of(m, hill, per_c2, fields, tangents, varied):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
     near = np.zeros((n, n))
     for i in range(1, n):
         for j in range(1, i):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
-    empty = np.empty((3, n))
-    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), np.zeros(2, np.int64), empty, empty.copy())
+    x, a, dx = np.empty((3, n)), np.empty((6 if varied else 3, n)), np.empty((3, n))
+    met = np.zeros(2, np.int64)
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), met, x, a, fields, dx, tangents, varied)
+
+
+@inner
+def without_tangents(planets):
+    """The same planets."""
+    m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, _ = planets
+    return MapBodies(m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, ())
 
 
 @part
 def drift(X, V, h, planets):
     """Kepler motion of all planets, and the straight motion of the centre of mass."""
-    inner, per_c2 = planets.inner, planets.per_c2
+    inner, per_c2, tangents = planets.inner, planets.per_c2, planets.tangents
     for c in range(3):
         X[c, 0] += h * V[c, 0]
+        for k in range(len(tangents) if planets.varied else 0):
+            tangents[k, 0, c, 0] += h * tangents[k, 1, c, 0]
     for i in range(1, inner.size):
-        time = h
+        time, rate = h, 0.0
         if per_c2 > 0.0:
             r, v2, _ = sizes(i, X, V)
-            time += h * 3.0 * per_c2 * (0.5 * v2 - inner[i] / r)
-        planets.distance[i] = kepler_step(i, X, V, inner[i], time)
+            rate = h * 3.0 * per_c2
+            time += rate * (0.5 * v2 - inner[i] / r)
+        if planets.varied:
+            planets.distance[i] = kepler_tangents(i, X, V, inner[i], time, rate, tangents)
+        else:
+            planets.distance[i] = kepler_step(i, X, V, inner[i], time)
 
 
 @part
@@ -147,12 +176,18 @@ def sizes(i, X, V):
 
 
 @part
-def shift(X, V, h, per_c2):
+def shift(X, V, h, planets):
     """Relativity's term -v⁴/(2c²)."""
+    rate, tangents = 2.0 * h * planets.per_c2, planets.tangents
     for i in range(1, X.shape[1]):
         _, v2, _ = sizes(i, X, V)
+        for k in range(len(tangents) if planets.varied else 0):
+            dX, dV = tangents[k, 0], tangents[k, 1]
+            along = V[0, i] * dV[0, i] + V[1, i] * dV[1, i] + V[2, i] * dV[2, i]
+            for c in range(3):
+                dX[c, i] -= rate * (v2 * dV[c, i] + 2.0 * along * V[c, i])
         for c in range(3):
-            X[c, i] -= 2.0 * h * per_c2 * v2 * V[c, i]
+            X[c, i] -= rate * v2 * V[c, i]
 
 
 @part
@@ -185,65 +220,132 @@ def attraction(i, j, dx, dy, dz, planets):
     return 1.0 / (r2 * np.sqrt(r2))
 
 
+@part
+def slope(i, j, dx, dy, dz, planets):
+    """The same, and its derivative with respect to r over r."""
+    f = attraction(i, j, dx, dy, dz, planets)
+    return f, -3.0 * f / (dx * dx + dy * dy + dz * dz)
+
+
 add_attraction = summing(attraction, separation, 2)  # all of that of planet 1 and the star is Kepler motion
+add_slopes = summing_slopes(slope, separation, 2)
 
 
 @part
 def kick(X, V, h, planets):
     """Kick with all forces but those of the Kepler motion."""
     m, inner, per_c2, x, a = planets.m, planets.inner, planets.per_c2, planets.x, planets.a
-    n = m.size
     if per_c2 > 0.0:
-        shift(X, V, 0.5 * h, per_c2)
+        shift(X, V, 0.5 * h, planets)
     from_jacobi(X, m, inner, x)
     a[:], planets.met[:] = 0.0, 0
-    add_attraction(x, m, 1.0, planets, a)
-    for c in range(3):
-        weighted = m[0] * a[c, 0]
-        for i in range(1, n):
-            V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
-            weighted += m[i] * a[c, i]
-    for i in range(2, n):
+    if planets.varied:
+        kick_tangents(X, h, planets)
+    else:
+        add_attraction(x, m, 1.0, planets, a)
+    add_kick(V, a, h, m, inner)
+    for i in range(2, m.size):
         r2 = X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2
         f = h * inner[i] / (r2 * np.sqrt(r2))
         for c in range(3):
             V[c, i] += f * X[c, i]
     if per_c2 > 0.0:
-        for i in range(1, n):
+        for i in range(1, m.size):
             _, _, r2 = sizes(i, X, V)
             for c in range(3):
                 V[c, i] -= 2.0 * h * per_c2 * (inner[i] / r2) ** 2 * X[c, i]
-        shift(X, V, 0.5 * h, per_c2)
+        shift(X, V, 0.5 * h, planets)
 
 
 @part
-def move(X, V, moves, planets):
-    """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
-    for k in range(len(moves)):
-        if moves[k, 0] != 0.0:
-            kick(X, V, moves[k, 0], planets)
-        drift(X, V, moves[k, 1], planets)
+def kick_tangents(X, h, planets):
+    """Kick the tangent vectors; leaves the accelerations of the bodies in the rows 0 to 2 of ``planets.a``."""
+    m, inner, a, dx = planets.m, planets.inner, planets.a, planets.dx
+    for k in range(len(planets.tangents)):
+        dX, dV = planets.tangents[k, 0], planets.tangents[k, 1]
+        from_jacobi(dX, m, inner, dx)
+        a[:] = 0.0
+        add_slopes(planets.x, dx, m, 1.0, planets, a)
+        add_kick(dV, a[3:], h, m, inner)
+        for i in range(1, m.size):
+            r2 = X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2
+            along = (X[0, i] * dX[0, i] + X[1, i] * dX[1, i] + X[2, i] * dX[2, i]) / r2
+            f = h * inner[i] / (r2 * np.sqrt(r2)) if i > 1 else 0.0
+            g = 2.0 * h * planets.per_c2 * (inner[i] / r2) ** 2
+            for c in range(3):
+                dV[c, i] += f * (dX[c, i] - 3.0 * along * X[c, i]) - g * (dX[c, i] - 4.0 * along * X[c, i])
 
 
-@inner
-def begin(x, v, X, V, from_present, planets):
-    """The map's coordinates X, V from positions x and velocities v, (3, N) each."""
-    to_jacobi(x, planets.m, X)
-    to_jacobi(v, planets.m, V)
-    if planets.per_c2 > 0.0:
-        to_momenta(X, V, planets.inner, planets.per_c2)
-    move(X, V, from_present, planets)
+@part
+def add_kick(V, a, h, m, inner):
+    """Change Jacobi velocities by accelerations, in the rows 0 to 2, over a time h."""
+    for c in range(3):
+        weighted = m[0] * a[c, 0]
+        for i in range(1, m.size):
+            V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
+            weighted += m[i] * a[c, i]
 
 
-@inner
-def present(X, V, to_present, planets, x, v):
-    """Positions x and velocities v, (3, N), of the map's coordinates."""
-    end_X, end_V = X.copy(), V.copy()
-    move(end_X, end_V, to_present, planets)
-    if planets.per_c2 > 0.0:
-        to_velocities(end_X, end_V, planets.inner, planets.per_c2)
-    from_jacobi(end_X, planets.m, planets.inner, x)
-    from_jacobi(end_V, planets.m, planets.inner, v)
+class MapSteps(NamedTuple):
+    """The functions ``move(X, V, moves, planets)``, ``begin`` and ``present`` of :func:`moving`, for kernels."""
+
+    move: Callable
+    begin: Callable
+    present: Callable
+
+
+@cache
+def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
+    """The functions of a map in external fields."""
+    accelerate, in_fields = map_accelerations(terms), bool(terms)
+
+    @inner(fastmath=STRICT)
+    def kick_by_fields(V, h, planets):
+        m, inner, a, last = planets.m, planets.inner, planets.a, planets.m.size - 1
+        accelerate(planets.x, a, planets.fields)  # the last kick has found the positions
+        for c in range(3):
+            weighted = m[0] * a[c, 0]
+            for i in range(1, m.size):
+                V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
+                weighted += m[i] * a[c, i]
+            V[c, 0] += h * weighted / inner[last]
+
+    @part
+    def move(X, V, moves, planets):
+        """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+        for k in range(len(moves)):
+            if moves[k, 0] != 0.0:
+                kick(X, V, moves[k, 0], planets)
+                if in_fields:
+                    kick_by_fields(V, moves[k, 0], planets)
+            drift(X, V, moves[k, 1], planets)
+            if in_fields:
+                planets.fields.clock[0] += moves[k, 1]
+
+    @inner
+    def begin(x, v, X, V, from_present, planets):
+        """The map's coordinates X, V from positions x and velocities v, (3, N) each, and tangent vectors too."""
+        to_jacobi(x, planets.m, X)
+        to_jacobi(v, planets.m, V)
+        for k in range(len(planets.tangents) if planets.varied else 0):
+            for c in range(2):
+                to_jacobi(planets.tangents[k, c].copy(), planets.m, planets.tangents[k, c])
+        if planets.per_c2 > 0.0:
+            to_momenta(X, V, planets.inner, planets.per_c2)
+        move(X, V, from_present, planets)
+
+    @inner
+    def present(X, V, to_present, planets, x, v):
+        """Positions x and velocities v, (3, N), of the map's coordinates. ``planets`` are :func:`without_tangents`, or these
+        move to the present too."""
+        end_X, end_V = X.copy(), V.copy()
+        move(end_X, end_V, to_present, planets)
+        if planets.per_c2 > 0.0:
+            to_velocities(end_X, end_V, planets.inner, planets.per_c2)
+        from_jacobi(end_X, planets.m, planets.inner, x)
+        from_jacobi(end_V, planets.m, planets.inner, v)
+
+    return MapSteps(move, begin, present)
 
 
 @part

@@ -5,7 +5,9 @@ determines X through r₀ X + η G₂(X) + ζ G₃(X) = h, where G_k = X^k c_k(�
 
     x' = x (1 - μ G₂/r₀) + v (h - μ G₃),    v' = v (1 - μ G₂/r) - x μ G₁/(r₀ r),    r = r₀ + η G₁ + ζ G₂,
 
-for every conic, forward and backward in time. One text for both processors: :func:`kepler_functions`.
+for every conic, forward and backward in time. The tangent map is the
+derivative of these formulas, with ∂G_k/∂X = G_(k-1) and ∂G_k/∂β = (k G_(k+2) - X G_(k+1))/2. One text for both processors:
+:func:`kepler_functions`.
 """
 
 import math
@@ -20,18 +22,32 @@ TERMS = 8
 
 SERIES_2 = tuple((-1.0) ** k / math.factorial(2 * k + 2) for k in range(TERMS))
 SERIES_3 = tuple((-1.0) ** k / math.factorial(2 * k + 3) for k in range(TERMS))
-"""The coefficients of c₂(z) and c₃(z)."""
+SERIES_4 = tuple((-1.0) ** k / math.factorial(2 * k + 4) for k in range(TERMS))
+SERIES_5 = tuple((-1.0) ** k / math.factorial(2 * k + 5) for k in range(TERMS))
+"""The coefficients of c₂(z) … c₅(z)."""
 
 MOST_NEWTON, MOST_DOUBLINGS, MOST_HALVINGS, MOST_QUARTERINGS = 12, 60, 1200, 600
 
 
 class KeplerFunctions(NamedTuple):
-    """``stumpff(z)``: c₁, c₂ and c₃; ``time_at(X, r0, eta, zeta, beta)``: the time that belongs to X, which grows with X at
-    the rate r; ``step(x, y, z, vx, vy, vz, mu, h)``: position and velocity after the time h on a conic, and the distance."""
+    """Functions for kernels.
+
+    Attributes:
+        stumpff: ``(z)``, c₁, c₂ and c₃.
+        time_at: ``(X, r0, eta, zeta, beta)``, the time that belongs to X, which grows with X at the rate r.
+        step: ``(x, y, z, vx, vy, vz, mu, h)``, position and velocity after the time h on a conic, and the distance.
+        solve: the same arguments; what ``moved`` and ``tangent`` need of the step.
+        moved: ``(x, y, z, vx, vy, vz, mu, solution)``, the result of ``step``.
+        tangent: ``(at, change, mu, h, rate, solution)``, the tangent vector after the step for the ``change`` before,
+            if h grows with Kepler's energy at a ``rate`` (Mikkola & Innanen 1999); six numbers each, as ``at``.
+    """
 
     stumpff: Any
     time_at: Any
     step: Any
+    solve: Any
+    moved: Any
+    tangent: Any
 
 
 def kepler_functions(
@@ -97,7 +113,7 @@ def kepler_functions(
         return middle
 
     @compiled
-    def step(x, y, z, vx, vy, vz, mu, h):
+    def solve(x, y, z, vx, vy, vz, mu, h):
         r0, per_r0 = roots(x * x + y * y + z * z)
         eta = x * vx + y * vy + z * vz
         beta = 2.0 * mu * per_r0 - (vx * vx + vy * vy + vz * vz)
@@ -129,6 +145,11 @@ def kepler_functions(
         g1, g2, g3 = c1 * X, c2 * X * X, c3 * X * X * X
         r = r0 + (eta * g1 + zeta * g2)
         per_r = inverse(r)
+        return r0, per_r0, eta, zeta, beta, X, g1, g2, g3, rest, r, per_r
+
+    @compiled
+    def moved(x, y, z, vx, vy, vz, mu, solution):
+        _, per_r0, _, _, _, _, g1, g2, g3, rest, r, per_r = solution
         f, g = -mu * g2 * per_r0, rest - mu * g3
         df, dg = -mu * g1 * per_r0 * per_r, -mu * g2 * per_r
         return (
@@ -136,7 +157,56 @@ def kepler_functions(
             vx + (df * x + dg * vx), vy + (df * y + dg * vy), vz + (df * z + dg * vz), r,
         )  # fmt: skip
 
-    return KeplerFunctions(stumpff, time_at, step)
+    @compiled
+    def step(x, y, z, vx, vy, vz, mu, h):
+        return moved(x, y, z, vx, vy, vz, mu, solve(x, y, z, vx, vy, vz, mu, h))
+
+    @compiled
+    def further(X, beta, g2, g3):
+        """G₄ and G₅."""
+        X2 = X * X
+        z = beta * X2
+        if abs(z) > 0.5:  # the digits that the differences lose are few
+            return (0.5 * X2 - g2) / beta, (SERIES_3[0] * X2 * X - g3) / beta
+        c4, c5 = SERIES_4[7], SERIES_5[7]
+        c4, c5 = c4 * z + SERIES_4[6], c5 * z + SERIES_5[6]
+        c4, c5 = c4 * z + SERIES_4[5], c5 * z + SERIES_5[5]
+        c4, c5 = c4 * z + SERIES_4[4], c5 * z + SERIES_5[4]
+        c4, c5 = c4 * z + SERIES_4[3], c5 * z + SERIES_5[3]
+        c4, c5 = c4 * z + SERIES_4[2], c5 * z + SERIES_5[2]
+        c4, c5 = c4 * z + SERIES_4[1], c5 * z + SERIES_5[1]
+        c4, c5 = c4 * z + SERIES_4[0], c5 * z + SERIES_5[0]
+        return X2 * X2 * c4, X2 * X2 * X * c5
+
+    @compiled
+    def tangent(at, change, mu, h, rate, solution):
+        (x, y, z, vx, vy, vz), (dx, dy, dz, dvx, dvy, dvz) = at, change
+        r0, per_r0, eta, zeta, beta, X, g1, g2, g3, rest, _, per_r = solution
+        dr0 = (x * dx + y * dy + z * dz) * per_r0
+        deta = dx * vx + dy * vy + dz * vz + x * dvx + y * dvy + z * dvz
+        dbeta = -2.0 * (mu * per_r0 * per_r0 * dr0 + vx * dvx + vy * dvy + vz * dvz)
+        dzeta = -beta * dr0 - r0 * dbeta
+        g4, g5 = further(X, beta, g2, g3)
+        b1, b2, b3 = 0.5 * (g3 - X * g2), g4 - 0.5 * X * g3, 0.5 * (3.0 * g5 - X * g4)
+        time = -0.5 * rate * dbeta
+        if h != rest:  # the whole periods that are left out
+            time += 1.5 * (h - rest) / beta * dbeta
+        dX = (time - X * dr0 - g2 * deta - g3 * dzeta - (eta * b2 + zeta * b3) * dbeta) * per_r
+        dg1 = (1.0 - beta * g2) * dX + b1 * dbeta
+        dg2, dg3 = g1 * dX + b2 * dbeta, g2 * dX + b3 * dbeta
+        dr = dr0 + g1 * deta + eta * dg1 + g2 * dzeta + zeta * dg2
+        f, g = -mu * g2 * per_r0, rest - mu * g3
+        df, dg = -mu * g1 * per_r0 * per_r, -mu * g2 * per_r
+        f_, g_ = -(f * dr0 + mu * dg2) * per_r0, time - mu * dg3
+        df_ = -df * (dr0 * per_r0 + dr * per_r) - mu * dg1 * per_r0 * per_r
+        dg_ = -(dg * dr + mu * dg2) * per_r
+        return (
+            dx + (f * dx + g * dvx) + (f_ * x + g_ * vx), dy + (f * dy + g * dvy) + (f_ * y + g_ * vy),
+            dz + (f * dz + g * dvz) + (f_ * z + g_ * vz), dvx + (df * dx + dg * dvx) + (df_ * x + dg_ * vx),
+            dvy + (df * dy + dg * dvy) + (df_ * y + dg_ * vy), dvz + (df * dz + dg * dvz) + (df_ * z + dg_ * vz),
+        )  # fmt: skip
+
+    return KeplerFunctions(stumpff, time_at, step, solve, moved, tangent)
 
 
 def _compiled(function: Callable) -> Any:
@@ -159,7 +229,7 @@ SMALL, CONVERGED = 0.1, 1e-9
 a twelfth of its period, always in the same direction; with 0.1 that is a random walk to 1e-13.)"""
 
 _on_cpu = kepler_functions(_compiled, _roots, _inverse, SMALL, CONVERGED)
-time_at, _step = _on_cpu.time_at, _on_cpu.step
+time_at, _step, _solve, _moved, _tangent = _on_cpu[1:]
 
 
 @_compiled
@@ -168,4 +238,19 @@ def kepler_step(i, x, v, mu, h):
     x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], r = _step(
         x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], mu, h
     )
+    return r
+
+
+@_compiled
+def kepler_tangents(i, x, v, mu, h, rate, tangents):
+    """As :func:`kepler_step`, and move the rows i of the tangent vectors, (M, 2, 3, N), by the linear map of the step; h
+    grows with Kepler's energy at a ``rate``."""
+    at = x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i]
+    solution = _solve(*at, mu, h)
+    for k in range(len(tangents)):
+        dx, dv = tangents[k, 0], tangents[k, 1]
+        dx[0, i], dx[1, i], dx[2, i], dv[0, i], dv[1, i], dv[2, i] = _tangent(
+            at, (dx[0, i], dx[1, i], dx[2, i], dv[0, i], dv[1, i], dv[2, i]), mu, h, rate, solution
+        )
+    x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], r = _moved(*at, mu, solution)
     return r

@@ -1,7 +1,7 @@
 """Accelerations of a few bodies, for kernels that call them in their own loops: each pair once, in order, in float64.
 
 Their *kind* is a pair law (``none``, ``plummer``, …), a law with general relativity's term (``none+1pn``), or ``encounter``:
-planets that meet, about a star that is at rest in the origin.
+planets that meet, and their star.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from nbody.forces.direct.cpu_few import law_of, summing
 RELATIVITY = "+1pn"
 """The end of the names of kinds with the 1PN term."""
 
-NEAREST = 0.1
-"""Two planets closer than this fraction of their critical distance attract each other in the encounter's forces alone."""
+FIXED, FREE, TEST_BODY = 0.0, 1.0, -1.0
+"""Of ``encounter``: a star that is at rest in the origin, one that moves, and a body without mass."""
 
 
 class Attraction(NamedTuple):
@@ -30,7 +30,8 @@ class Attraction(NamedTuple):
     Attributes:
         m: (N,) masses.
         G, length2: the gravitational constant, and the softening length squared.
-        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the critical distances, (N,); the
+        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the kinds of
+            bodies, (N,); the
             parameters of external fields, (K, 3 + n).
     """
 
@@ -69,31 +70,18 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
 
 
 @inner(fastmath=STRICT)
-def changeover(distance, critical):
-    """The changeover function K: the fraction of the attraction of two planets that belongs to the map's kick. It is 1
-    beyond the critical distance, 0 below :data:`NEAREST` of it, and between them 35 y⁴ - 84 y⁵ + 70 y⁶ - 20 y⁷. (Chambers
-    1999 takes 10 y³ - 15 y⁴ + 6 y⁵; with the smoother one the energy error of an encounter was 1.6 times smaller, and after
-    it 3 to 10 times.)"""
-    y = (distance / critical - NEAREST) / (1.0 - NEAREST)
-    if y >= 1.0:
-        return 1.0
-    if y <= 0.0:
-        return 0.0
-    return y * y * y * y * (35.0 + y * (-84.0 + y * (70.0 - 20.0 * y)))
-
-
-@inner(fastmath=STRICT)
 def separation(x, j, xi, yi, zi):
     """The separation of body j of x, (3, N), from a position."""
     return x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
 
 
 @inner(fastmath=STRICT)
-def encounter_pair(i, j, dx, dy, dz, critical):
-    """The attraction of two planets that meet, less what belongs to the map's kick."""
+def encounter_pair(i, j, dx, dy, dz, kinds):
+    """The attraction of two planets of one kind, or if one is a test body."""
+    if kinds[i] != kinds[j] and kinds[i] != TEST_BODY and kinds[j] != TEST_BODY:
+        return 0.0
     r2 = dx * dx + dy * dy + dz * dz
-    r = np.sqrt(r2)
-    return (1.0 - changeover(r, max(critical[i], critical[j]))) / (r2 * r)
+    return 1.0 / (r2 * np.sqrt(r2))
 
 
 add_encounters = summing(encounter_pair, separation, 2, 1)
@@ -101,14 +89,16 @@ add_encounters = summing(encounter_pair, separation, 2, 1)
 
 @inner(fastmath=STRICT)
 def encounter(x, v, law, time, a):
-    """Planets 1 … N-1 relative to the star 0: its attraction, and the fraction 1 - K of that between planets. The masses are
-    multiplied by G; the star stays in the origin."""
-    a[:, 0] = 0.0
-    for i in range(1, law.m.size):
-        r2 = x[0, i] * x[0, i] + x[1, i] * x[1, i] + x[2, i] * x[2, i]
-        f = -law.m[0] / (r2 * np.sqrt(r2))
-        a[0, i], a[1, i], a[2, i] = f * x[0, i], f * x[1, i], f * x[2, i]
+    """The star 0, which is at rest in the origin or free, and planets that meet. The masses are multiplied by G."""
+    a[:] = 0.0
     add_encounters(x, law.m, 1.0, law.more, a)
+    for i in range(1, law.m.size):
+        dx, dy, dz = x[0, i] - x[0, 0], x[1, i] - x[1, 0], x[2, i] - x[2, 0]
+        r2 = dx * dx + dy * dy + dz * dz
+        f = 1.0 / (r2 * np.sqrt(r2))
+        of_star, of_i = law.m[0] * f, law.m[i] * f if law.more[0] == FREE else 0.0
+        a[0, i], a[1, i], a[2, i] = a[0, i] - of_star * dx, a[1, i] - of_star * dy, a[2, i] - of_star * dz
+        a[0, 0], a[1, 0], a[2, 0] = a[0, 0] + of_i * dx, a[1, 0] + of_i * dy, a[2, 0] + of_i * dz
 
 
 @cache

@@ -13,18 +13,20 @@ The map is a drift of half a step, then kicks and drifts of whole steps. Its coo
 step ahead of the state: the positions and velocities of frames are computed from them, and never fed back.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from nbody import compute
 from nbody.errors import RunFailed
-from nbody.fields.field import POST_NEWTONIAN
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
+from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star, tangent_vectors
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import begin, distances, map_moves, move, planets_of, present
+from nbody.integrators.solvers.jacobi_map import distances, map_moves, moving, planets_of, without_tangents
+from nbody.integrators.solvers.map_fields import map_fields
+from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
 
@@ -47,7 +49,8 @@ class WisdomHolman(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        precisions=FLOAT64_ON_CPU, fields=(POST_NEWTONIAN,), columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        tangents=True, precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
+        columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -65,13 +68,15 @@ class WisdomHolman(Integrator):
         x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)
         self._order = np.argsort(distance, kind="stable")
-        self._call(motion, _begin, x[:, self._order], v[:, self._order])
+        with tangent_vectors(state, self._tangents.count) as tangents:
+            tangents[0] = self._tangents.first(state.count, state.dimensions)[..., self._order]
+        self._call(motion, "begin", x[:, self._order], v[:, self._order])
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
         state = motion.host
         x, v = (np.zeros((3, state.count)) for _ in range(2))
-        done, i, j = self._call(motion, _advance, x, v, steps)
+        done, i, j = self._call(motion, "advance", x, v, steps)
         state.clock.count_steps(done, self.dt)
         order = self._order
         state.position[order], state.velocity[order] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
@@ -84,18 +89,24 @@ class WisdomHolman(Integrator):
                 "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
-    def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
+    def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
-        moves, hill = map_moves(self.dt, self._options.corrector), self._options.encounter
+        moves, hill, clock = map_moves(self.dt, self._options.corrector), self._options.encounter, motion.state.clock
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
-        with map_coordinates(motion.host) as (X, V):
-            return kernel(x, v, X, V, mass, moves, hill, per_c2(motion), *more)
+        terms, fields = map_fields(motion, self._order)
+        moment = clock.origin, clock.step, self.dt
+        coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
+        with coordinates as (X, V), vectors as tangents:
+            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
+            bodies = x, v, X, V, mass
+            return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
-        return {"order": self._order}
+        return super().arrays() | {"order": self._order}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
         self._order = permutations(arrays["order"])
 
 
@@ -106,21 +117,51 @@ def permutations(order: np.ndarray) -> np.ndarray:
     return order.copy()
 
 
-@compute.kernel("cpu")
-def _begin(x, v, X, V, m, moves, hill, per_c2):
-    begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2))
+class FieldMapKernels(NamedTuple):
+    """The kernels of the map in a sum of fields."""
+
+    begin: Any
+    advance: Any
 
 
-@compute.kernel("cpu")
-def _advance(x, v, X, V, m, moves, hill, per_c2, steps):
-    """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
+@cache
+def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
+    (move, begin, present), in_fields = moving(terms), bool(terms)
 
-    Returns the number of steps, and two planets that were too close in the last one, or 0 and 0."""
-    planets, done, first, second = planets_of(m, hill, per_c2), 0, 0, 0
-    distances(X, planets.distance)
-    while done < steps and first == 0:
-        move(X, V, moves.step, planets)
-        first, second = planets.met
-        done += 1
-    present(X, V, moves.present, planets, x, v)
-    return done, first, second
+    @compute.kernel("cpu")
+    def begin_map(bodies, moves, hill, per_c2, fields, moment, growth, varied):
+        (x, v, X, V, m), (tangents, numbers), (origin, first, dt) = bodies, growth, moment
+        if in_fields:
+            fields.clock[0] = origin + first * dt
+        begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, fields, tangents, varied))
+        begin_growth(tangents, 1, numbers)
+
+    @compute.kernel("cpu")
+    def advance(bodies, moves, hill, per_c2, fields, moment, growth, varied, steps):
+        """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
+
+        Args:
+            bodies: x, v, X, V, (3, n) each, and G times the masses.
+            moment: the time of step 0, the number of this step, and the time step.
+            growth, varied: the tangent vectors of X and V, with their numbers; see :class:`.MapBodies`.
+
+        Returns:
+            The number of steps, and two planets that were too close in the last one, or 0 and 0.
+        """
+        (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
+        planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied), 0, 0, 0
+        distances(X, planets.distance)
+        while done < steps and first == 0:
+            if in_fields:
+                fields.clock[0] = origin + (begun + done + 0.5) * dt
+            move(X, V, moves.step, planets)
+            if varied:
+                add_growth(tangents, 1, dt, numbers)
+            first, second = planets.met
+            done += 1
+        if in_fields:
+            fields.clock[0] = origin + (begun + done + 0.5) * dt
+        present(X, V, moves.present, without_tangents(planets), x, v)
+        return done, first, second
+
+    return FieldMapKernels(begin_map, advance)

@@ -146,16 +146,13 @@ class RecordedFrames:
         """Go on with the larger copy by which the run that writes the file has replaced it."""
         if not os.path.exists(self.path):
             raise InputError(f"{self.path}: there is no such file any more")
-        found, known = RecordedFrames(self.path), len(self)
-        same = "started" in self.stored_provenance and self.stored_provenance == found.stored_provenance
-        if not (
-            same and np.array_equal(self.time, found.time[:known]) and np.array_equal(self.id, found.id[: self.count])
-        ):
+        found, own = RecordedFrames(self.path), self.stored_provenance
+        if "started" not in own or own != found.stored_provenance:
             found.close()
             raise InputError(f"{self.path}: has been replaced by another recording; open it anew")
         self._replaced.append(self._opened())
-        own = ("position", "velocity", "temporary", "_replaced")
-        vars(self).update({name: value for name, value in vars(found).items() if name not in own})
+        kept = ("position", "velocity", "temporary", "_replaced")
+        vars(self).update({name: value for name, value in vars(found).items() if name not in kept})
 
     def _take_added(self) -> None:
         """Take over the bodies for which the file had room."""
@@ -330,11 +327,9 @@ class RecordedFrames:
         file = self._opened()
         names = [name for name in layout.CONSTANTS if file.found[name].kind == DATASET]
         with one_line(self.path):
-            values = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
-            sums = {
-                name: zlib.crc32((each[: self._first] if each.ndim else each).tobytes())
-                for name, each in values.items()
-            }
+            found = {name: np.asarray(file.value(name), file.found[name].dtype) for name in names}
+        rows = {name: value[: self._first] if value.ndim else value for name, value in found.items()}
+        sums = {name: zlib.crc32(each.tobytes()) for name, each in rows.items()}
         return [f"/{name}" for name in names if sums[name] != file.found[name].attributes.get(layout.CRC)]
 
     def _damaged_fields(self, k: int) -> list[str]:

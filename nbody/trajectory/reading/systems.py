@@ -9,6 +9,7 @@ from nbody.errors import InputError, counted, printable
 from nbody.given import converted, whole
 from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.reading.tables import Table
+from nbody.trajectory.structure.layout import SYSTEM
 from nbody.trajectory.structure.layout import SYSTEM_COLUMNS as COLUMNS
 from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
 from nbody.trajectory.structure.opening import one_line
@@ -38,6 +39,8 @@ def system_table(run: RecordedFrames) -> Table:
         raise InputError(
             f"{printable(run.path)}: holds no ensemble of systems with a frame; see 'ensemble' in a scenario"
         )
+    widths = run.widths.items()
+    more = [name for name, width in widths if name.startswith(SYSTEM) and name not in COLUMNS and width == count]
     energy, *last = (run.observable(name) for name in COLUMNS)
     time, steps, closest, status = (values[-1] for values in last)
     names = (STATUS[0] if run.complete else UNFINISHED, *STATUS[1:])
@@ -53,6 +56,7 @@ def system_table(run: RecordedFrames) -> Table:
             "steps": steps.astype(np.int64),
             "closest_approach": closest,
             "energy_error": (energy[-1] - energy[0]) / scale,
+            **{name.removeprefix(SYSTEM): run.observable(name)[-1] for name in more},
             **{path: np.array(values) for path, values in varied.items()},
         }
     )

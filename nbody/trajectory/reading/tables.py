@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS
-from nbody.trajectory.structure.layout import SYSTEM_COLUMNS
+from nbody.trajectory.structure.layout import SYSTEM
 
 Array = np.ndarray
 Column = Array | Callable[[], Array]
@@ -80,7 +80,7 @@ def observable_table(widths: Mapping[str, int], read: Callable[[str], Array]) ->
 
     columns: dict[str, Column] = {name: partial(column, name) for name in ("step", "time")}
     for name, width in widths.items():
-        if name in SYSTEM_COLUMNS:  # one number per system
+        if name.startswith(SYSTEM):  # one number per system
             continue
         if width == 1:
             columns[name] = partial(column, name)

@@ -116,6 +116,10 @@ def event_rows(kind: bytes, bodies: Particles, of: Array | None = None) -> Array
     return found
 
 
+SYSTEM = "system_"
+"""The beginning of the names of an ensemble's observables, (T, S) each: :data:`SYSTEM_COLUMNS`, and those that a scenario
+names."""
+
 SYSTEM_COLUMNS = ("system_energy", "system_time", "system_steps", "system_closest", "system_status")
 """The observables of an ensemble, (T, S) each: total energy; the time and the number of steps reached; the shortest distance
 of two bodies so far, at the ends of steps; and an index into :data:`SYSTEM_STATUS`."""

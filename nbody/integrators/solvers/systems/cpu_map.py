@@ -6,31 +6,39 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
+from nbody.integrators.few_bodies import tangent_vectors
 from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
-    begin,
     distances,
     from_jacobi,
     map_moves,
-    move,
+    moving,
     planets_of,
-    present,
+    without_tangents,
 )
+from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
+from nbody.integrators.tangents import Tangents
 from nbody.state.host import HostState
+
+move, begin, present = moving()
 
 
 class SystemMaps(NamedTuple):
     """Positions and velocities of S systems, (S, 3, n) each, which are computed from the maps' coordinates X and V or become
-    these; and G times the masses, (S, n)."""
+    these; G times the masses, (S, n); tangent vectors (S, M, 2, 3, n), their numbers (S, M, 5), and ``varied`` of
+    :class:`.MapBodies`."""
 
     x: np.ndarray
     v: np.ndarray
     X: np.ndarray
     V: np.ndarray
     m: np.ndarray
+    tangents: np.ndarray
+    numbers: np.ndarray
+    varied: tuple
 
 
 class HostMaps:
@@ -41,16 +49,20 @@ class HostMaps:
         mass: (S, n) G times the masses, in the order of the maps.
         order: (S, n) the bodies in that order.
         corrector, encounter: see :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
+        tangents: the tangent vectors of each system.
     """
 
     def __init__(
-        self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
-    ) -> None:
-        self._state, self._mass, self._order = state, mass, order
+        self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float,
+        tangents: Tangents,
+    ) -> None:  # fmt: skip
+        self._state, self._mass, self._order, self._tangents = state, mass, order, tangents
         self._moves, self._encounter = map_moves(dt, corrector), encounter
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
-        self._keep(*coordinates(x, v, self._mass, self._moves))
+        with tangent_vectors(self._state, self._tangents.count, len(x)) as vectors:
+            vectors[:] = first_vectors(self._tangents, self._state.dimensions, self._order)
+            self._keep(*coordinates(x, v, self._mass, self._moves, vectors, self._tangents))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         state, (count, n) = self._state, self._mass.shape
@@ -59,8 +71,10 @@ class HostMaps:
             for rows in state.values("map_position", "map_velocity", copy=False)
         )
         x, v = np.empty_like(X), np.empty_like(V)
-        systems, ends = SystemMaps(x, v, X, V, self._mass), (made, status, closest)
-        divided(maps, count, systems, self._moves, self._encounter, steps, ends)
+        ends, tangents = (made, status, closest), self._tangents
+        with tangent_vectors(state, tangents.count, count) as vectors:
+            systems = SystemMaps(x, v, X, V, self._mass, vectors, tangents.numbers, tangents.varied)
+            divided(maps, count, systems, self._moves, self._encounter, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -72,16 +86,25 @@ class HostMaps:
             rows[...] = found.transpose(0, 2, 1).reshape(-1, 3)
 
 
-def coordinates(x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves) -> tuple[np.ndarray, np.ndarray]:
-    """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n)."""
+def first_vectors(tangents: Tangents, dimensions: int, order: np.ndarray) -> np.ndarray:
+    """The tangent vectors at the beginning, (S, M, 2, 3, n), of systems with their bodies in an ``order``, (S, n)."""
+    return np.moveaxis(tangents.first(order.shape[1], dimensions)[..., order], -2, 0)
+
+
+def coordinates(
+    x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves, vectors: np.ndarray, tangents: Tangents
+) -> tuple[np.ndarray, np.ndarray]:
+    """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n). The tangent ``vectors`` become those of
+    these coordinates."""
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
-    divided(maps, len(mass), SystemMaps(x, v, X, V, mass), moves, 0.0, -1, (none, none, np.zeros(len(mass))))
+    systems = SystemMaps(x, v, X, V, mass, vectors, tangents.numbers, tangents.varied)
+    divided(maps, len(mass), systems, moves, 0.0, -1, (none, none, np.zeros(len(mass))))
     return X, V
 
 
 @inner
-def advance_one(x, v, X, V, moves, planets, steps, made, closest):
+def advance_one(x, v, X, V, numbers, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
     old_X, old_V, status = X.copy(), V.copy(), DONE
     distances(X, planets.distance)
@@ -94,12 +117,14 @@ def advance_one(x, v, X, V, moves, planets, steps, made, closest):
             copy(old_V, V)
             status = NOT_FINITE
             break
+        if planets.varied:
+            add_growth(planets.tangents, 1, moves.step[0, 1], numbers)
         made += 1
         closest = min(closest, closest_pair(planets.x))
         if planets.met[0]:
             status = ENCOUNTER
             break
-    present(X, V, moves.present, planets, x, v)
+    present(X, V, moves.present, without_tangents(planets), x, v)
     if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
         from_jacobi(X, planets.m, planets.inner, x)
         from_jacobi(V, planets.m, planets.inner, v)
@@ -116,14 +141,17 @@ def maps(first, last, bodies, moves, hill, steps, ends):
         hill: how close planets may come, in Hill radii.
         ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
     """
-    x, v, X, V, m = bodies
+    x, v, X, V, m, tangents, numbers, varied = bodies
     made, status, closest = ends
     for s in range(first, last):
-        planets = planets_of(m[s], hill, 0.0)
+        planets = planets_of(m[s], hill, 0.0, None, tangents[s], varied)
         if steps < 0:
             begin(x[s], v[s], X[s], V[s], moves.begin, planets)
+            begin_growth(tangents[s], 1, numbers[s])
         else:
             more = steps if status[s] == DONE else 0
-            ended, made[s], closest[s] = advance_one(x[s], v[s], X[s], V[s], moves, planets, more, made[s], closest[s])
+            ended, made[s], closest[s] = advance_one(
+                x[s], v[s], X[s], V[s], numbers[s], moves, planets, more, made[s], closest[s]
+            )
             if more:
                 status[s] = ended

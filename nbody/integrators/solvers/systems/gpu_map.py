@@ -22,8 +22,9 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import kepler_functions
-from nbody.integrators.solvers.systems.cpu_map import coordinates
+from nbody.integrators.solvers.systems.cpu_map import coordinates, first_vectors
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
+from nbody.integrators.tangents import Tangents
 
 THREADS = 8 if SIMULATED else 128
 RESIDENT = 4
@@ -235,8 +236,10 @@ class DeviceMaps:
     """:class:`.wisdom_holman.Maps` of systems whose state is on the GPU."""
 
     def __init__(
-        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float
-    ) -> None:
+        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float,
+        tangents: Tangents,
+    ) -> None:  # fmt: skip
+        self._tangents, self._dimensions = tangents, state.dimensions
         self._state, self._systems = state, len(mass)
         lanes = lanes_for(mass.shape[1] - 1)
         self._threads = max(THREADS, lanes)
@@ -250,7 +253,11 @@ class DeviceMaps:
         self._ends = next(ends), next(ends)
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
-        for column, found in zip(self._columns(), coordinates(x, v, self._masses, self._moves), strict=True):
+        own = self._tangents
+        vectors = first_vectors(own, self._dimensions, self._order.copy_to_host())
+        for column, found in zip(
+            self._columns(), coordinates(x, v, self._masses, self._moves, vectors, own), strict=True
+        ):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:

@@ -76,6 +76,7 @@ class ManySystems(Integrator):
         observed = {
             "system_time": self._clock.copy(), "system_steps": self._steps.astype(float),
             "system_closest": self._closest.copy(), "system_status": self._status.astype(float),
+            **self._tangents.observed("system_"),
         }  # fmt: skip
         ends = ((name, np.count_nonzero(self._status == code)) for code, name in enumerate(STATUS))
         listed = ", ".join(f"{count} {name}" for name, count in ends if count)
@@ -84,9 +85,11 @@ class ManySystems(Integrator):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system."""
-        return {"steps": self._steps, "clock": self._clock, "status": self._status, "closest": self._closest}
+        own = {"steps": self._steps, "clock": self._clock, "status": self._status, "closest": self._closest}
+        return super().arrays() | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
         self._steps, self._clock = arrays["steps"].copy(), arrays["clock"].copy()
         self._status, self._closest = arrays["status"].copy(), arrays["closest"].copy()
 

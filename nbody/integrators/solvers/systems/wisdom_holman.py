@@ -51,6 +51,8 @@ class WisdomHolmanSystems(ManySystems):
         if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
+        if engine.can.device == "gpu" and problem.of_scheme.tangents:
+            return Refusal("tangent vectors are moved on the CPU", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:
@@ -87,7 +89,8 @@ class WisdomHolmanSystems(ManySystems):
             kind: Callable[..., Maps] = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
             chosen = self._options
-            self._maps = kind(motion.state, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter)
+            order, tangents = self._sorted, self._tangents
+            self._maps = kind(motion.state, mass, order, self.dt, chosen.corrector, chosen.encounter, tangents)
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
