@@ -80,6 +80,31 @@ def test_simulated_systems_whose_planets_meet_end_as_on_the_cpu(tmp_path):
     assert made.stepper.integrator._status.max() == 1 and made.stepper.integrator._steps.min() < 6
 
 
+def check_megno(scenario, path):
+    """The tangent vectors agree as the bodies do, to the growth of rounding errors; MEGNO adds up their lengths."""
+    scenario["record"] = {"every": 2, "observables": ["megno", "lyapunov"]}
+    one, two = check_against_the_cpu(scenario, path)
+    error = 1e-13 * max(1, one.steps_made / 30) ** 1.5
+    found = [run.stepper.integrator._tangents.observed("system_") for run in (one, two)]
+    for name, values in found[0].items():
+        np.testing.assert_allclose(found[1][name], values, rtol=1e-8, atol=error)
+    bodies = one.state.count // len(values)
+    rows = [run.state.arrays()["tangent_position"].reshape(-1, bodies, 3)[:, 1:] for run in (one, two)]
+    np.testing.assert_allclose(rows[1], rows[0], atol=100 * error * np.abs(rows[0]).max())
+
+
+@pytest.mark.simulated
+def test_simulated_systems_have_the_megno_of_the_cpu(tmp_path):
+    check_megno(meeting(3, 6), tmp_path)
+
+
+@pytest.mark.gpu
+def test_systems_have_the_megno_of_the_cpu(tmp_path):
+    check_megno(nine(40, 200, "gpu"), tmp_path / "nine")
+    check_megno(meeting(64, 12), tmp_path / "meeting")
+    check_a_resumed_run(nine(40, 100, "gpu") | {"record": {"every": 10, "observables": ["megno"]}}, tmp_path / "run.h5")
+
+
 @pytest.mark.simulated
 def test_a_simulated_run_is_resumed_with_the_same_bits(tmp_path):
     check_a_resumed_run(meeting(3, 4) | {"engine": "gpu"}, tmp_path / "run.h5")
@@ -128,5 +153,7 @@ def test_the_map_needs_no_local_memory_for_arrays():
     from nbody.integrators.solvers.systems.gpu_map import kernels_for
 
     rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))
-    signature = (*[rows] * 6, types.int64, types.int64, types.float64, whole, whole, real)
-    assert ".local" not in ptx(kernels_for(9).move, signature)
+    more = (rows, rows, types.int64, types.int64, types.float64, whole, whole, real, types.UniTuple(rows, 3))
+    for varied in (False, True):
+        kernel = kernels_for(9, varied=varied).move
+        assert ".local" not in ptx(kernel, (rows, rows, types.UniTuple(rows, 2), *more)), varied

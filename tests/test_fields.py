@@ -9,7 +9,7 @@ from conftest import random_bodies
 from nbody.errors import InputError
 from nbody.fields import FIELDS, added_fields, chosen_fields
 from nbody.fields.added import AddedFields
-from nbody.fields.field import Field
+from nbody.fields.field import BodyField, Field
 from nbody.forces import ENGINES
 from nbody.forces.layers import layered
 from nbody.forces.layers.fields import fields_of
@@ -34,8 +34,9 @@ PARAMETERS = {
     },
 }  # fmt: skip
 
-EXTERNAL = [name for name in FIELDS if issubclass(FIELDS.load(name), Field) and name != "function"]
-"""For forces that depend on velocities see test_relativity.py, for functions test_own_forces.py."""
+KINDS = {name: FIELDS.load(name) for name in FIELDS if name != "function"}
+EXTERNAL = [name for name, kind in KINDS.items() if issubclass(kind, Field) and not issubclass(kind, BodyField)]
+"""For relativity see test_relativity.py, for forces of bodies test_forces_of_bodies.py, for functions test_own_forces.py."""
 
 TEXT = """\
 initial: {generator: plummer, particles: 64, seed: 3}
@@ -246,7 +247,7 @@ WRONG = [
     ("{field: nfw, mass: 3, a: 0.7, centre: [1, 0, 0]}", "{field: nwf}", "3: fields.1.field: unknown field 'nwf' (did you"),
     ("mass: 3", "mas: 3", "3: fields.1.mas: unknown key (did you mean 'mass'?)"),
     ("mass: 3", "mass: -3", "3: fields.1.mass: must be greater than 0, got -3"),
-    ("dt: 0.0078125", "dt: 0.0078125, scheme: hybrid", "3: fields: scheme 'hybrid' computes the forces itself, and knows "),
+    ("dt: 0.0078125", "dt: 0.0078125, scheme: hermite4_block", "3: fields: scheme 'hermite4_block' computes the forces "),
     ("mass: 3, ", "", "3: fields.1.mass: is missing"),
     ("mass: 3", "mass: 3 Msun", "3: fields.1.mass: '3 Msun' has a unit, and the scenario has no units"),
     ("[1, 0, 0]", "[1, 0]", "3: fields.1.centre"),

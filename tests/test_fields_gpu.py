@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from compiled_forces import for_h200
 from conftest import random_bodies
-from test_fields import PARAMETERS, TEXT, fields
+from test_fields import EXTERNAL, PARAMETERS, TEXT, fields
 
 import nbody
 from nbody.fields import FIELDS
-from nbody.fields.field import Term, VelocityField
+from nbody.fields.field import Term
+from nbody.fields.planets import J2
 from nbody.forces import ENGINES
 from nbody.forces.layers import layered
 from nbody.law import Gravity
@@ -56,6 +57,7 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
     from nbody.state.graph_time import MOST_DRIFTS
 
     terms = tuple(Term(FIELDS.load(name).evaluate) for name in PARAMETERS if name != "milky_way")
+    terms = (*terms, J2(j2=0.1, radius=1).term())
     numbers, float64 = getattr(types, real), types.float64
     rows, scalars = numbers[:, ::1], types.UniTuple(float64, MOST_DRIFTS)
     moves = (types.int64[::1], types.int64, float64, float64, scalars, float64[:, ::1], types.int32, types.int32)
@@ -68,7 +70,7 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
 @pytest.mark.parametrize(
     ("precision", "dimensions", "names"),
     [
-        ("float32", 3, tuple(name for name in FIELDS if name not in ("milky_way", "post_newtonian", "function"))),
+        ("float32", 3, tuple(name for name in EXTERNAL if name != "milky_way")),
         ("float64", 2, ("rotating_bar",)),
     ],
 )
@@ -88,9 +90,9 @@ def test_a_simulated_run_in_a_turning_bar_is_the_cpus():
 
 
 def own_forces_move(engine: str, precision: str) -> np.ndarray:
-    """The positions after a few steps in a force of the mass and the time, in a halo."""
+    """The positions after a few steps in a force of the mass and the time, in a halo, about an oblate body."""
     pull = nbody.force(lambda x, y, z, m, t, k: (-k * x * (1 + m) * math.cos(t), -k * y, -k * z), k=2.0)
-    fields = [pull, nbody.fields.NFW(mass=1, a=2)]
+    fields = [pull, nbody.fields.NFW(mass=1, a=2), nbody.fields.J2(j2=0.1, radius=0.3, about=4)]
     run = Simulation(random_bodies(9), dt=0.01, softening=0.1, engine=engine, precision=precision, fields=fields)
     run.run(steps=6)
     return run.particles.position
@@ -109,9 +111,7 @@ def test_own_forces_on_the_device_are_the_cpus(precision):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(
-    "name", [name for name in FIELDS if name != "function" and not issubclass(FIELDS.load(name), VelocityField)]
-)
+@pytest.mark.parametrize("name", EXTERNAL)
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_the_device_computes_each_field(name, precision):
     check_fields("gpu-global", precision, 3, 1000, (name,))

@@ -116,7 +116,7 @@ def test_hdf5_snapshots_may_have_several_files_and_gas_and_no_cosmology(tmp_path
     for base in ("snap.hdf5", "snap"):
         find_bodies(tmp_path / base)
         np.testing.assert_array_equal(read_bodies(tmp_path / base, 3).position, found.position)
-    with pytest.raises(InputError, match="is a cosmological snapshot"):
+    with pytest.raises(InputError, match=r"is a cosmological snapshot.* convert it first$"):
         numbers = dict(zip(("Time", "Redshift", "BoxSize", "Omega0"), BOX, strict=True))
         read_bodies(hdf5(tmp_path / "box.hdf5", **numbers), 3)
 

@@ -294,6 +294,19 @@ def test_exposure_brightens_without_changing_hues(egl, recorded):
     assert plain.argmax() == bright.argmax() == dark.argmax()
 
 
+def test_contours_ring_no_single_bodies(egl, recorded):
+    x = np.random.default_rng(3).standard_normal((3000, 2))
+    angle = 2 * np.pi * np.arange(12) / 12
+    x[:12] = 4.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    source = recorded((x, np.ones_like(x)))
+    changed = np.abs(drawn(source, contours=True) - drawn(source)).max(axis=2) > 25
+    assert changed.sum() > 100
+    places = [(column, row) for column, row in (pixel(source, point) for point in x[:12]) if 12 <= row < SIZE[1] - 12]
+    assert len(places) >= 4
+    for column, row in places:
+        assert not changed[row - 12 : row + 12, column - 12 : column + 12].any()
+
+
 def test_contours_are_circles_around_a_round_cloud(egl, recorded):
     position = np.random.default_rng(4).standard_normal((200_000, 2))
     source = recorded((position, np.ones_like(position)))

@@ -60,7 +60,7 @@ def folder(made, tmp_path, monkeypatch):
     shutil.copytree(made, tmp_path / "here", symlinks=True)
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
-    monkeypatch.setattr("nbody.cli.live._load_window", lambda: None)
+    monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
     monkeypatch.setattr(
         "nbody.viewer.window.show.show", lambda source, clock, view, **options: (clock.close(), source.close())
     )

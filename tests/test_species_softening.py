@@ -1,5 +1,7 @@
 """A softening length per species: the ε of a pair is the larger one, and force, potential and jerk belong together."""
 
+import shutil
+
 import numpy as np
 import pytest
 from conftest import random_bodies
@@ -200,6 +202,42 @@ def test_python_takes_a_mapping_for_a_softening():
     assert run.scenario.gravity == Gravity(1.0, 3, "plummer", LENGTHS)
     run = nbody.Simulation(bodies, dt=0.01, softening=("spline", LENGTHS), engine="reference", precision="float64")
     assert run.scenario.gravity == Gravity(1.0, 3, "spline", LENGTHS)
+
+
+@pytest.mark.parametrize("law", ["plummer", "spline"])
+def test_python_takes_a_length_for_each_body(law, tmp_path):
+    bodies, kinds = bodies_of(20), bodies_of(20).species_names
+    lengths = np.geomspace(0.05, 0.4, 20)[::-1].copy()
+    lengths[:3] = 0.1
+    values = {"dt": 0.01, "engine": "cpu", "precision": "float64"}
+    path = tmp_path / "run.h5"
+    run = nbody.Simulation(bodies, path, softening=(law, lengths), **values)
+    assert np.array_equal(run.state.softening2, lengths**2)
+    run.run(1)
+    found, expected = run.state.values("acceleration")[0], run.particles
+    np.testing.assert_allclose(
+        found, nbody.accelerations(expected, softening=law, length=lengths, engine="reference"), rtol=1e-12
+    )
+    new = run.add(mass=0.1, position=[1, 0, 0], velocity=[0, 0, 0], species=run.particles.species_names[0])
+    run.run(3)
+    assert run.particles.id[-1] == new and run.state.softening2[-1] in lengths**2
+    again = resume(shutil.copy(path, tmp_path / "again.h5"), notify=lambda line: None)
+    again.run(2)
+    run.run(2)
+    assert (again.particles.position == run.particles.position).all()
+    assert {name.rsplit(" length", 1)[0] for name in run.particles.species_names} <= {*kinds}
+    same = nbody.Simulation(bodies, softening=law, length=lengths.tolist(), **values)
+    assert same.scenario.gravity == run.scenario.gravity
+
+
+def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
+    bodies = bodies_of(1200)
+    with pytest.raises(InputError, match="up to 1000 softening lengths, and there are 1200 different ones; round them"):
+        nbody.Simulation(bodies, dt=0.01, softening=np.linspace(0.1, 0.2, 1200))
+    with pytest.raises(InputError, match="softening: must be a number, or one for each of 1200 bodies"):
+        nbody.Simulation(bodies, dt=0.01, softening=[0.1, 0.2])
+    with pytest.raises(InputError, match="'ias15' computes the forces itself, with one softening length"):
+        nbody.Simulation(bodies, integrator={"scheme": "ias15", "end": 1}, softening=np.repeat([0.1, 0.2], 600))
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from nbody.run.progress import Summary
     from nbody.scenario import Scenario
     from nbody.viewer.picture.aim import Display
+    from nbody.viewer.web.show import Page
+    from nbody.viewer.window.show import Desktop
+
+    Screen = Desktop | Page
 
 
-def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Display") -> int:
+def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Display", screen: "Screen") -> int:
     """Compute and show a scenario until the window is closed; ``output`` is what its key for recording writes."""
     from nbody.run.live import LiveRun
-    from nbody.viewer import backends
 
-    backends.check_window()  # before anything is computed
+    screen.check()  # before anything is computed
     run = LiveRun(settings, output, overwrite=overwrite, notify=print_message)
     try:
-        _load_window()
-        _show(run, view)
+        screen.load()
+        _show(run, view, screen)
     finally:
         run.close()
     if run.failure is not None:
@@ -33,7 +36,9 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Di
     return 0
 
 
-def run_in_view(settings: "Scenario", output: Path, overwrite: bool, notify: Notify, quiet: bool, as_json: bool) -> int:
+def run_in_view(
+    settings: "Scenario", output: Path, overwrite: bool, notify: Notify, quiet: bool, as_json: bool, screen: "Screen"
+) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""
     from nbody.cli.progress import progress_bar
@@ -43,10 +48,11 @@ def run_in_view(settings: "Scenario", output: Path, overwrite: bool, notify: Not
     from nbody.viewer.picture.aim import Display
 
     try:
-        backends.check_window()
+        screen.check()
     except DeviceError as error:
         problem = str(error).split(f"; {backends.INSTEAD}")[0].split(f"; or {backends.INSTEAD}")[0]
-        raise DeviceError(f"--view: {problem}; leave --view out to run without a window") from error
+        option = screen.option
+        raise DeviceError(f"{option}: {problem}; leave {option} out to run without a window") from error
     with ExitStack() as bar:
         run = LiveRun(settings, output, True, overwrite, notify, bar.enter_context(progress_bar(hidden=quiet)))
 
@@ -67,8 +73,8 @@ def run_in_view(settings: "Scenario", output: Path, overwrite: bool, notify: Not
                 flush()
 
         try:
-            _load_window()
-            _show(run, Display(), goes_on=True, lost=go_on_without_screen)
+            screen.load()
+            _show(run, Display(), screen, goes_on=True, lost=go_on_without_screen)
             if run.thread.is_alive():
                 notify("the window is closed, the run goes on; Ctrl-C stops it")
         except KeyboardInterrupt:
@@ -86,18 +92,11 @@ def _awaited(run: "LiveRun") -> "Summary":
     return summary
 
 
-def _load_window() -> None:
-    """Load what a window needs, while the run's thread makes the simulation."""
-    from nbody.viewer import backends
-
-    backends.use_window()
-    import nbody.viewer.window.canvas  # noqa: F401
-
-
-def _show(run: "LiveRun", view: "Display", goes_on: bool = False, lost: Callable[[], int] | None = None) -> None:
+def _show(
+    run: "LiveRun", view: "Display", screen: "Screen", goes_on: bool = False, lost: Callable[[], int] | None = None
+) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
-    from nbody.viewer.window.show import show
 
     source = Live(run)
-    show(source, LiveClock(source, detach=goes_on), view, lost=lost)
+    screen.show(source, LiveClock(source, detach=goes_on), view, lost)

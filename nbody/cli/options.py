@@ -6,15 +6,22 @@ An error shows a number as it was typed. Whole ones may be 20480, 20_480 or 1e6.
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nbody.cli.completion import RECORDINGS, SCENARIOS, files, recordings_and_scenarios, scenarios
+from nbody.cli.streams import print_message
+from nbody.errors import InputError
 from nbody.given import shown
 from nbody.scenario.quantities import is_quantity
 from nbody.trajectory.writing.output_path import RECORDING
+
+if TYPE_CHECKING:
+    from nbody.viewer.web.show import Page
+    from nbody.viewer.window.show import Desktop
 
 
 def whole(text: str) -> int:
@@ -135,3 +142,33 @@ Overwrite = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result: no progress bar, no messages.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A page for any browser, instead of a window."""
+
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve a page for any browser instead of a window; the address is printed.")
+    ] = False
+    port: Annotated[int | None, count_option("The port of the page; 0 for a free one [8000].")] = None
+    host: Annotated[
+        str | None,
+        text_option(
+            "Where the page can be reached [127.0.0.1: from this machine, or through ssh]; it is not encrypted."
+        ),
+    ] = None
+    token: Annotated[str | None, text_option("The secret word in the address [a random one].")] = None
+
+    def screen(self) -> "Desktop | Page":
+        """Where the run is shown. Raises InputError."""
+        given = {name: value for name, value in vars(self).items() if name != "web" and value is not None}
+        if self.web:
+            from nbody.viewer.web.show import Page
+
+            return Page(print_message, **given)
+        for option in given:
+            raise InputError(f"--{option}: is for a page; add --web")
+        from nbody.viewer.window.show import Desktop
+
+        return Desktop()

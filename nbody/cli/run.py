@@ -15,6 +15,7 @@ from nbody.cli.options import (
     Quiet,
     Recording,
     Scenario,
+    Served,
     count_option,
     quantity_option,
 )
@@ -32,6 +33,7 @@ def run(
     view: Annotated[
         bool, typer.Option("--view", help="Show the run in a window; it goes on when that is closed.")
     ] = False,
+    served: Served = Served(),
 ) -> int:
     """Run a scenario and record it.
 
@@ -46,20 +48,22 @@ def run(
       nbody run plummer --engine cpu --precision float64 --steps 100 --every 10
       nbody run scenarios/disk.yaml -o output/disk.h5 --quiet --json
       nbody run plummer --view
+      nbody run plummer --web
     """
     from nbody.cli.progress import messages, run_with_bar
     from nbody.cli.summary import show_summary
     from nbody.run.simulation import Simulation
     from nbody.scenario.packaged import locate
 
-    if view:
-        refuse_ranks("--view")
+    screen = served.screen()
+    if shown := view or served.web:
+        refuse_ranks(screen.option)
     with messages(quiet) as notify:
         settings = replaced.load(locate(scenario, notify))
-        if view:
+        if shown:
             from nbody.cli.live import run_in_view
 
-            return run_in_view(settings, output, overwrite, notify, quiet, as_json)
+            return run_in_view(settings, output, overwrite, notify, quiet, as_json, screen)
         summary = run_with_bar(Simulation(settings, output, overwrite=overwrite, notify=notify), quiet)
     return show_summary(summary, as_json)
 

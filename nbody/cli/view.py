@@ -12,6 +12,7 @@ from nbody.cli.options import (
     Hud,
     Overwrite,
     RecordingOrScenario,
+    Served,
     Size,
     between,
     count_option,
@@ -73,21 +74,29 @@ class Viewpoint:
         return Display(look, Aim(self.camera, self.track), parse_size(self.size), self.hud)
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What is written."""
+
+    output: Annotated[
+        Path | None, text_option("The recording of a scenario, made by a key [output/run.h5].", "--output", "-o")
+    ] = None
+    overwrite: Overwrite = False
+
+
 @grouped
 def view(
     run: RecordingOrScenario,
     picture: Screenshot = Screenshot(),
-    overwrite: Overwrite = False,
     playing: Playing = Playing(),
     viewpoint: Viewpoint = Viewpoint(),
-    output: Annotated[
-        Path | None, text_option("The recording of a scenario, made by a key [output/run.h5].", "--output", "-o")
-    ] = None,
+    served: Served = Served(),
+    recorded: Recorded = Recorded(),
     *,
     replaced: Replaced,
     look: Look = Look(),
 ) -> int:
-    """Play a recorded run, or compute and show a scenario, in a window; or save a picture of one frame.
+    """Play a recorded run, or compute and show a scenario, in a window or a browser; or save a picture of one frame.
 
     Of a map (nbody map) the window shows the picture; a click computes and shows that system.
 
@@ -106,6 +115,7 @@ def view(
       nbody view output/run.h5
       nbody view disk --particles 5000 --dt 0.0001 --integrator leapfrog
       nbody view output/run.h5 --follow
+      nbody view output/run.h5 --web --port 8080
       nbody view output/run.h5 --screenshot disk.png --frame 9 --size 1920x1080
       nbody view output/run.h5 --color density --map viridis --scale-bar
       nbody view output/run.h5 --camera disk-camera.yaml --track densest
@@ -115,11 +125,13 @@ def view(
         from nbody.maps.stability_map import StabilityMap
         from nbody.viewer.window.map_window import show_map
 
+        if served.web:
+            raise InputError(f"--web: {run} is a map, which only a window shows; or draw it with 'nbody plot {run}'")
         if picture.screenshot is not None:
             raise InputError(f"--screenshot: {run} is a map; draw it with 'nbody plot {run} -o map.png'")
         show_map(StabilityMap.load(run))
         return 0
-    shown = viewpoint.display(look)
+    shown, screen = viewpoint.display(look), served.screen()
     if is_scenario(run):
         from nbody.cli.live import view_scenario
         from nbody.scenario.packaged import locate
@@ -130,26 +142,27 @@ def view(
                 f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
             )
         settings = replaced.load(locate(run, print_message))
-        return view_scenario(settings, output or Path("output/run.h5"), overwrite, shown)
-    Replaced(replaced | ({"output": output} if output else {})).refuse(run)
+        return view_scenario(settings, recorded.output or Path("output/run.h5"), recorded.overwrite, shown, screen)
+    Replaced(replaced | ({"output": recorded.output} if recorded.output else {})).refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(run) as trajectory:
         recording = RecordedSource(trajectory)
         if picture.screenshot is not None:
-            for option in ("follow", "fps"):
-                if getattr(playing, option):
+            for option in ("follow", "fps", "web"):
+                if getattr(served if option == "web" else playing, option):
                     raise InputError(f"--{option}: is for the window, and --screenshot saves a picture; leave it out")
-            return _save(picture, recording, overwrite, shown)
+            return _save(picture, recording, recorded.overwrite, shown)
         from nbody.viewer.window.clock import Playback
-        from nbody.viewer.window.show import show
 
         playback = Playback(recording.frames, playing.fps or 30.0, playing.follow, recording)
         if picture.frame is not None or playing.follow:
             playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
-        show(recording, playback, shown)
+        screen.check()
+        screen.load()
+        screen.show(recording, playback, shown)
     return 0
 
 

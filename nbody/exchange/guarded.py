@@ -44,8 +44,8 @@ class GuardedFormat(Format):
         try:
             _, data = reader.ask(os.path.abspath(path), frame)
         except LibraryFailed as error:
-            reason = printable(error)[:150]
-            line = reason if error.input_error else f"is not {self.kind}, or is damaged ({reason})"
+            reason = printable(error)
+            line = reason[:500] if error.input_error else f"is not {self.kind}, or is damaged ({reason[:150]})"
             raise InputError(start + line) from None
         finally:
             reader.close()

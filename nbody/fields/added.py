@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
-from nbody.fields.field import Field, VelocityField
+from nbody.fields.field import ABOUT, LAST, Field, VelocityField
+from nbody.particles import Named, rows_of
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -32,6 +33,7 @@ class AddedFields:
         InputError: two fields are a :class:`~nbody.fields.field.VelocityField`.
 
     Attributes:
+        about: the parts that act about bodies, by the number of their rows. :meth:`settle` says which rows these have.
         terms: :meth:`~nbody.fields.field.Field.term` of each part of the sum.
         parameters: (K, 3 + n), the centre and the parameters of each.
         time_dependent: True if the sum changes with time.
@@ -53,14 +55,36 @@ class AddedFields:
         self.time_dependent = any(part.time_dependent for part in parts)
         self.energy_changes = next(filter(None, map(_change, parts)), "")
         self.without_potential = [part.title for part in parts if not part.has_potential]
-        rows = [(*part.centre, *part.parameters(G)) for part in parts]
-        self.parameters = np.zeros((len(rows), max(map(len, rows), default=3)))
+        rows = [(*part.centre, -1.0, 0.0, 2.0**53, *part.parameters(G)) for part in parts]
+        self.about = {k: part.bodies for k, part in enumerate(parts) if part.bodies is not None}
+        self.parameters = np.zeros((len(rows), max(map(len, rows), default=6)))
         for row, values in zip(self.parameters, rows, strict=True):
             row[: len(values)] = values
         if not np.isfinite(self.parameters).all():
             raise OverflowError
-        self._sizes = [part.size() for part in parts]
+        self._sizes, self._titles = [part.size() for part in parts], [part.title for part in parts]
         self._on_device: Any = None
+
+    def settle(self, bodies: Named) -> None:
+        """Let the forces of bodies be those of the rows that these have. Raises InputError: there is no such body."""
+        self._on_device = None
+        for k, (about, on) in self.about.items():
+            where = f"fields: {self._titles[k]}: "
+            [centre] = rows_of(bodies, about, f"{where}about: ")
+            first, last = 0, len(bodies.id)
+            if isinstance(on, str) and on in bodies.species_names:
+                rows = np.flatnonzero(bodies.species == bodies.species_names.index(on))
+                first, last = (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
+                if last - first != len(rows):
+                    raise InputError(f"{where}on: the bodies of '{on}' do not follow one another; name them one by one")
+            elif on is not None:
+                [first] = rows_of(bodies, on, f"{where}on: ")
+                last = first + 1
+            self.about[k] = (
+                int(bodies.id[centre]),
+                int(bodies.id[first]) if last == first + 1 and on is not None else on,
+            )
+            self.parameters[k, ABOUT : LAST + 1] = centre, first, last
 
     def doubts(self, position: Array, time: float, mass: Array) -> list[str]:
         """A line for each field whose force is not minus the gradient of its potential at these places."""
@@ -84,13 +108,19 @@ class AddedFields:
             self._add_on_device(state, outputs, accelerations, targets)
 
     def at(
-        self, position: Array, time: float = 0.0, velocity: Array | None = None, mass: Array | None = None
+        self,
+        position: Array,
+        time: float = 0.0,
+        velocity: Array | None = None,
+        mass: Array | None = None,
+        rows: Array | None = None,
     ) -> tuple[Array, Array]:
         """The accelerations (N, D) and the potential Φ per unit mass (N,) of the fields at positions (N, D), in float64; of
-        bodies with a ``velocity`` (N, D) and a ``mass`` (N,), both zero if they are not given."""
+        bodies with a ``velocity`` (N, D) and a ``mass`` (N,), both zero if they are not given. ``rows``: of these only."""
         velocity = np.zeros_like(position) if velocity is None else velocity
         mass = np.zeros(len(position)) if mass is None else mass
-        found = _values(self.terms, self.parameters, position, velocity, mass, np.full(len(position), time))
+        rows = np.arange(len(position)) if rows is None else rows
+        found = _values(self.terms, self.parameters, rows, (position, velocity, mass), np.full(len(rows), time))
         return found[:, : position.shape[1]], found[:, 3]
 
     def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: Array | None) -> None:
@@ -104,16 +134,18 @@ class AddedFields:
                 array[...] = before
         if not self.terms:
             return
-        x, v, m = (array[rows].astype(np.float64, copy=False) for array in (state.position, state.velocity, state.mass))
-        acceleration, potential = self.at(x, state.clock.now, v, m)
+        some = slice(None) if self.about else rows
+        x, v, m = (array[some].astype(np.float64, copy=False) for array in (state.position, state.velocity, state.mass))
+        acceleration, potential = self.at(x, state.clock.now, v, m, targets if self.about else None)
         if accelerations:
             state.acceleration[rows] += acceleration
         if Outputs.ENERGY in outputs:
             state.potential[rows] += 2 * potential
         if Outputs.JERK in outputs:
             [jerk] = state.values("jerk", copy=False)
-            a = state.acceleration[rows].astype(np.float64, copy=False)
-            jerk[rows] += self.jerk(x, v, a, m, state.clock.now)
+            a = state.acceleration[some].astype(np.float64, copy=False)
+            found = self.jerk(x, v, a, m, state.clock.now)
+            jerk[rows] += found[rows] if self.about else found
 
     def jerk(self, x: Array, v: Array, a: Array, m: Array, time: float) -> Array:
         """The rate of change (N, D) of the acceleration along the motion of bodies with positions, velocities, accelerations
@@ -125,9 +157,10 @@ class AddedFields:
             term, part = self.terms[k : k + 1], self.parameters[k : k + 1]
 
             def values(x: Array, v: Array, times: Array, term: Any = term, part: Array = part) -> Array:
-                return _values(term, part, x, v, m, times)[:, :dimensions]
+                return _values(term, part, np.arange(len(x)), (x, v, m), times)[:, :dimensions]
 
-            jerk += jerk_along(values, x, v, a, time, part[0, :dimensions], size)
+            centre = x[int(part[0, ABOUT])] if k in self.about else part[0, :dimensions]
+            jerk += jerk_along(values, x, v, a, time, centre, size, k in self.about)
         return jerk
 
     def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
@@ -146,10 +179,10 @@ def _change(field: Field) -> str:
     return f"'{field.title}' depends on the velocity" if field.term().moving else ""
 
 
-def _values(terms: Any, parameters: Array, x: Array, v: Array, m: Array, times: Array) -> Array:
-    """Acceleration and potential (N, 4) of a sum of terms for bodies, each at its time."""
+def _values(terms: Any, parameters: Array, rows: Array, bodies: tuple[Array, Array, Array], times: Array) -> Array:
+    """Acceleration and potential (T, 4) of a sum of terms for some bodies, each at its time."""
     from nbody.fields.compiled import values_of  # imports Numba: 0.4 s
 
-    found = np.empty((len(x), 4))
-    values_of(terms)(x, v, m, times, parameters, found)
+    found = np.empty((len(rows), 4))
+    values_of(terms)(rows, *bodies, times, parameters, found)
     return found

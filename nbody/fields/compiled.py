@@ -9,23 +9,29 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.fields.field import ARGUMENTS, Term
+from nbody.fields.field import ABOUT, ARGUMENTS, FIRST, HEADER, LAST, Term
 
 
-def summed(terms: Sequence[Term], compile: Callable[[Any], Any]) -> Callable:
-    """The compiled function ``total(x, y, z, vx, vy, vz, m, t, p) -> (ax, ay, az, phi)``: the sum of ``terms``, where row k
-    of p (K, 3 + n) has the centre and the parameters of term k. Equal terms in a row are one loop, so that a thousand of
-    them are compiled as fast as one."""
+def summed(terms: Sequence[Term], compile: Callable[[Any], Any], body: Callable) -> Callable:
+    """The compiled function ``at(i, bodies, n, t, p) -> (ax, ay, az, phi)``: the sum of ``terms`` on body i of n, where row
+    k of p (K, HEADER + n) belongs to term k. Equal terms in a row are one loop, so that a thousand of them are compiled as
+    fast as one. ``body(bodies, i) -> (x, y, z, vx, vy, vz, m)`` reads a body."""
 
     @compile
-    def nothing(x, y, z, vx, vy, vz, m, t, p):
+    def nothing(i, bodies, n, own, t, p):
         return 0.0, 0.0, 0.0, 0.0
 
     total, first = nothing, 0
     for term, equal in groupby(terms):
         last = first + len(list(equal))
-        total, first = _plus(total, _compiled(term, compile), first, last, compile), last
-    return total
+        plus = _plus_about(body, term.reaction) if term.about else _plus
+        total, first = plus(total, _compiled(term, compile), first, last, compile), last
+
+    @compile
+    def at(i, bodies, n, t, p):
+        return total(i, bodies, n, body(bodies, i), t, p)
+
+    return at
 
 
 def _compiled(term: Term, compile: Callable[[Any], Any]) -> Callable:
@@ -44,30 +50,63 @@ def _compiled(term: Term, compile: Callable[[Any], Any]) -> Callable:
 
 def _plus(before: Callable, term: Callable, first: int, last: int, compile: Callable[[Any], Any]) -> Callable:
     @compile
-    def both(x, y, z, vx, vy, vz, m, t, p):
-        ax, ay, az, phi = before(x, y, z, vx, vy, vz, m, t, p)
+    def both(i, bodies, n, own, t, p):
+        ax, ay, az, phi = before(i, bodies, n, own, t, p)
+        x, y, z, vx, vy, vz, m = own
         for k in range(first, last):
-            bx, by, bz, psi = term(x - p[k, 0], y - p[k, 1], z - p[k, 2], vx, vy, vz, m, t, p[k, 3:])
+            bx, by, bz, psi = term(x - p[k, 0], y - p[k, 1], z - p[k, 2], vx, vy, vz, m, 0.0, t, p[k, HEADER:])
             ax, ay, az, phi = ax + bx, ay + by, az + bz, phi + psi
         return ax, ay, az, phi
 
     return both
 
 
+def _plus_about(body: Callable, reaction: bool) -> Callable:
+    """The same of a term that acts about a body, with its reaction on that body."""
+
+    def plus(before: Callable, term: Callable, first: int, last: int, compile: Callable[[Any], Any]) -> Callable:
+        @compile
+        def relative(j, c, bodies, t, p, k):
+            x, y, z, vx, vy, vz, m = body(bodies, j)
+            X, Y, Z, VX, VY, VZ, M = body(bodies, c)
+            return term(x - X, y - Y, z - Z, vx - VX, vy - VY, vz - VZ, m, M, t, p[k, HEADER:])
+
+        @compile
+        def both(i, bodies, n, own, t, p):
+            ax, ay, az, phi = before(i, bodies, n, own, t, p)
+            for k in range(first, last):
+                c, lowest, highest = int(p[k, ABOUT]), int(p[k, FIRST]), min(n, int(p[k, LAST]))
+                if c != i and lowest <= i < highest:
+                    bx, by, bz, psi = relative(i, c, bodies, t, p, k)
+                    ax, ay, az, phi = ax + bx, ay + by, az + bz, phi + psi
+                if reaction and c == i and own[6] > 0.0:
+                    for j in range(lowest, highest):
+                        m = body(bodies, j)[6]
+                        if j != i and m > 0.0:
+                            bx, by, bz, _ = relative(j, c, bodies, t, p, k)
+                            share = m / own[6]
+                            ax, ay, az = ax - share * bx, ay - share * by, az - share * bz
+            return ax, ay, az, phi
+
+        return both
+
+    return plus
+
+
+@inner
+def host_body(bodies, i):
+    """Body i of (N, D) positions and velocities, and masses, of any precision."""
+    x, v, m = bodies
+    z, vz = 0.0, 0.0
+    if x.shape[1] == 3:
+        z, vz = np.float64(x[i, 2]), np.float64(v[i, 2])
+    return np.float64(x[i, 0]), np.float64(x[i, 1]), z, np.float64(v[i, 0]), np.float64(v[i, 1]), vz, np.float64(m[i])
+
+
 @cache
 def _at_body(terms: tuple[Term, ...]) -> Callable:
-    """For kernels: ``at_body(i, x, v, m, time, parameters) -> (ax, ay, az, phi)`` for (N, D) arrays of any precision."""
-    total = summed(terms, inner)
-
-    @inner
-    def at_body(i, x, v, m, time, parameters):
-        z, vz = 0.0, 0.0
-        if x.shape[1] == 3:
-            z, vz = np.float64(x[i, 2]), np.float64(v[i, 2])
-        x0, x1, v0, v1 = np.float64(x[i, 0]), np.float64(x[i, 1]), np.float64(v[i, 0]), np.float64(v[i, 1])
-        return total(x0, x1, z, v0, v1, vz, np.float64(m[i]), time, parameters)
-
-    return at_body
+    """For kernels: ``at_body(i, (x, v, m), n, time, parameters) -> (ax, ay, az, phi)``."""
+    return summed(terms, inner, host_body)
 
 
 @cache
@@ -79,7 +118,7 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
     @inner
     def add_fields(x, v, m, time, parameters, a):
         for i in range(m.size):
-            ax, ay, az, _ = at_body(i, x, v, m, time, parameters)
+            ax, ay, az, _ = at_body(i, (x, v, m), m.size, time, parameters)
             a[i, 0], a[i, 1] = a[i, 0] + ax, a[i, 1] + ay
             if x.shape[1] == 3:
                 a[i, 2] += az
@@ -89,13 +128,14 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
 
 @cache
 def values_of(terms: tuple[Term, ...]) -> Callable:
-    """``values(x, v, m, times, parameters, found)``: acceleration and potential (N, 4) of the sum for float64 bodies, each
-    at its time (N,). A body in a singular centre gets infinities, which stop the run at its next frame."""
+    """``values(rows, x, v, m, times, parameters, found)``: acceleration and potential (T, 4) of the sum for some float64
+    bodies, each at its time (T,). A body in a singular centre gets infinities, which stop the run at its next frame."""
     at_body = _at_body(terms)
 
     @compute.kernel("cpu")
-    def values(x, v, m, times, parameters, found):
-        for i in range(m.size):  # on one core: N evaluations beside N² pairs
-            found[i, 0], found[i, 1], found[i, 2], found[i, 3] = at_body(i, x, v, m, times[i], parameters)
+    def values(rows, x, v, m, times, parameters, found):
+        bodies, n = (x, v, m), m.size
+        for k in range(rows.size):  # on one core: N evaluations beside N² pairs
+            found[k, 0], found[k, 1], found[k, 2], found[k, 3] = at_body(rows[k], bodies, n, times[k], parameters)
 
     return values

@@ -23,7 +23,13 @@ def build(terms: tuple[Term, ...], some: bool = False) -> Any:
     body and acceleration are (N, 4) as in :mod:`nbody.state.device`. All arithmetic is float64 and follows IEEE 754 (no
     fast-math); each number of the state is rounded once. No scheme on a GPU takes forces that depend on velocities.
     """
-    total = summed(terms, compute.exact_function)
+
+    @compute.exact_function
+    def device_body(body, i):
+        x, y, z, m = body[i, 0], body[i, 1], body[i, 2], body[i, 3]
+        return np.float64(x), np.float64(y), np.float64(z), 0.0, 0.0, 0.0, np.float64(m)
+
+    total = summed(terms, compute.exact_function, device_body)
 
     @compute.kernel("gpu")
     def add(body, acceleration, clock, made, origin, dt, drifts, parameters, accelerations, potential, rows):
@@ -32,9 +38,8 @@ def build(terms: tuple[Term, ...], some: bool = False) -> Any:
             return
         if some:
             i = rows[i]
-        x, y, z = np.float64(body[i, 0]), np.float64(body[i, 1]), np.float64(body[i, 2])
-        m, time = np.float64(body[i, 3]), time_of(clock, made, origin, dt, drifts)
-        ax, ay, az, phi = total(x, y, z, 0.0, 0.0, 0.0, m, time, parameters)
+        time = time_of(clock, made, origin, dt, drifts)
+        ax, ay, az, phi = total(i, body, body.shape[0], time, parameters)
         if accelerations > 0:
             acceleration[i, 0] = np.float64(acceleration[i, 0]) + ax
             acceleration[i, 1] = np.float64(acceleration[i, 1]) + ay

@@ -1,17 +1,36 @@
-"""The interfaces of fields: external ones, functions of the body and the time; and forces between bodies by velocity."""
+"""The interfaces of fields: external ones, functions of the body and the time; forces about a body; general relativity's."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from nbody.scenario.values import Finite, Group, with_unit
+from pydantic import BeforeValidator
+
+from nbody.scenario.values import Finite, Group, short_name, whole_number, with_unit
 from nbody.state.host import HostState
+
+BodyChoice = int | str
+"""A body by its id or its name, or a species by its name."""
+
+
+def _body(value: object) -> BodyChoice:
+    """Check that a value is an id or a name."""
+    return short_name(value) if isinstance(value, str) else whole_number(value)
+
+
+def _body_or_several(value: object) -> object:
+    return tuple(map(_body, value)) if isinstance(value, list | tuple) else None if value is None else _body(value)
+
 
 Coordinate = Annotated[Finite, with_unit("length")]
 
-ARGUMENTS = "x, y, z, vx, vy, vz, m, t, p"
-"""What a field may depend on, all float64: a position relative to its centre, the velocity and the mass of the body, the
-time, and the parameters p."""
+ARGUMENTS = "x, y, z, vx, vy, vz, m, M, t, p"
+"""What a field may depend on, all float64: a position relative to its centre, the velocity and the mass m of the body, the
+time, and the parameters p. Of a force about a body: position and velocity relative to that body, whose mass is M."""
+
+ABOUT, FIRST, LAST, HEADER = 3, 4, 5, 6
+"""A row of parameters has a centre, the row of the body about which it acts (-1: none), the first row that it acts on and
+one past the last one; then the parameters of the term."""
 
 POSITIONS, VELOCITIES, POST_NEWTONIAN = "positions", "velocities", "post_newtonian"
 """The kinds of fields that schemes tell apart."""
@@ -26,6 +45,8 @@ class Term(NamedTuple):
         returns: 4, 3, or 2 for ``(ax, ay)``.
         potential: returns phi, if ``function`` does not; None if the force has no potential.
         potential_takes: what it is called with.
+        about: position and velocity are relative to a body, whose mass is M.
+        reaction: that body gets -m/M times the acceleration.
         identity: what tells it from a term of the same function that refers to other values (which Numba makes constants).
     """
 
@@ -35,6 +56,8 @@ class Term(NamedTuple):
     potential: Callable[..., Any] | None = None
     potential_takes: str = ""
     identity: str = ""
+    about: bool = False
+    reaction: bool = False
 
     @property
     def moving(self) -> bool:
@@ -85,6 +108,12 @@ class Field(Group):
         return ""
 
     @property
+    def bodies(self) -> tuple[BodyChoice, BodyChoice | None] | None:
+        """The body about which it acts, and the body or the species that it acts on (None: all others); None if its centre
+        is fixed."""
+        return None
+
+    @property
     def title(self) -> str:
         """Its name in messages."""
         return type(self).__name__
@@ -98,6 +127,39 @@ class Field(Group):
     def has_potential(self) -> bool:
         """True if the energies of a run include it."""
         return True
+
+
+class BodyField(Field):
+    """Base class of forces of a body on others: functions of positions and velocities relative to it, and of both masses.
+
+    Attributes:
+        about: the body that exerts it, by its id or name.
+        on: the bodies that it acts on, by id or name, one or several, or a species; all others by default.
+    """
+
+    centre: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)  # type: ignore[misc]
+
+    reaction: ClassVar[bool] = False
+    """True if the body ``about`` gets the reaction, so that momentum is conserved."""
+
+    about: Annotated[BodyChoice, BeforeValidator(_body)] = 0
+    on: Annotated[BodyChoice | tuple[BodyChoice, ...] | None, BeforeValidator(_body_or_several)] = None
+
+    def term(self) -> Term:
+        return Term(type(self).evaluate, self.takes, about=True, reaction=self.reaction)
+
+    def size(self) -> None:
+        return None
+
+    def parts(self) -> list[Field]:
+        if not isinstance(self.on, tuple):
+            return [self]
+        return [self.model_copy(update={"on": each}) for each in self.on]
+
+    @property
+    def bodies(self) -> tuple[BodyChoice, BodyChoice | None]:
+        assert not isinstance(self.on, tuple)
+        return self.about, self.on
 
 
 class VelocityField(Group):

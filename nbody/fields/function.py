@@ -29,7 +29,7 @@ from nbody.given import converted, number, shown
 from nbody.scenario.groups import FieldChoice
 from nbody.scenario.values import Finite, Text
 
-NAMES = tuple(ARGUMENTS.split(", "))[:-1]
+NAMES = tuple(name for name in ARGUMENTS.split(", ") if name not in "Mp")
 """What a function may ask for by the name of an argument."""
 
 HOW = "nbody.Simulation(…, fields=[nbody.force(function)])"

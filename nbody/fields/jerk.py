@@ -21,6 +21,7 @@ def jerk_along(
     time: float,
     centre: Array,
     size: float | None,
+    together: bool = False,
 ) -> Array:
     """The rate of change (N, D) of a field's acceleration along the bodies' motion: a central difference of order 4. With a
     known length its error is some 1e-12 of the jerk.
@@ -30,15 +31,19 @@ def jerk_along(
         x, v, a: positions, velocities, and the whole acceleration of the bodies, (N, D) each.
         centre: (D,), of the field.
         size: the smallest length over which it changes near its centre; None if that is not known.
+        together: the field depends on other bodies, so that all move over the same times.
     """
 
     def moved(steps: int, h: Array) -> Array:
         return values(x + steps * (v.T * h).T, v + steps * (a.T * h).T, time + steps * h)
 
     distance = np.linalg.norm(x - centre, axis=1) + (size or 0.0)
+    elsewhere = distance > 0
     distance = np.where(distance > 0, distance, 1.0) if size is None else distance
     still = np.zeros(len(x))
     speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0, still), axis=1) * distance)
     h = (UNKNOWN_SIZE if size is None else STEP) * distance / np.where(speed > 0, speed, 1.0)
+    if together:
+        h[:] = np.min(h[elsewhere], initial=np.inf) if elsewhere.any() else h
     change = 8 * (moved(1, h) - moved(-1, h)) - (moved(2, h) - moved(-2, h))
     return change / (12 * h[:, None])

@@ -15,28 +15,15 @@ where A is the Newtonian acceleration of i relative to s by all bodies. Body i g
 """
 
 import math
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
-from pydantic import BeforeValidator, ValidationInfo, model_validator
+from pydantic import model_validator
 
 from nbody.fields.field import VelocityField
-from nbody.scenario.source import ScenarioText
-from nbody.scenario.values import Positive, with_unit
+from nbody.fields.light import LIGHT, SpeedOfLight
 from nbody.state.host import HostState
-
-LIGHT = "299792.458 km/s"
-
-
-def _known(value: object, info: ValidationInfo) -> object:
-    """Refuse the default value in a scenario without units."""
-    if value is LIGHT and not (isinstance(info.context, ScenarioText) and info.context.scale):
-        raise ValueError(
-            "is missing; write the speed of light in the scenario's unit of velocity (173.14463 for au/day, 63241.077 for "
-            "au/yr), or give the scenario units"
-        )
-    return value
 
 
 class PostNewtonian(VelocityField, validate_default=True):
@@ -46,7 +33,7 @@ class PostNewtonian(VelocityField, validate_default=True):
         c: the speed of light. In a scenario with units it is known.
     """
 
-    c: Annotated[Positive, with_unit("velocity"), BeforeValidator(_known)] = LIGHT  # type: ignore[assignment]
+    c: SpeedOfLight = LIGHT  # type: ignore[assignment]
 
     @model_validator(mode="after")
     def _representable(self) -> Self:

@@ -15,6 +15,12 @@ FIELDS = Registry(
         "post_newtonian": Entry(
             "nbody.fields.post_newtonian:PostNewtonian", "general relativity's 1PN term of the heaviest body"
         ),
+        "j2": Entry("nbody.fields.planets:J2", "the oblateness of a body, J2 and J4"),
+        "tides": Entry("nbody.fields.planets:Tides", "tides that others raise on a body, with a constant time lag"),
+        "migration": Entry("nbody.fields.planets:Migration", "migration and damping of planets in a disc"),
+        "radiation": Entry("nbody.fields.planets:Radiation", "radiation pressure and Poynting-Robertson drag on dust"),
+        "companion": Entry("nbody.fields.planets:Companion", "the tide of a distant companion: Kozai's cycles"),
+        "galactic_tide": Entry("nbody.fields.planets:GalacticTide", "the Galaxy's tide on comets and wide orbits"),
         "milky_way": Entry("nbody.fields.potentials:MilkyWay", "nucleus, bulge, disc and halo; needs 'units'"),
         "function": Entry(
             "nbody.fields.function:FunctionField", "your own, from Python: Simulation(…, fields=[nbody.force(f)])"

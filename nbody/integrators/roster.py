@@ -176,9 +176,10 @@ class Roster:
     ) -> float:
         """The part of the total energy in which some rows take part: kinetic, among themselves, and with all others (those
         that are ``alive``)."""
-        if not len(some):
-            return 0.0
         rows = np.arange(len(x)) if alive is None else np.flatnonzero(alive)
+        energy = self._field_energy(x, v, mass, some, rows, time)
+        if not len(some):
+            return energy
         chosen, softening2 = np.searchsorted(rows, some), None
         if self._softening2 is not None:
             softening2 = self._softening2[self.slots]
@@ -187,10 +188,18 @@ class Roster:
             x[rows], mass[rows], self._gravity, chosen, None if softening2 is None else softening2[rows]
         )
         _, inner = direct_sum(positions, m, self._gravity, None, None if softening2 is None else softening2[some])
-        energy = float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
-        if self._fields is not None:
-            energy += float(m @ self._fields.at(positions, time, v[some], m)[1])
-        return energy
+        return energy + float(m @ (0.5 * (v[some] ** 2).sum(axis=1) + potential - 0.5 * inner))
+
+    def _field_energy(
+        self, x: Array, v: Array, mass: Array, some: Array | list[int], rows: Array, time: float
+    ) -> float:
+        """That of some rows in external fields; of all if a field depends on other bodies."""
+        if self._fields is None:
+            return 0.0
+        if self._fields.about:
+            self._fields.settle(self.starting().rows(rows))
+        chosen = rows if self._fields.about else some
+        return float(mass[chosen] @ self._fields.at(x[chosen], time, v[chosen], mass[chosen])[1])
 
     # --- Checkpoints and frames ---
 

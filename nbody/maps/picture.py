@@ -49,11 +49,11 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
         axes.set_yscale("log" if kind.logarithmic and (values > 0).all() else "linear")
     else:
         axes.grid(False)
-        ended = kind.whole_runs and bool((found.status > 0).any())
-        shown = np.where(found.status > 0, np.inf, values) if ended else values
+        dark = (found.status > 0) & kind.whole_runs
+        ended, shown = bool(dark.any()), np.where(dark, np.finfo(float).max, values)
         colours = colormaps[kind.colours].with_extremes(over=INK)
         edges = _edges(found.x), _edges(found.y)
-        mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=_norm(values, kind), rasterized=True)
+        mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=_norm(values[~dark], kind), rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
         note = " (dark: ended before)" if ended else ""
         bar = axes.figure.colorbar(mesh, ax=axes, label=labels[name] + note, extend="max" if ended else "neither")

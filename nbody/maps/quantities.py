@@ -69,14 +69,12 @@ class Quantity(Group):
     """A number per system, (S,). :meth:`look` follows ``found`` through the moments of the scenario's ``record``.
 
     Attributes:
-        looks: True if it does.
         label, dimension: what an axis says, and the unit: of a time, a length, or none.
         observable: what the scenario must record for it.
         whole_runs: True if it says little of a system that has ended early.
         logarithmic, limits, colours: how it is drawn; limits of None follow the values, and yellow is stable.
     """
 
-    looks: ClassVar[bool] = False
     label: ClassVar[str]
     dimension: ClassVar[str] = ""
     observable: ClassVar[str] = ""
@@ -88,7 +86,7 @@ class Quantity(Group):
     @property
     def watches(self) -> bool:
         """True if :meth:`look` is needed."""
-        return self.looks
+        return type(self).look is not Quantity.look
 
     def begin(self, systems: int) -> Array:
         """The numbers before the first look."""
@@ -158,7 +156,7 @@ class LargestEccentricity(Quantity):
     """Of some bodies, by default of all, at the moments of ``record``: e_max(1), e_max(inner)."""
 
     bodies: tuple[int | str, ...] = ()
-    looks, label, limits, colours = True, "largest eccentricity", (0.0, None), "viridis_r"
+    label, limits, colours = "largest eccentricity", (0.0, None), "viridis_r"
 
     def look(self, found: Array, now: SystemsNow) -> None:
         e = now.orbits.e[:, now.columns(self.bodies)] if self.bodies else now.orbits.e
@@ -173,7 +171,7 @@ class Amplitude(Quantity):
     bodies: tuple[int | str, int | str]
     p: Count = Field(default=2)
     q: Count = Field(default=1)
-    looks, whole_runs, label, dimension = True, True, "amplitude of the resonance", "°"
+    whole_runs, label, dimension = True, "amplitude of the resonance", "°"
     limits, colours = (0.0, 180.0), "viridis_r"
 
     @model_validator(mode="after")

@@ -8,8 +8,9 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from nbody.initial import make_particles
 from nbody.initial.ensemble import member
 from nbody.maps.quantities import Quantity, SystemsNow, quantities_of
 from nbody.output_file import new_file
+from nbody.particles import Particles
 from nbody.run.observers import Callback
 from nbody.run.plan import Plan, plan
+from nbody.run.schedule import FOREVER
 from nbody.run.setup import silent
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.run.simulation import Simulation
@@ -41,13 +44,25 @@ if TYPE_CHECKING:
 Show = Callable[[float, str], object]
 """Gets the fraction of a map that is done, and a text."""
 
-BLOCK = {"cpu": 64, "gpu": 32768}
+BLOCK = {"cpu": 64, "gpu": 65536}
 """Systems per block: on a CPU for each core, and for a whole GPU."""
 
 SAVE_SECONDS = 2.0
 """The least time between two writes of the file."""
 
 NOT_COMPUTED = -1
+
+
+class _Unpaced(NamedTuple):
+    """A :class:`~nbody.run.loop.Pace` that lets all blocks share one request to stop: no Ctrl-C is lost between two."""
+
+    stop: StopRequest
+
+    def stopping(self) -> AbstractContextManager[StopRequest]:
+        return nullcontext(self.stop)
+
+    def steps(self) -> int:
+        return FOREVER
 
 
 class StabilityMap:
@@ -173,8 +188,7 @@ class StabilityMap:
     def check(self) -> Plan:
         """The plan of a run of all systems. Raises InputError: the scenario, the grid or a quantity does not fit."""
         planned = plan(self.scenario, measure=False)
-        if any(each.watches for each in self._quantities.values()):
-            self._look(self._begun(1), make_particles(self.scenario, systems=range(1)), 1)
+        self._look(self._begun(1), make_particles(self.scenario, systems=range(1)), 1)
         return planned
 
     def compute(self, show: Show = lambda fraction, text: None, notify: Notify = silent) -> bool:
@@ -218,15 +232,18 @@ class StabilityMap:
             return False
         alone = self.scenario.with_keywords({"ensemble": {"systems": len(block), "vary": None}})
         simulation = Simulation(alone, particles=bodies, notify=silent)
-        found, called = self._begun(len(block)), None
-        if any(each.watches for each in self._quantities.values()):
+        found = self._begun(len(block))
+        self._look(found, bodies, len(block))
+        called = None
+        if self._watches:
             schedule = simulation.setup.plan.schedule
             called = Callback(simulation.stepper, lambda now: self._look(found, now, len(block)), schedule)
-        for event in simulation.progress_events(callback=called):
+        for event in simulation.progress_events(callback=called, pace=_Unpaced(stop)):
             tell(event.progress.fraction_done)
         assert simulation.summary is not None
         if simulation.summary.interrupted:
             return False
+        self._look(found, simulation.particles, len(block))
         ends = simulation.stepper.integrator.report(simulation.stepper.motion).observed
         for name, each in self._quantities.items():
             self.values[name].flat[block.start : block.stop] = each.result(found[name], ends)
@@ -236,7 +253,11 @@ class StabilityMap:
     def _begun(self, systems: int) -> dict[str, np.ndarray]:
         return {name: each.begin(systems) for name, each in self._quantities.items()}
 
-    def _look(self, found: Mapping[str, np.ndarray], particles: Any, systems: int) -> None:
+    @property
+    def _watches(self) -> bool:
+        return any(each.watches for each in self._quantities.values())
+
+    def _look(self, found: Mapping[str, np.ndarray], particles: Particles, systems: int) -> None:
         now = SystemsNow(particles, systems, self.scenario.gravity.G)
         for name, each in self._quantities.items():
             if each.watches:

@@ -6,7 +6,7 @@ In the order of a run:
  :mod:`.choice`     the scheme and the engine: what supports all that the scenario asks for
  :mod:`.schedule`   which moments become frames, and where the run ends, in steps or in time
  :mod:`.plan`       ``Plan``: engine, scheme, schedule and sizes; errors in a scenario are found here
- :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or from arrays and keywords
+ :mod:`.setup`      ``Setup``, frozen: plan, engine, bodies, ranks; from a scenario or arrays and keywords (:mod:`.lengths`)
  :mod:`.stepper`    ``Stepper``: makes steps, saves and restores arrays, replaces the bodies; it knows no files or terminals.
                     :mod:`.dense`: the bodies at times within a step
  :mod:`.changes`    what a user adds, removes or changes between steps, checked

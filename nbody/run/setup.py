@@ -22,6 +22,7 @@ from nbody.parallel import Team, team
 from nbody.particles import Particles
 from nbody.run.choice import asked_of_run, scheme_of
 from nbody.run.guards import doubts
+from nbody.run.lengths import with_lengths
 from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
 from nbody.scenario import Scenario
@@ -253,7 +254,7 @@ def asked_for(
     if values.get("fields") is not None:
         return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
-        particles = given.check("particles: ")
+        particles, values = with_lengths(given.check("particles: "), values)
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
         chosen = values.get("integrator")

@@ -72,7 +72,7 @@ class Simulation:
             particles whose zeros are events (:mod:`nbody.events`). An action is ``"record"``, ``"stop"``, or a function
             that gets the particles at the end of the step; if it returns False, the run ends.
         values: values that replace those of the scenario: ``seed``, ``dt``, ``steps`` or ``end``, ``G``, ``softening``
-            (``0.01``, ``"plummer:0.01"``), ``integrator``, ``engine``, ``precision``, ``every`` …
+            (``0.01``, ``"plummer:0.01"``, or one number per body), ``integrator``, ``engine``, ``precision``, ``every`` …
             (:mod:`nbody.scenario.options`); and ``fields``, external forces: ``[nbody.fields.NFW(mass=1, a=20),
             nbody.force(function)]`` (:mod:`nbody.fields`).
 

@@ -144,7 +144,7 @@ window.show = shown
 slowly()
 interrupted = False
 try:
-    view_scenario(Scenario.load(scenario), output, False, Display())
+    view_scenario(Scenario.load(scenario), output, False, Display(), window.Desktop())
 except KeyboardInterrupt:
     interrupted = True
 left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and thread.is_alive()]

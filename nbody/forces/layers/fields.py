@@ -3,6 +3,7 @@
 from nbody.fields.added import AddedFields
 from nbody.forces.engine import Engine, Targets
 from nbody.forces.layers.layer import Layer
+from nbody.particles import Particles
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -13,6 +14,10 @@ class WithFields(Layer):
     def __init__(self, inner: Engine, fields: AddedFields) -> None:
         super().__init__(inner)
         self._fields = fields
+
+    def load(self, particles: Particles) -> State:
+        self._fields.settle(particles)
+        return super().load(particles)
 
     def _rehearse(self, state: State, outputs: Outputs) -> None:
         super()._rehearse(state, outputs)

@@ -12,7 +12,7 @@ from nbody.viewer.display.text import MARGIN, text_scale
 from nbody.viewer.gl.lines import Arrows, Axes, bar_length
 from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.gl.sprites import Sprites, float_targets_work
-from nbody.viewer.gl.tonemap import Glow, ToneMap, metered
+from nbody.viewer.gl.tonemap import BLUR, Glow, ToneMap, metered
 from nbody.viewer.gl.trails import Trails, check_trails
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import BACKGROUNDS, SIZES, Look
@@ -30,6 +30,7 @@ and where OpenGL runs on the processor. Each has more light instead."""
 METER_ATTEMPTS = 10  # the frames that are tried for the exposure, if the first ones are damaged
 METER_SIZE = (1280, 720)  # the size at which the exposure is measured, so that it does not depend on the window's size
 BRIEF_BELOW = 500  # the height (at scale 1) of a picture of which caption and legend would cover a third
+LEAST_LEGEND = 0.75  # the scale of the legend in a small picture: its letters have 9 pixels
 GAP = 6  # pixels between the caption and the legend at scale 1
 BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a window's time line
 
@@ -127,7 +128,8 @@ class PictureRenderer:
         sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
         self._glow.draw(sprites.light, size, scale)
         gloo.set_viewport(0, 0, *size)
-        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look)
+        of_one = sprites.light_of_one(camera, size, scale, BLUR * scale) if look.contours else 0.0
+        self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, of_one)
         self._draw_marks(camera, size, scale)
 
     def _draw_marks(self, camera: Camera, size: tuple[int, int], scale: float) -> None:
@@ -171,7 +173,9 @@ class PictureRenderer:
         self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
         if brief:
-            return margin + caption.shape[1], below
+            scale *= max(size[1] / (BRIEF_BELOW * pixel_scale), LEAST_LEGEND)
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
+        if margin + legend.shape[1] > size[0] or below + legend.shape[0] > size[1]:
+            return margin + caption.shape[1], below
         self._overlay.draw("legend", legend, (margin, below), size, paper)
         return margin + max(caption.shape[1], legend.shape[1]), below + legend.shape[0]

@@ -150,6 +150,13 @@ class Sprites:
             gloo.set_state(blend=True, blend_func=("one", "one"), depth_test=False, cull_face=False)
             program.draw("points")
 
+    def light_of_one(self, camera: Camera, size: Size, scale: float, blur: float) -> float:
+        """The light in the middle of a sprite at the distance of the camera's centre, blurred by a Gaussian of ``blur``
+        pixels."""
+        pixels = camera.pixels_per_length(size) / (1.0 if camera.flat else camera.distance)
+        sigma = np.clip(self._sigma * pixels, scale * LEAST_SIGMA, max(scale * LEAST_SIGMA, GREATEST_SIGMA * min(size)))
+        return float(self._flux * self.range * pixels**2 / (2 * np.pi * (sigma**2 + blur**2)))
+
     def read(self) -> Array:
         """:attr:`light` as a (height, width, 3) float32 array, the top row first."""
         with self._target:

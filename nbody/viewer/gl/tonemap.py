@@ -11,6 +11,8 @@ SHRINK = 4  # the grid of the glow is coarser by this factor in both directions;
 CONTRAST = 200.0  # the ratio of white (drawn bright) to dark (where the logarithm starts to bend)
 BRIGHT_FRACTION = 0.01  # the fraction of the lit pixels that is at least white in the frame that sets the exposure
 GLOW = 0.35  # the fraction of the light that goes into the glow
+LEAST_BODIES = 3.0  # the light, in that of single bodies, from which contours are drawn: no rings around bodies
+BLUR = 1.25 * SHRINK  # the width of the glow's Gaussian in pixels; the shader knows it
 CONTOUR_RATIO = 4.0  # the ratio of the surface densities of two neighbouring contours
 
 
@@ -67,8 +69,11 @@ class ToneMap:
         self.white = 1.0
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
 
-    def draw(self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look) -> None:
-        """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``."""
+    def draw(
+        self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look, of_one: float = 0.0
+    ) -> None:
+        """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``. The glow of a single body is
+        ``of_one`` at its middle: contours begin above it."""
         background = BACKGROUNDS.load(look.background)
         words = ("PAPER",) * background.paper + ("CONTOURS",) * look.contours
         program = self._programs[words] = self._programs.get(words) or rectangle("tonemap.frag", words)
@@ -79,4 +84,5 @@ class ToneMap:
         program["u_dark"], program["u_bright"] = white / CONTRAST, 1 / np.log1p(CONTRAST)
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)
+            program["u_least"] = max(white / CONTRAST, LEAST_BODIES * of_one)
         cover(program)

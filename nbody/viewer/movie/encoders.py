@@ -72,7 +72,7 @@ class MP4(Encoder):
                 context.colorspace = context.color_primaries = context.color_trc = BT709
                 context.color_range = LIMITED_RANGE
                 for number, picture in enumerate(pictures):
-                    frame = _frame(picture, film.size)
+                    frame = nv12_frame(picture, film.size)
                     frame.pts, frame.time_base = number, 1 / rate
                     container.mux(stream.encode(frame))
                 container.mux(stream.encode())
@@ -82,8 +82,8 @@ class MP4(Encoder):
             raise RunFailed(f"{film.path}: the encoder failed ({error})") from error
 
 
-def _frame(picture: np.ndarray, size: tuple[int, int]):
-    """A frame of PyAV from NV12."""
+def nv12_frame(picture: np.ndarray, size: tuple[int, int]):
+    """A frame of PyAV from NV12, (h · 3/2, w) uint8."""
     from av import VideoFrame
 
     width, height = size

@@ -33,6 +33,7 @@ class Window(app.Canvas):
     Attributes:
         alert: a line shown below the caption; empty if there is no problem.
         notice: a line shown for some seconds above the key help.
+        folder: where keys save pictures and views.
         stop: becomes requested by Ctrl-C, SIGTERM or a lost terminal, which closes the window.
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
@@ -49,6 +50,7 @@ class Window(app.Canvas):
         self.panels = Panels(source, self.controls)
         self.renderer: PictureRenderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = self.notice = ""
+        self.folder = Path()
         self._notice_until = 0.0
         self.failure: BaseException | None = None
         self.stop = StopRequest()
@@ -74,6 +76,10 @@ class Window(app.Canvas):
             self.renderer.load(at)
         except NBodyError as error:  # this frame is damaged; others may be intact
             self._stop(error)
+        if self.renderer.problem:  # the next colours that can be shown
+            self.controls.change_look("color")
+            self._notice(f"{self.renderer.problem}; {self.controls.notice}")
+            self.controls.notice = ""
         self.panels.followed = self.controls.aim(self.source, self.renderer.moment)
         self.renderer.draw(self.controls.camera, size, scale)
         moment, show_hud = self.renderer.moment, self.controls.show_hud
@@ -202,10 +208,10 @@ class Window(app.Canvas):
 
     def _save(self, ending: str, write: Callable[[Path], None], more: str = "") -> None:
         name = re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"
-        path = Path(f"{name}-{ending}")
+        path = self.folder / f"{name}-{ending}"
         try:
             write(path)
-            self._notice(f"saved {path}{more.format(path)}")
+            self._notice(f"saved {path.name}{more.format(path.name)}")
         except NBodyError as error:
             self.alert = str(error)
             self.update()

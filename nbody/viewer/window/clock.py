@@ -20,12 +20,17 @@ class Transport(ABC):
         playing: False while paused.
         message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
         failure: an error because of which there is nothing more to show: the window closes.
+        done: nothing more will come, and the command goes on without a page.
     """
 
     kind: str = RECORDED
     playing: bool = True
     message: str = ""
     failure: BaseException | None = None
+
+    @property
+    def done(self) -> bool:
+        return False
 
     @property
     @abstractmethod

@@ -42,6 +42,11 @@ class LiveClock(Transport):
             self.run.pace.toggle()
 
     @property
+    def done(self) -> bool:
+        # A run that is recorded to its end has ended.
+        return self._detach and not self.run.thread.is_alive()
+
+    @property
     def at(self) -> float:
         progress = self.run.progress
         if progress is None:
@@ -87,8 +92,8 @@ class LiveClock(Transport):
         while self._taken and self._taken[0] < time.perf_counter() - RATE_SECONDS:
             self._taken.popleft()
         if pace.steps_per_s and pace.playing and not run.ended:
-            rate = len(self._taken) / RATE_SECONDS
-            words.append(f"· {pace.steps_per_s:.3g} steps/s · {rate:.0f} pictures/s")
+            full, pictures = pace.steps_per_picture >= UNLIMITED, len(self._taken) / RATE_SECONDS
+            words.append(f"· {pace.steps_per_s:.3g} steps/s" if full else f"· {pictures:.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:

@@ -3,6 +3,7 @@
 Import this module only after :func:`nbody.viewer.backends.use_screenless`.
 """
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class OffscreenWindow(Window):
             return
         if kind not in ("pointer_down", "pointer_move", "pointer_up", "wheel"):
             return
-        at, before = (float(event["x"]), float(event["y"])), self._pointer
+        at, before = (_number(event["x"]), _number(event["y"])), self._pointer
         if kind == "pointer_down":
             self.press(at, int(event["button"]), shift)
         elif kind == "pointer_move":
@@ -84,7 +85,7 @@ class OffscreenWindow(Window):
         elif kind == "pointer_up":
             self.release(at)
         else:
-            self.wheel(-float(event["dy"]) / 100, at)
+            self.wheel(-_number(event["dy"]) / 100, at)
         self._pointer = at
 
     def close(self) -> None:
@@ -92,3 +93,11 @@ class OffscreenWindow(Window):
         if not self.closed:
             self.closed = True
             super().close()
+
+
+def _number(value: Any) -> float:
+    """A finite number."""
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(value)
+    return number

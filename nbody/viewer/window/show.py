@@ -72,3 +72,28 @@ def show(
         raise failure
     if stopped:
         raise KeyboardInterrupt
+
+
+class Desktop:
+    """A window on this machine's screen: one of the ways to show a run.
+
+    Attributes:
+        option: of the command line.
+    """
+
+    option = "--view"
+
+    def check(self) -> None:
+        """Raises DeviceError if no window can be opened; call this before anything is computed."""
+        backends.check_window()
+
+    def load(self) -> None:
+        """Load what a window needs."""
+        backends.use_window()
+        import nbody.viewer.window.canvas  # noqa: F401
+
+    def show(
+        self, source: Source, transport: Transport, view: Display = Display(), lost: Callable[[], int] | None = None
+    ) -> None:
+        """Show a window until it is closed; :func:`show` says how it may end."""
+        show(source, transport, view, lost=lost)

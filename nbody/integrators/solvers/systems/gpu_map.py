@@ -22,13 +22,15 @@ from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.megno import growing
 from nbody.integrators.solvers.systems.cpu_map import coordinates, first_vectors
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
-from nbody.integrators.tangents import Tangents
+from nbody.integrators.tangents import COLUMNS, Tangents
 
 THREADS = 8 if SIMULATED else 128
-RESIDENT = 4
-"""Threads per block, and how many blocks fit on a multiprocessor at a time: at most 128 registers per thread."""
+RESIDENT, RESIDENT_VARIED = 4, 2
+"""Threads per block, and how many blocks fit on a multiprocessor at a time: at most 128 registers per thread, with tangent
+vectors 255."""
 
 SMALL, CONVERGED = 0.5, 3e-8
 """How far Stumpff's series is used, and the change of the root at which Newton's iteration ends
@@ -51,9 +53,9 @@ def lanes_for(planets: int) -> int:
 
 
 @cache
-def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -> MapKernels:
+def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False) -> MapKernels:
     """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
-    registers)."""
+    registers); ``varied``: with a tangent vector of each system."""
     planets = bodies - 1
     lanes = lanes_for(planets)
     groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
@@ -70,7 +72,8 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         u = compute.rsqrt(x)
         return u * u
 
-    kepler_step = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED).step
+    kepler = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    solve, moved, tangent, grow = kepler.solve, kepler.moved, kepler.tangent, growing(compute.exact_function)
 
     @compute.exact_function
     def sync():
@@ -89,15 +92,76 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                 middle += moves[q % moves.shape[0], 1] * v
             end_X[here, c], end_V[here, c] = middle, v
 
+    @compute.exact_function
+    def kick_tangent(change, at, lane, h, shared):
+        """The tangent vector's velocity after a kick: the derivative of what the kernel does."""
+        (dx, dy, dz, dvx, dvy, dvz), (x, y, z, px, py, pz, cx, cy, cz) = change, at
+        base, row, k, planet, fraction, own, of_star, of_inner, per_before = lane
+        weighted, positions, shifts, forces, weight = shared
+        weighted[0, row], weighted[1, row], weighted[2, row] = fraction * dx, fraction * dy, fraction * dz
+        sync()
+        sx, sy, sz, qx, qy, qz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(lanes - 1, -1, -1):
+            sx, sy, sz = sx - weighted[0, base + j], sy - weighted[1, base + j], sz - weighted[2, base + j]
+            if j == k and planet:
+                qx, qy, qz = dx + sx, dy + sy, dz + sz
+        shifts[0, row], shifts[1, row], shifts[2, row] = qx, qy, qz
+        sync()
+        ax, ay, az = slope(of_star, cx - px, cy - py, cz - pz, sx - qx, sy - qy, sz - qz)
+        for n in range(1, lanes):
+            j = base + ((k + n) & (lanes - 1))
+            bx, by, bz = slope(
+                weight[j], positions[0, j] - px, positions[1, j] - py, positions[2, j] - pz,
+                shifts[0, j] - qx, shifts[1, j] - qy, shifts[2, j] - qz,
+            )  # fmt: skip
+            ax, ay, az = ax + bx, ay + by, az + bz
+        forces[0, row], forces[1, row], forces[2, row] = own * ax, own * ay, own * az
+        sync()
+        for j in range(lanes - 1, k - 1, -1):
+            ax += per_before * forces[0, base + j]
+            ay += per_before * forces[1, base + j]
+            az += per_before * forces[2, base + j]
+        bx, by, bz = slope(of_inner, x, y, z, dx, dy, dz)
+        return dvx + h * (ax + bx), dvy + h * (ay + by), dvz + h * (az + bz)
+
+    @compute.exact_function
+    def slope(m, x, y, z, dx, dy, dz):
+        """The derivative of m d/|d|³ along a change of d."""
+        u = compute.rsqrt(x * x + y * y + z * z)
+        f, along = m * (u * u * u), 3.0 * (x * dx + y * dy + z * dz) * (u * u)
+        return f * (dx - along * x), f * (dy - along * y), f * (dz - along * z)
+
+    @compute.exact_function
+    def add_growth(change, lane, h, numbers, counts, shared):
+        """Take in a step; returns the vector, scaled if it is long. ``numbers`` is (S, 5)."""
+        dx, dy, dz, dvx, dvy, dvz = change
+        base, row, k, planet, s = lane
+        sizes, scales, g = shared
+        sizes[0, row] = dx * dx + dy * dy + dz * dz + dvx * dvx + dvy * dvy + dvz * dvz if planet else 0.0
+        sync()
+        if k == 0:
+            size2 = 0.0
+            for j in range(lanes):
+                size2 += sizes[0, base + j]
+            scales[g] = 1.0
+            if counts:
+                scales[g] = grow(size2, h, numbers[s])
+        sync()
+        scale = scales[g]
+        return dx * scale, dy * scale, dz * scale, dvx * scale, dvy * scale, dvz * scale
+
     @compute.kernel("gpu", **bound)
-    def move(X, V, end_X, end_V, mass, moves, repeat, is_step, critical, status, made, closest):
+    def move(X, V, ends, mass, moves, repeat, is_step, critical, status, made, closest, tangents):
         """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
         of a kick and of the drift after it. ``is_step`` 1: these are steps, which end where planets meet; 0: move all
         systems."""
+        (end_X, end_V), (dX, dV, numbers_of) = ends, tangents
         weighted = cuda.shared.array((3, numbers), np.float64)
         positions = cuda.shared.array((4, numbers), np.float64)
         forces = cuda.shared.array((3, numbers), np.float64)
         weight = cuda.shared.array(numbers, np.float64)
+        shifts = cuda.shared.array((3, numbers if varied else 1), np.float64)
+        scales = cuda.shared.array(groups, np.float64)
         flag = cuda.shared.array(groups, np.int64)
         t = cuda.threadIdx.x
         g, k = t // lanes, t % lanes
@@ -115,6 +179,9 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
             own = mass[s, k + 1]
             x, y, z = X[here, 0], X[here, 1], X[here, 2]
             vx, vy, vz = V[here, 0], V[here, 1], V[here, 2]
+        change = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if varied and planet:
+            change = dX[here, 0], dX[here, 1], dX[here, 2], dV[here, 0], dV[here, 1], dV[here, 2]
         inner = before + own
         fraction, per_before = own / inner, 1.0 / before
         of_star = star if k > 0 else 0.0  # all of its force on planet 1 is Kepler motion
@@ -131,7 +198,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
         for _ in range(repeat):
             for q in range(moves.shape[0]):
                 h = moves[q, 0]
-                wx, wy, wz = vx, vy, vz
+                wx, wy, wz, ahead = vx, vy, vz, change
                 if h != 0.0:
                     weighted[0, row], weighted[1, row], weighted[2, row] = fraction * x, fraction * y, fraction * z
                     sync()
@@ -146,6 +213,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                         px = FAR * (k + 1)
                     positions[0, row], positions[1, row], positions[2, row], positions[3, row] = px, py, pz, distance
                     sync()
+                    at = x, y, z, px, py, pz, cx, cy, cz
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
                     nearest = r2
@@ -183,21 +251,38 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT) -
                     wx += h * (ax + cx * per_before + f * x)
                     wy += h * (ay + cy * per_before + f * y)
                     wz += h * (az + cz * per_before + f * z)
+                    if varied:
+                        lane = base, row, k, planet, fraction, own, of_star, of_inner, per_before
+                        kicked = kick_tangent(change, at, lane, h, (weighted, positions, shifts, forces, weight))
+                        ahead = change[0], change[1], change[2], kicked[0], kicked[1], kicked[2]
                 h = moves[q, 1]
-                nx, ny, nz, wx, wy, wz, r = kepler_step(x, y, z, wx, wy, wz, inner, h)
+                solution = solve(x, y, z, wx, wy, wz, inner, h)
+                if varied:
+                    ahead = tangent((x, y, z, wx, wy, wz), ahead, inner, h, 0.0, solution)
+                nx, ny, nz, wx, wy, wz, r = moved(x, y, z, wx, wy, wz, inner, solution)
                 if alive and planet:
                     if 0.0 * (nx + ny + nz + wx + wy + wz) == 0.0:
                         x, y, z, vx, vy, vz, distance = nx, ny, nz, wx, wy, wz, r
                     else:  # it stays where it was, and so does its system from now on
                         flag[g] = NOT_FINITE
                 sync()
-                if alive and flag[g] != NOT_FINITE:
+                counts = alive and flag[g] != NOT_FINITE
+                if counts:
                     count += 1
+                if varied:
+                    ahead = add_growth(
+                        ahead, (base, row, k, planet, s), h, numbers_of, counts and is_step == 1, (forces, scales, g)
+                    )
+                if varied and counts:
+                    change = ahead
                 if flag[g] != DONE:
                     alive = False
         if planet:
             end_X[here, 0], end_X[here, 1], end_X[here, 2] = x, y, z
             end_V[here, 0], end_V[here, 1], end_V[here, 2] = vx, vy, vz
+            if varied and is_step == 1:
+                dX[here, 0], dX[here, 1], dX[here, 2] = change[0], change[1], change[2]
+                dV[here, 0], dV[here, 1], dV[here, 2] = change[3], change[4], change[5]
         weighted[0, row] = least if planet else FAR * FAR
         sync()
         if k == 0 and inside:
@@ -244,7 +329,8 @@ class DeviceMaps:
         lanes = lanes_for(mass.shape[1] - 1)
         self._threads = max(THREADS, lanes)
         self._groups = self._threads // lanes
-        self._kernels = kernels_for(mass.shape[1], self._threads)
+        resident = RESIDENT_VARIED if tangents.count else RESIDENT
+        self._kernels = kernels_for(mass.shape[1], self._threads, resident, bool(tangents.count))
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
         self._masses, self._moves = mass, map_moves(dt, corrector)
         self._critical = 24.0 / encounter**3 if encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
@@ -253,32 +339,40 @@ class DeviceMaps:
         self._ends = next(ends), next(ends)
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
-        own = self._tangents
+        own, state = self._tangents, self._state
         vectors = first_vectors(own, self._dimensions, self._order.copy_to_host())
         for column, found in zip(
             self._columns(), coordinates(x, v, self._masses, self._moves, vectors, own), strict=True
         ):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
+        for c, name in enumerate(COLUMNS if own.count else ()):
+            rows = vectors[:, 0, c].transpose(0, 2, 1).reshape(-1, 3)
+            state.column(name).copy_to_device(np.ascontiguousarray(rows))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         state = self._state
         numbers = [cuda.to_device(each) for each in (status, made, closest)]
         X, V = self._columns()
-        self._move(X, V, X, V, self._step, steps, 1, numbers)
-        self._move(X, V, *self._ends, self._to_present, 1, 0, numbers)
+        tangents, own = (X, V, X), self._tangents
+        if own.count:
+            tangents = state.column(COLUMNS[0]), state.column(COLUMNS[1]), cuda.to_device(own.numbers[:, 0])
+        self._move((X, V), self._step, steps, 1, numbers, tangents)
+        self._move(self._ends, self._to_present, 1, 0, numbers, tangents)
         self._kernels.present[-(-self._systems // THREADS), THREADS, state.stream](
             *self._ends, self._mass, self._order, state.body, state.velocity
         )
         state.stream.synchronize()
         for host, device in zip((status, made, closest), numbers, strict=True):
             device.copy_to_host(host)
+        if own.count:
+            own.numbers[:, 0] = tangents[2].copy_to_host()
 
     def _columns(self) -> tuple[Any, Any]:
         return self._state.map_position, self._state.map_velocity
 
-    def _move(self, X, V, end_X, end_V, moves, repeat: int, is_step: int, numbers) -> None:
+    def _move(self, ends, moves, repeat: int, is_step: int, numbers, tangents) -> None:
         self._kernels.move[-(-self._systems // self._groups), self._threads, self._state.stream](
-            X, V, end_X, end_V, self._mass, moves, repeat, is_step, self._critical, *numbers
+            *self._columns(), ends, self._mass, moves, repeat, is_step, self._critical, *numbers, tangents
         )
 
 

@@ -51,8 +51,6 @@ class WisdomHolmanSystems(ManySystems):
         if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
-        if engine.can.device == "gpu" and problem.of_scheme.tangents:
-            return Refusal("tangent vectors are moved on the CPU", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:

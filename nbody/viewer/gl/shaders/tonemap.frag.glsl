@@ -11,6 +11,7 @@ uniform vec3 u_sky;            // the background
 #ifdef CONTOURS
 uniform vec3 u_ink;
 uniform float u_step;          // the logarithm of the ratio of two contours
+uniform float u_least;         // the light of the least one
 #endif
 varying vec2 v_place;
 
@@ -38,7 +39,7 @@ void main() {
 #ifdef CONTOURS
     float level = log(max(glow.a * u_range, 1e-9)) / u_step;
     float distance = abs(fract(level + 0.5) - 0.5) / max(fwidth(level), 1e-4);
-    float line = clamp(1.2 - distance, 0.0, 1.0) * step(log(u_dark) / u_step, level) * step(fwidth(level), 0.7);
+    float line = clamp(1.2 - distance, 0.0, 1.0) * step(log(u_least) / u_step, floor(level + 0.5)) * step(fwidth(level), 0.7);
     picture = mix(picture, u_ink, 0.75 * line);
 #endif
     gl_FragColor = vec4(picture, 1.0);

@@ -1,0 +1,178 @@
+"""Forces of a body on others: rates and times of the formulas of their sources, momentum, and what is refused."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+import nbody
+from nbody import fields
+from nbody.errors import InputError
+
+
+def star_and(*planets, mass=1e-9):
+    return nbody.planets(bodies=[{"m": 1.0}, *({"m": mass} | each for each in planets)])
+
+
+def moved(bodies, forces, end, scheme="ias15", **integrator):
+    simulation = nbody.Simulation(
+        bodies, integrator={"scheme": scheme, **integrator}, engine="cpu", precision="float64", fields=forces
+    )
+    simulation.integrate(end)
+    return simulation
+
+
+def elements(simulation, body=1):
+    """Of a body about the star; angles in radians."""
+    orbits = simulation.orbits()
+    found = {name: float(getattr(orbits, name)[body - 1]) for name in ("a", "e", "inc", "Omega", "omega")}
+    return {name: value if name in "ae" else math.radians(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("scheme", ["ias15", "wisdom_holman"])
+def test_ellipse_and_node_turn_by_the_rates_of_an_oblate_star(scheme):
+    """To first order in J2 (R/p)² = 1e-6; over whole periods of the apsides' passages the short terms are of this order, and
+    200 periods leave them at 1/(2π 200) = 1e-3 of the turn."""
+    e, inc, j2, radius, periods = 0.2, 30.0, 1e-4, 0.1, 200
+    bodies = star_and({"a": 1.0, "e": e, "inc": inc, "Omega": 40, "omega": 70})
+    more = {"dt": 2 * math.pi / 40} if scheme == "wisdom_holman" else {}
+    run = moved(bodies, [fields.J2(j2=j2, radius=radius)], 2 * math.pi * periods, scheme, **more)
+    found, unit = elements(run), 2 * math.pi * periods * j2 * (radius / (1 - e * e)) ** 2
+    sine2 = math.sin(math.radians(inc)) ** 2
+    assert found["omega"] - math.radians(70) == pytest.approx(3 * unit * (1 - 1.25 * sine2), rel=5e-3)
+    assert found["Omega"] - math.radians(40) == pytest.approx(-1.5 * unit * math.cos(math.radians(inc)), rel=5e-3)
+
+
+CONSERVATIVE = [
+    partial(fields.J2, j2=0.01, j4=-0.002, radius=0.3, pole=[0.3, 0, 1]),
+    partial(fields.Tides, k2=0.3, radius=0.1),
+]
+
+
+@pytest.mark.parametrize("force", CONSERVATIVE)
+def test_conservative_forces_keep_energy_and_momentum_to_rounding(force):
+    """Also with the planet in the place of the body that exerts the force."""
+    bodies = star_and({"a": 1.0, "e": 0.2, "inc": 20}, {"a": 2.5}, mass=1e-2)
+    run = moved(bodies, [force(), force(about=1, on=[0, 2])], 20.0)
+    assert abs(run.energies.error) < 1e-14 and np.abs(run.particles.mass @ run.particles.velocity).max() < 1e-16
+
+
+def test_forces_are_minus_the_gradients_of_their_potentials():
+    x, m, h = np.array([[0.1, 0.2, -0.1], [0.7, -0.4, 0.5]]), np.array([1.0, 1e-3]), 1e-5
+    for force in (
+        fields.J2(j2=0.1, j4=0.05, radius=0.5, pole=[1, 2, 2]), fields.Tides(k2=0.5, radius=0.5),
+        fields.Companion(mass=0.3, distance=5, inc=60, node=20, phase=50), fields.GalacticTide(density=0.1),
+    ):  # fmt: skip
+        at = nbody.Simulation(nbody.Particles(m, x, 0 * x), integrator="ias15", fields=[force]).setup.plan.fields.at
+        slope = []
+        for shift in h * np.eye(3):
+            higher, lower = (at(x + sign * np.array([[0, 0, 0], shift]), 0.3, None, m)[1][1] for sign in (1, -1))
+            slope.append((higher - lower) / (2 * h))
+        assert at(x, 0.3, None, m)[0][1] == pytest.approx(np.negative(slope), rel=1e-7, abs=1e-10)
+
+
+def test_tides_move_a_moon_outward_by_huts_rate():
+    """da/dt = 6 k₂ τ (m/M) (R/a)⁵ n a (Ω - n) on a circle, against the same bulges without a lag."""
+    mass, k2, radius, tau, spin = 0.01, 0.3, 0.1, 1e-3, 5.0
+    bodies = star_and({"a": 1.0}, mass=mass)
+    n = math.sqrt(1 + mass)
+    run = moved(bodies, [fields.Tides(k2=k2, radius=radius, tau=tau, spin=[0, 0, spin])], 400 * math.pi / n)
+    rate = 6 * k2 * tau * mass * radius**5 * n * (spin - n)
+    still = moved(bodies, [fields.Tides(k2=k2, radius=radius)], 400 * math.pi / n)
+    assert elements(run)["a"] - elements(still)["a"] == pytest.approx(rate * run.time, rel=1e-2)
+    assert np.abs(run.particles.mass @ run.particles.velocity).max() < 1e-16
+
+
+def test_orbits_are_damped_within_the_given_times():
+    """In two of them, up to terms of 1/(n τ) within a period, and of e²."""
+    tau, e, inc = 200.0, 0.01, 0.5
+    bodies = star_and({"a": 1.0, "e": e, "inc": inc})
+    for key, name, begin in (("tau_a", "a", 1.0), ("tau_e", "e", e), ("tau_inc", "inc", math.radians(inc))):
+        found = elements(moved(bodies, [fields.Migration(**{key: tau})], 2 * tau, epsilon=1e-6))[name]
+        assert found / begin == pytest.approx(math.exp(-2), rel=5e-3)
+    two = star_and({"a": 1.0}, {"a": 3.0})
+    run = moved(two, [fields.Migration(on=2, tau_a=tau), fields.Migration(on=1, tau_a=-tau)], 20.0)
+    assert elements(run, 1)["a"] == pytest.approx(math.exp(0.1), rel=5e-3)
+    assert elements(run, 2)["a"] == pytest.approx(3 * math.exp(-0.1), rel=5e-3)
+
+
+def test_dust_feels_a_lighter_star_and_falls_into_it_by_poynting_and_robertson():
+    """From r to 0 in c r²/(4 β G M): after 3/4 of it the radius is half, to first order in v/c."""
+    beta, c = 0.2, 2000.0
+    speed = math.sqrt(1 - beta)
+    bodies = nbody.Particles(
+        [1.0, 0.0, 0.0], [[0.0, 0, 0], [1, 0, 0], [4, 0, 0]], [[0.0, 0, 0], [0, speed, 0], [0, 0.5, 0]],
+        species=[0, 1, 2], species_names=("star", "dust", "planet"),
+    )  # fmt: skip
+    run = moved(
+        bodies, [fields.Radiation(beta=beta, c=c, about="star", on="dust")], 0.75 * c / (4 * beta), epsilon=1e-6
+    )
+    distance = np.linalg.norm(run.particles.position - run.particles.position[0], axis=1)
+    assert distance[1:] == pytest.approx([0.5, 4.0], rel=2e-3)
+    assert math.isnan(run.summary.energy_error) and run.summary.without_potential == ["Radiation"]
+    slow = moved(bodies, [fields.Radiation(beta=beta, c=1e12, on=[1])], 2 * math.pi / speed)
+    assert slow.particles.position[1] == pytest.approx([1, 0, 0], abs=1e-10)
+
+
+def test_a_companion_as_a_field_is_the_companion_as_a_body():
+    """The planet, of mass 1e-12, does not turn the companion's orbit. √(1 - e²) cos i is constant (Kozai 1962) but for terms
+    of the ratio of the periods, 0.1 here."""
+    mass, d = 1.0, 6.0
+    alone = star_and({"a": 1.0, "e": 0.2, "inc": 65.0, "omega": 60.0}, mass=1e-12)
+    star, other = nbody.planets(bodies=[{"m": 1.0}, {"m": mass, "a": d}]), []
+    for key in ("position", "velocity"):
+        rows, pair = getattr(alone, key), getattr(star, key)
+        other.append(np.vstack([rows - rows[0] + pair[0], pair[1]]))
+    as_field = moved(alone, [fields.Companion(mass=mass, distance=d)], 0.0)
+    as_body, seen = moved(nbody.Particles([1.0, 1e-12, mass], *other), None, 0.0), []
+    for time in np.arange(10.0, 260, 10):
+        as_field.integrate(time)
+        found = elements(as_field)
+        seen.append((found["e"], math.sqrt(1 - found["e"] ** 2) * math.cos(found["inc"])))
+    as_body.integrate(time)
+    difference = [run.particles.position[1] - run.particles.position[0] for run in (as_field, as_body)]
+    assert np.abs(difference[0] - difference[1]).max() < 1e-6
+    assert np.ptp([e for e, _ in seen]) > 0.4 and np.ptp([conserved for _, conserved in seen]) < 0.1
+
+
+def test_hermite4_and_the_maps_move_planets_about_an_oblate_star_to_their_orders():
+    bodies = star_and({"a": 1.0, "e": 0.1, "inc": 20}, {"a": 3.0, "inc": 3}, mass=1e-3)
+    force = [fields.J2(j2=1e-2, radius=0.2)]
+    exact = moved(bodies, force, 10.0).particles.position
+    for scheme, order, dt in (
+        ("hermite4", 4, 0.02),
+        ("wisdom_holman", 2, 0.1),
+        ("hybrid", 2, 0.1),
+        ("leapfrog", 2, 0.02),
+    ):
+        errors = [
+            np.abs(moved(bodies, force, 10.0, scheme, dt=h).particles.position - exact).max() for h in (dt, dt / 2)
+        ]
+        assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.4), scheme
+
+
+def test_a_force_follows_its_body_through_changes_and_ends_with_it():
+    bodies = star_and({"a": 1.0}, {"a": 2.0}, mass=1e-3)
+    run = moved(bodies, [fields.J2(j2=1e-2, radius=0.2, about=2, on=0)], 1.0)
+    run.remove([1])
+    run.integrate(2.0)
+    assert abs(run.energies.error) < 1e-13
+    with pytest.raises(InputError, match="fields: J2: about: there is no body with the id 2"):
+        run.remove([2])
+
+
+WRONG = [
+    ({"field": "j2", "j2": 1e-3, "radius": 1, "about": 9}, "fields: J2: about: there is no body with the id 9"),
+    ({"field": "j2", "j2": 1e-3, "radius": 1, "about": "Sun"}, "fields: J2: about: there is no body named 'Sun'"),
+    ({"field": "j2", "j2": 1e-3, "radius": 1, "on": 1.5}, "fields.0.on: must be a whole number, got 1.5"),
+    ({"field": "migration", "tau_a": 0}, "fields.0.tau_a: must not be 0"),
+    ({"field": "radiation", "beta": 0.1}, "fields.0.c: is missing; write the speed of light"),
+]
+
+
+@pytest.mark.parametrize(("force", "line"), WRONG)
+def test_a_force_of_no_body_is_refused_in_one_line(force, line):
+    with pytest.raises(InputError) as caught:
+        moved(star_and({"a": 1.0}), [force], 1.0)
+    assert line in str(caught.value) and "\n" not in str(caught.value)
