@@ -153,6 +153,12 @@ def test_the_zero_of_a_function_is_an_event():
     assert (found["event"] == 0).sum() == 2 and set(found["kind"]) == {b"function"} and (found["id_1"] == -1).all()
 
 
+def test_the_function_of_an_event_returns_a_number():
+    for wrong in ("x", None, np.zeros(2)):
+        with pytest.raises(InputError, match="the function of an event must return a number, got"):
+            pair(events=[lambda now: wrong]).integrate(1.0)  # noqa: B023
+
+
 @pytest.mark.parametrize("values", [(-1.0, 2.0), (2.0, -1e-3), (1e-300, -1.0)])
 def test_a_root_is_found_to_the_tolerance(values):
     for power in (1, 3):
@@ -213,6 +219,19 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
     resume(killed, notify=str).run()
     assert first_difference(whole, part) is first_difference(whole, killed) is None
+
+
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("gpu", marks=pytest.mark.simulated)])
+def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engine):
+    found, bodies = [], nbody.plummer(16, seed=3)
+    for more in ([], ["escape > 1000"]):  # which looks at all
+        events = ["crossing(5, 6, axis=x)", "closest(5, 6)", *more]
+        run = nbody.Simulation(bodies, dt=0.2, softening=0.3, precision="float32", engine=engine, events=events)
+        run.run(steps=15)
+        found.append(rows(run))
+        assert len(run.stepper.watch._finder.begin.position) == (16 if more else 2)
+    assert len(found[0]) > 1
+    np.testing.assert_array_equal(*found)
 
 
 # --- Actions ---

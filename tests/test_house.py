@@ -54,12 +54,18 @@ FLOORS = (
     ("initial", "forces"),
     ("integrators", "events"),
     ("run",),
-    ("viewer", "bench", "analysis", "maps", "verify", "doctor", "lessons", "manual"),
+    ("viewer", "bench", "analysis", "maps", "verify", "doctor", "lessons"),
     ("cli",),
+    ("manual",),
 )
 """From the ground up; a file imports from its own room and from floors below. Rooms of a floor use each other one way."""
 
-ONLY_DOOR = {"numba.cuda": {"compute"}, "h5py": {"trajectory", "exchange"}, "vispy": {"viewer"}, "typer": {"cli"}}
+ONLY_DOOR = {
+    "numba.cuda": {"compute"},
+    "h5py": {"trajectory", "exchange"},
+    "vispy": {"viewer"},
+    "typer": {"cli", "manual"},
+}
 """Who may import what is heavy, or likely to be replaced one day."""
 
 
@@ -166,7 +172,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1188,
     "bench": 3740,
-    "cli": 3108,
+    "cli": 3310,
     "diagnostics": 1239,
     "fields": 1812,
     "compute": 3063,
@@ -176,12 +182,12 @@ LINES = {
     "integrators": 8944,
     "law": 396,
     "lessons": 1100,
-    "manual": 149,
+    "manual": 161,
     "linalg": 3077,
     "parallel": 841,
-    "run": 6034,
+    "run": 6053,
     "scenario": 2652,
-    "state": 1729,
+    "state": 1737,
     "trajectory": 3564,
     "verify": 288,
     "viewer": 6736,
@@ -192,7 +198,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 741,
+    "maps": 754,
     "opengl": 73,
     "particles": 230,
     "registry": 141,
@@ -327,16 +333,16 @@ def test_a_type_checker_sees_the_names_of_the_package(package):
 
 DOCUMENTS = (
     (GENERATORS, "nbody/initial/README.md"),
-    (INTEGRATORS, "README.md"),
+    (INTEGRATORS, "nbody/integrators/README.md"),
     (FORMATS, "nbody/exchange/README.md"),
-    (FIELDS, "README.md"),
-    (EVENTS, "README.md"),
-    (PLOTS, "README.md"),
+    (FIELDS, ""),
+    (EVENTS, ""),
+    (PLOTS, ""),
     (ENGINES, "nbody/forces/README.md"),
     (LADDER, "nbody/linalg/README.md"),
     (ELEMENTWISE, "nbody/linalg/README.md"),
 )
-"""Where everything of a registry is told by name."""
+"""Where everything of a registry is told by name, beside the manual (tests/test_manual.py)."""
 REGISTERED = [(registry, name, page) for registry, page in DOCUMENTS for name in registry]
 
 
@@ -348,7 +354,7 @@ def test_everything_registered_loads_and_is_documented(registry, name, page):
     assert module.__doc__
     if isinstance(thing, type):
         assert thing.__doc__
-    assert f"`{name}`" in (ROOT / page).read_text(), f"{page} does not name {registry.kind} '{name}'"
+    assert not page or f"`{name}`" in (ROOT / page).read_text(), f"{page} does not name {registry.kind} '{name}'"
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if not ENGINES[name].variants])
@@ -411,7 +417,7 @@ def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():
     for name, command in commands().items():
         assert command.help, name
         assert f"nbody {name} " in command.help or f"nbody {name}\n" in command.help + "\n", f"'{name}' has no example"
-        assert f"nbody {name}" in readme, f"the README does not name 'nbody {name}'"
+        assert f"nbody {name.split()[0]}" in readme, f"the README does not name 'nbody {name}'"
         for option in command.params:
             assert getattr(option, "help", "argument"), f"{name}: {option.name} has no help"
 

@@ -1,11 +1,17 @@
 """What there is to know of every key and component: on a terminal, in Python, and in the manual."""
 
 import re
+import shlex
+import sys
+from pathlib import Path
 
 import pytest
+from conftest import ROOT, child
 
+import nbody
+from nbody import compute
 from nbody.cli import main
-from nbody.manual.components import NAMED_IN, component, found, options_of, registry
+from nbody.cli.components import NAMED_IN, component, found, options_of, registry
 from nbody.registry import REGISTRIES
 from nbody.scenario.described import keys_of_group
 from nbody.scenario.model import Scenario
@@ -70,4 +76,61 @@ def test_help_and_list_print_it(capsys):
 
 def test_every_key_that_names_components_is_in_the_scenario():
     assert NAMED_IN.keys() <= Scenario.model_fields.keys()
-    assert {kind for kinds in NAMED_IN.values() for kind in kinds} == REGISTRIES.keys() - {"formats", "plots"}
+    assert {kind for kinds in NAMED_IN.values() for kind in kinds} == REGISTRIES.keys() - {
+        "formats",
+        "plots",
+        "quantities",
+    }
+
+
+FOLDER = ROOT / "nbody" / "manual"
+PAGES = [
+    path for path in sorted(FOLDER.rglob("*.md")) if "```sh" in path.read_text() or "```python" in path.read_text()
+]
+BLOCK = re.compile(r"^```(sh|yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SLOW = {"galaxy", "star_cluster", "how_to", "own_forces", "coming_from"}
+"""Pages that take more than a few seconds."""
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(each, id=each.stem, marks=[pytest.mark.more] * (each.stem in SLOW)) for each in PAGES]
+)
+def test_every_example_of_a_page_works_as_written(path, tmp_path, monkeypatch, capfd):
+    """In order, in one folder, and Python in one namespace. A scenario's first line names its file."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for language, code in BLOCK.findall(path.read_text()):
+        if language == "yaml":
+            Path(code.split()[1]).write_text(code)
+        elif language == "python":
+            exec(compile(code, path.name, "exec"), names)
+        else:
+            for line in filter(None, code.splitlines()):
+                command, _, comment = line.partition(" # ")
+                needs_gpu = comment.startswith("[GPU]")
+                if needs_gpu and not compute.why_unavailable():
+                    continue
+                assert main(shlex.split(command)[1:]) == (2 if needs_gpu else 0), capfd.readouterr().err
+
+
+def test_the_manual_is_built_without_a_warning_and_docs_prints_its_path(tmp_path, capsys, monkeypatch):
+    for name in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(name)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    run = child("-m", "nbody.manual", str(tmp_path / "nbody" / "manual"), "--strict")
+    assert run.returncode == 0, run.stderr
+    pages = {path.stem: path.read_text() for path in (tmp_path / "nbody" / "manual").rglob("*.html")}
+    for kind, name in COMPONENTS:
+        assert kind in pages, f"give it a page: nbody/manual/reference/{kind}.md, with {{{{ {kind} }}}}"
+        assert f'id="{name.replace("_", "-").lower()}"' in pages[kind], f"{kind}.html has no section '{name}'"
+    assert "the depth of the centre" in pages["generators"] and "Wisdom &amp; Holman 1991" in pages["integrators"]
+    assert all(f"nbody.{name}" in pages["python"] for name in nbody.__all__)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["docs"]) == 0  # it is there already
+    assert capsys.readouterr().out == f"{tmp_path}/nbody/manual/manual/index.html\n"
+
+
+def test_docs_names_the_extra_that_is_missing(monkeypatch, refused):
+    monkeypatch.setitem(sys.modules, "furo", None)
+    assert "furo" in refused("docs") and "[docs]" in refused("docs")

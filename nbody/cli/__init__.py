@@ -16,6 +16,7 @@ from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.completion import RECORDINGS, SCENARIOS
 from nbody.cli.diff import diff
+from nbody.cli.docs import docs
 from nbody.cli.doctor import doctor
 from nbody.cli.export import export
 from nbody.cli.help import help_command
@@ -42,7 +43,7 @@ class Interrupted(NBodyError):
 MEANT = {
     "ls": "list", "show": "info", "play": "view", "start": "run",
     "simulate": "run", "continue": "resume", "restart": "resume", "convert": "export", "compare": "diff",
-    "man": "help", "explain": "help",
+    "man": "docs", "manual": "docs", "explain": "help",
 }  # fmt: skip
 """What people type, and the command that does it."""
 
@@ -119,6 +120,7 @@ for command in (
 app.command("list", cls=ListCommand)(list_names)
 app.command("map", cls=ListCommand)(map_systems)
 app.command("help", cls=ListCommand)(help_command)
+app.command(cls=ListCommand)(docs)
 app.add_typer(bench)
 
 

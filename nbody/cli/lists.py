@@ -47,7 +47,7 @@ def list_names(
 
 def _texts(name: str) -> dict[str, str]:
     """What there is to know of the components of a name. Raises InputError."""
-    from nbody.manual.components import found
+    from nbody.cli.components import found
 
     if did_you_mean(name, KINDS) and not any(name in imported(each) for each in REGISTRIES.values()):
         raise unknown("kind", name, KINDS)

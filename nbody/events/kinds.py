@@ -41,6 +41,8 @@ class EventKind(Group):
     """Whether the event is where the function becomes positive."""
     falls: ClassVar[bool] = False
     """Whether the event is where the function becomes negative."""
+    of_all: ClassVar[bool] = True
+    """Whether it looks at other bodies than those that it names."""
     threshold: ClassVar[bool] = False
     """Whether it is where a condition begins to hold, which may hold at the beginning already."""
 
@@ -90,6 +92,8 @@ class OfTwo(EventKind):
     Attributes:
         bodies: two bodies.
     """
+
+    of_all = False
 
     bodies: Annotated[tuple[Body, Body], BeforeValidator(_two)]
 
@@ -212,6 +216,8 @@ class Transit(EventKind):
         below: only minima below this distance are events.
     """
 
+    of_all = False
+
     bodies: Several
     about: Body = 0
     axis: Literal["x", "y", "z", "-x", "-y", "-z"] = "x"
@@ -237,6 +243,8 @@ class Apsis(EventKind):
         which: of the two is an event.
     """
 
+    of_all = False
+
     bodies: Several
     about: Body = 0
     which: Literal["pericentre", "apocentre", "both"] = "both"
@@ -261,6 +269,8 @@ class PlaneCrossing(EventKind):
         direction: up, where the coordinate grows, down, or both.
         about: the body from which coordinates are measured, instead of the origin.
     """
+
+    of_all = False
 
     bodies: Several
     axis: Literal["x", "y", "z"] = "z"
@@ -304,4 +314,7 @@ class Function(EventKind):
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        return np.float64(self.function(now.particles())), None  # type: ignore[return-value]
+        found = self.function(now.particles())
+        if np.ndim(found) or not isinstance(found, int | float | np.number | np.ndarray):
+            raise InputError(f"events: the function of an event must return a number, got {shown(found)}")
+        return np.float64(found), None  # type: ignore[return-value]

@@ -1,5 +1,5 @@
-"""The manual: pages in Markdown, and the reference, which is made from the registries and the validated groups.
+"""The manual: HTML by Sphinx, from the pages here, from the READMEs of the rooms where they stand, and from the registries.
 
-:mod:`.components` describes one component or key, for ``nbody list`` and ``nbody help`` too. :mod:`.build` makes the HTML
-by Sphinx, whose settings are in ``conf.py``, from the pages here and from the READMEs of the rooms.
+``python -m nbody.manual FOLDER`` makes it, and so does ``nbody docs``; :mod:`.generated` writes the parts of a page that
+stand for a registry, the keys of a scenario, the command line or the Python API.
 """

@@ -123,7 +123,11 @@ class Lyapunov(Observed):
 
 class Survival(Quantity):
     """The time at which a system ends: two planets meet (the key ``encounter`` of wisdom_holman, in Hill radii), bodies
-    collide, or one is farther than ``radius`` from the first at a moment of ``record``. Else how long the run is."""
+    collide, or one is far away. Else how long the run is.
+
+    Attributes:
+        radius: a body farther from the first one than this, at a moment of ``record``, ends its system.
+    """
 
     radius: Length | None = None
     label, dimension, logarithmic = "time of survival", "time", True
@@ -153,7 +157,11 @@ class LeastDistance(Quantity):
 
 
 class LargestEccentricity(Quantity):
-    """Of some bodies, by default of all, at the moments of ``record``: e_max(1), e_max(inner)."""
+    """The largest eccentricity at the moments of ``record``: e_max(1), e_max(inner).
+
+    Attributes:
+        bodies: their ids or names; by default all.
+    """
 
     bodies: tuple[int | str, ...] = ()
     label, limits, colours = "largest eccentricity", (0.0, None), "viridis_r"
@@ -166,7 +174,12 @@ class LargestEccentricity(Quantity):
 class Amplitude(Quantity):
     """Half of the arc, in degrees, to which the angle p λ' - q λ - (p - q) ϖ of an inner and an outer body keeps at the
     moments of ``record``, or that with ϖ' if that keeps to less; 180: both circulate.
-    amplitude(1, 2, p=3, q=2)."""
+    amplitude(1, 2, p=3, q=2).
+
+    Attributes:
+        bodies: the ids or names of the inner and the outer body.
+        p, q: of the resonance p:q, with p > q.
+    """
 
     bodies: tuple[int | str, int | str]
     p: Count = Field(default=2)

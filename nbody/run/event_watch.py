@@ -21,12 +21,13 @@ class StepPath:
 
     Args:
         copy: at the end of the step; from now on used here only.
-        begin, end: the bodies at the ends of the step. Where the scheme shows no earlier time they are on the cubic between
+        ids: those of the bodies that are shown; None: all.
+        begin, end: these at the ends of the step. Where the scheme shows no earlier time they are on the cubic between
             these.
     """
 
-    def __init__(self, copy: Stepper, begin: Bodies, end: Bodies) -> None:
-        self._copy, self._arrays, self._moment = copy, copy.arrays(), copy.moment
+    def __init__(self, copy: Stepper, begin: Bodies, end: Bodies, ids: np.ndarray | None = None) -> None:
+        self._copy, self._arrays, self._moment, self._ids = copy, copy.arrays(), copy.moment, ids
         self._cubic, self._last = Cubic(begin, end), end
 
     def at(self, time: float) -> Bodies:
@@ -41,11 +42,19 @@ class StepPath:
         with np.errstate(all="ignore"):
             reach(copy, time)
         if same_time(copy.clock.time, time):
-            x, v = copy.vectors()
+            _, x, v, *_ = copy.bodies(self._ids)
             self._last = self._cubic.end._replace(time=time, position=x, velocity=v)
         else:
             self._last = self._cubic.at(time)
         return self._last
+
+
+def ids_of(events: Sequence[Event], ids: np.ndarray) -> np.ndarray | None:
+    """The ids, among ``ids``, of the bodies at which events look; None if these are all, or about as many."""
+    if any(event.kind.of_all for event in events):
+        return None
+    found = np.unique([pair for event in events for pair in event.kind.targets(ids)])
+    return found if 4 * len(found) < len(ids) else None
 
 
 class EventWatch:
@@ -62,6 +71,7 @@ class EventWatch:
 
     def __init__(self, stepper: Stepper, events: Sequence[Event]) -> None:
         self._stepper, self._finder = stepper, EventFinder(events)
+        self._ids = None if stepper.integrator.facts.adaptive else ids_of(events, stepper.setup.bodies.id)
         self._ahead: list[Happened] | None = None  # those of a step that is shown partway
         self._told = stepper.moved  # what holds at the beginning
         self.happened: list[Happened] = []
@@ -73,7 +83,7 @@ class EventWatch:
         stepper = self._stepper
         begun = stepper.clock.step
         if not stepper.moment.within:
-            self._finder.start(stepper.bodies())
+            self._finder.start(stepper.bodies(self._ids))
             if not (self._told or stepper.moved):
                 self._told = True
                 for line in self._finder.holding():
@@ -98,10 +108,10 @@ class EventWatch:
             self.happened += [each for each in self._ahead if finder.shown < sign * each.time <= sign * now.time]
             finder.shown = sign * now.time
             return
-        end = stepper.bodies()
+        end = stepper.bodies(self._ids)
         found = self._ahead
         if found is None:
-            found = finder.find(end, now.step, lambda first, last: StepPath(stepper.copy(), first, last))
+            found = finder.find(end, now.step, lambda first, last: StepPath(stepper.copy(), first, last, self._ids))
         if found:
             self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]

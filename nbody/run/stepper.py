@@ -74,7 +74,12 @@ class Stepper:
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
         self.watch: StepWatch | None = None
-        self._known: tuple[Motion | None, Particles] = None, setup.bodies
+        self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
+            None,
+            None,
+            None,
+            setup.bodies,
+        )
         self.roster: Roster | None = None
         self.collisions: Collisions | None = None
         if original is not None:
@@ -278,16 +283,20 @@ class Stepper:
             other.begin()
         return other
 
-    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities, (N, D) each, as copies on the host in float64."""
-        x, v = self.state.values("position", "velocity")
+    def vectors(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities, (N, D) each, of some rows or of all, as copies on the host in float64."""
+        names = "position", "velocity"
+        x, v = self.state.values(*names, rows=rows)
         return x.astype(np.float64, copy=False), v.astype(np.float64, copy=False)
 
-    def bodies(self) -> Bodies:
-        """The bodies as events look at them."""
-        if self._known[0] is not self.motion:
-            self._known = self.motion, self.particles()
-        return Bodies(self.clock.time, *self.vectors(), self._known[1], self.setup.scenario.gravity)
+    def bodies(self, ids: np.ndarray | None = None) -> Bodies:
+        """The bodies as events look at them: those with these ids that are there, or all."""
+        if self._known[0] is not self.motion or self._known[1] is not ids:
+            now = self.particles()
+            rows = None if ids is None else np.flatnonzero(np.isin(now.id, ids))
+            self._known = self.motion, ids, rows, now if rows is None else now.rows(rows)
+        *_, rows, known = self._known
+        return Bodies(self.clock.time, *self.vectors(rows), known, self.setup.scenario.gravity)
 
     # --- Checkpoints ---
 

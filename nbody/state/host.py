@@ -88,8 +88,10 @@ class HostState(State[np.ndarray]):
         self.moves = self._MOVES((self.position, self.velocity, self.acceleration, self._taylor_term), self.clock)
         self.frames = HostFrames(self.clock, self.mass, self.position, self.velocity, self.potential)
 
-    def values(self, *names: str, copy: bool = True) -> list[np.ndarray]:
+    def values(self, *names: str, copy: bool = True, rows: np.ndarray | None = None) -> list[np.ndarray]:
         found = [getattr(self, name) for name in names]
+        if rows is not None:
+            return [array[rows] for array in found]
         return [array.copy() for array in found] if copy else found
 
     def _allocate(self, zeros: np.ndarray) -> np.ndarray:

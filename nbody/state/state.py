@@ -51,13 +51,13 @@ class State(ABC, Generic[ArrayT]):
         self.clock.revision += 1
 
     @abstractmethod
-    def values(self, *names: str, copy: bool = True) -> list[Any]:
+    def values(self, *names: str, copy: bool = True, rows: np.ndarray | None = None) -> list[Any]:
         """``position``, ``velocity`` and ``acceleration`` (N, D), ``mass`` and ``potential`` (N,), in the dtype of the
         state; on the host columns that were added too.
 
-        All requested moves have been made. The potential is defined only after ``Outputs.POTENTIAL``. They are copies on the
-        host; without ``copy`` they are the state's own, where they are: NumPy arrays, or arrays on the GPU with
-        ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
+        ``rows``: of some bodies, as copies. All requested moves have been made. The potential is defined only after
+        ``Outputs.POTENTIAL``. They are copies on the host; without ``copy`` they are the state's own, where they are: NumPy
+        arrays, or arrays on the GPU with ``__cuda_array_interface__``. Call :meth:`invalidate` after changing them.
         """
 
     def column(self, name: str) -> ArrayT:

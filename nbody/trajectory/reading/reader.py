@@ -60,8 +60,8 @@ class Trajectory(RecordedFrames):
         return replace(found, position=x[alive], velocity=v[alive], time=time)
 
     def error_at(self, time: float) -> Array:
-        """An estimate of the error of the positions of :meth:`at`, |d⁴x/dt⁴| h⁴ s² (1 - s)²/24, one for each body; h is the
-        time between the two frames, and s the fraction of it that has passed. The fourth derivative is the difference of
+        """An estimate of the error of the positions of :meth:`at`, ``|d⁴x/dt⁴| h⁴ s² (1 - s)²/24``, one for each body; h is
+        the time between the two frames, and s the fraction of it that has passed. The fourth derivative is the difference of
         the third ones of neighbouring cubics, so it means little if frames are a good part of an orbit apart.
 
         Raises:

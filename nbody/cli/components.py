@@ -122,7 +122,7 @@ def _components(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
     """The components of a name, or a key of each."""
     name, *keys = names
     return {
-        f"{name} ({kind.removesuffix('s').replace('_', ' ')})": text
+        f"{name} ({registry(kind).kind.replace('_', ' ')})": text
         for kind in kinds
         if name in registry(kind)
         if (text := key_text(options_of(registry(kind).load(name)), keys) if keys else component(kind, name))
