@@ -182,7 +182,7 @@ LINES = {
     "integrators": 8979,
     "law": 396,
     "lessons": 1100,
-    "manual": 161,
+    "manual": 162,
     "linalg": 3077,
     "parallel": 841,
     "run": 6053,
