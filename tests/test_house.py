@@ -198,7 +198,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 754,
+    "maps": 757,
     "opengl": 73,
     "particles": 230,
     "registry": 141,
