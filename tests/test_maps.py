@@ -172,6 +172,12 @@ def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     )
 
 
+def test_an_axis_may_name_a_body_and_the_folder_is_made(tmp_path):
+    m = nbody.map(pair(), "bodies.outer.a=1.02..1.3:3", "", "closest", tmp_path / "output" / "map.h5")
+    assert m.labels["x"] == ("semi-major axis a of outer", "") and m.path.is_file()
+    np.testing.assert_array_equal(m.values["closest"], nbody.map(pair(), X, "", "closest").values["closest"])
+
+
 def test_a_picture_has_units_and_scales(tmp_path):
     scenario = pair(units={"length": "au", "mass": "Msun", "time": "yr"}, gravity={})
     m = nbody.map(scenario, "bodies.2.a=1.06..1.3:3", "bodies.2.m=1e-6..1e-4:3:log", "survival,e_max")

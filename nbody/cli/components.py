@@ -106,7 +106,8 @@ def found(path: str) -> dict[str, str]:
     if first not in Scenario.model_fields:
         if first in OPTIONS and not names and not _components(tuple(REGISTRIES), [first]):
             return found(OPTIONS[first].path)
-        result = _components(tuple(REGISTRIES), [first, *names])
+        of_kind = names and first in REGISTRIES  # quantities.megno
+        result = _components((first,), names) if of_kind else _components(tuple(REGISTRIES), [first, *names])
     elif not names:
         return {first: group(first)}
     else:

@@ -153,7 +153,8 @@ class StabilityMap:
             return ".".join(keys), ""
         bodies: Any = self.scenario.resolved()["initial"]["bodies"]
         text, dimension = {**LABELS, "m": ("mass m", "mass")}.get(keys[2], (keys[2], ""))
-        return f"{text} of {bodies[int(keys[1])].get('name', f'body {keys[1]}')}", self._unit(dimension)
+        body = bodies[int(keys[1])].get("name", f"body {keys[1]}") if keys[1].isdecimal() else keys[1]
+        return f"{text} of {body}", self._unit(dimension)
 
     def __repr__(self) -> str:
         size = " × ".join(map(str, reversed(self.shape)))
@@ -278,5 +279,6 @@ class StabilityMap:
             at = name if name in axes else f"values/{name}"
             texts |= {f"{at}@label": text, f"{at}@unit": unit}
         values = {f"values/{name}": each for name, each in self.values.items()}
+        self.path.parent.mkdir(exist_ok=True)
         with new_file(self.path, MAP, True, notify) as draft:
             write_map(draft, {**axes, **values, "status": self.status}, texts)

@@ -115,7 +115,7 @@ class ScenarioText:
 
 def _copy(value: Any, key: str) -> dict | list | None:
     """A copy of a value as a group (or a list) in which ``key`` can be replaced; None if it can't be one."""
-    if isinstance(value, list | tuple) and key.isdecimal():
+    if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, Mapping):
         return dict(value)
@@ -123,9 +123,12 @@ def _copy(value: Any, key: str) -> dict | list | None:
 
 
 def _index(group: Any, key: str, option: str) -> Any:
-    """The index of a list that a key such as ``0`` names; the key itself in a group of keys."""
+    """The index of a list that a key such as ``0`` or an item's name names; the key itself in a group of keys."""
     if not isinstance(group, list):
         return key
+    for index, item in enumerate(group):
+        if isinstance(item, Mapping) and item.get("name") == key:
+            return index
     if not key.isdecimal() or len(key) > len(str(len(group))) or int(key) >= len(group):
         raise InputError(
             f"{option}: the list has {len(group)} items, counted from 0; there is no '{shortened(key, 60)}'"
