@@ -16,7 +16,8 @@ def with_lengths(particles: Particles, values: Mapping[str, Any]) -> tuple[Parti
     Plummer's law), ``softening=("spline", array)`` or ``length=array``. A pair has the larger length of its bodies. The
     species are called ``length 0``, ``length 1`` … from the shortest length on, after the name that they had. Raises
     InputError."""
-    law, given = values.get("softening"), values.get("length")
+    law: Any = values.get("softening")
+    given = values.get("length")
     key = "softening" if given is None else "length"
     named = isinstance(law, tuple | list) and len(law) > 0 and isinstance(law[0], str)
     if named and len(law) != 2:
