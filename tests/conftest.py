@@ -84,7 +84,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 def child(*command, cwd=None, env=None, **options):
     """Python with these arguments in a process of its own; its output as text. ``env`` is added to the environment."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | (env or {})
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"} | (env or {})
     command = [sys.executable, *map(str, command)]
     options = {"capture_output": True, "text": True, "timeout": 600, **options}
     return subprocess.run(command, cwd=cwd, env=environment, **options)

@@ -53,12 +53,13 @@ def planets():
     return nbody.planets(bodies=bodies, dimensions=3)
 
 
-def moving(bodies, name, engine, **more):
-    """A simulation of these bodies; softened, but for planets about a star."""
+def moving(bodies, name, engine, options=None, **more):
+    """A simulation of these bodies by a scheme with its options; softened, but for planets about a star."""
     kind = LOADED[name]
     softening = {} if kind.facts.star else {"softening": "plummer", "length": 0.01}
     dt = 1.0 if kind.facts.lengths == "individual" else 0.01  # the largest step: each body has its own
-    return nbody.Simulation(bodies, dt=dt, integrator=name, engine=engine, precision="float64", **softening, **more)
+    scheme = {"scheme": name, **(options or {})}
+    return nbody.Simulation(bodies, dt=dt, integrator=scheme, engine=engine, precision="float64", **softening, **more)
 
 
 def ensemble(scheme, engine):

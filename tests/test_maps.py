@@ -137,6 +137,21 @@ def test_scenarios_without_maps_are_refused(keys, message):
         prepared(pair(**keys), {"x": X, "y": ""}, "survival", None, print)
 
 
+NONE = "has no variational equations, which megno and lyapunov need; choose scheme wisdom_holman, or remove them"
+
+
+@pytest.mark.parametrize("scheme,in_ensemble", [
+    ({"scheme": "ias15", "end": 1.0}, f"^--quantity record.observables: scheme 'ias15' {NONE}$"),
+    ({"scheme": "leapfrog", "dt": 0.1, "end": 1.0}, "moves one system, not an ensemble; choose scheme wisdom_holman$"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["megno", "lyapunov"])
+def test_schemes_without_variational_equations_are_refused(scheme, in_ensemble, name):
+    with pytest.raises(InputError, match=in_ensemble):
+        prepared(pair(integrator=scheme), {"x": X, "y": ""}, name, None, print)
+    with pytest.raises(InputError, match=f"^record.observables: scheme '{scheme['scheme']}' {NONE}$"):
+        nbody.Simulation(pair(integrator=scheme, record={"observables": [name]}))
+
+
 def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pair.yaml").write_text(pair().to_yaml())

@@ -212,6 +212,27 @@ def test_forces_have_the_same_bits_whichever_process_compiles(workers, tmp_path,
     assert names[0] == names[1] and len(names[0]) == 2
 
 
+def test_what_a_function_of_a_kernel_allocates_is_freed_when_it_returns():
+    from numba.core.runtime import rtsys
+
+    from nbody.compute.compiling.cpu_inner import inner
+
+    @inner
+    def total(x):
+        return x.copy().sum()
+
+    @kernel("cpu")
+    def many(x):
+        for _ in range(10):
+            x[0] = total(x)
+
+    many(np.ones(1))
+    found = rtsys.get_allocation_stats()
+    many(np.ones(1))
+    now = rtsys.get_allocation_stats()
+    assert now.alloc - found.alloc == now.free - found.free
+
+
 def forget_kernels():
     """As in a new process: kernels are made, and loaded, again."""
     from nbody.forces.direct import cpu_pairs

@@ -51,7 +51,7 @@ def map_systems(
 
     \b
     Examples:
-      nbody map planets --x bodies.1.a=0.9..1.1:40 --y bodies.1.e=0..0.4:25 --quantity megno
+      nbody map chaotic_planets --x bodies.2.a=1.22..1.38:80 --y bodies.2.e=0..0.06:25 --quantity megno
       nbody map ensemble_planets --x bodies.2.a=1.03..1.1:100 --quantity 'survival,e_max(outer)' -o output/map.h5
       nbody plot output/map.h5 -o map.png
     """

@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import ABOUT, ARGUMENTS, FIRST, HEADER, LAST, Term
 
 
@@ -93,7 +93,7 @@ def _plus_about(body: Callable, reaction: bool) -> Callable:
     return plus
 
 
-@njit(error_model="numpy")
+@inner
 def host_body(bodies, i):
     """Body i of (N, D) positions and velocities, and masses, of any precision."""
     x, v, m = bodies
@@ -106,7 +106,7 @@ def host_body(bodies, i):
 @cache
 def _at_body(terms: tuple[Term, ...]) -> Callable:
     """For kernels: ``at_body(i, (x, v, m), n, time, parameters) -> (ax, ay, az, phi)``."""
-    return summed(terms, njit(error_model="numpy"), host_body)
+    return summed(terms, inner, host_body)
 
 
 @cache
@@ -115,7 +115,7 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
     bodies at ``x`` with velocities ``v``, (N, D) each, with the bits of :meth:`nbody.fields.added.AddedFields.add`."""
     at_body = _at_body(terms)
 
-    @njit(error_model="numpy")
+    @inner
     def add_fields(x, v, m, time, parameters, a):
         for i in range(m.size):
             ax, ay, az, _ = at_body(i, (x, v, m), m.size, time, parameters)

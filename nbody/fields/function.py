@@ -262,10 +262,12 @@ def _digest(name: str, *functions: Callable[..., Any] | None) -> str:
 
 def _returned(name: str, function: Callable[..., Any], arguments: int) -> int:
     """How many numbers a function returns, as Numba compiles it; 0 if it returns something else. Raises InputError."""
-    from numba import float64, njit, types
+    from numba import float64, types
     from numba.core.errors import NumbaError
 
-    compiled = njit(error_model="numpy")(function)
+    from nbody.compute.compiling.cpu_inner import inner
+
+    compiled = inner(function)
     if not hasattr(compiled, "compile"):  # NUMBA_DISABLE_JIT
         found = function(*[1.0] * arguments)
         return len(found) if isinstance(found, tuple) else 1

@@ -201,17 +201,17 @@ def _factors_of_package(r2: np.ndarray, softening: str, length2: Any) -> tuple[n
 
 @cache
 def _evaluator(softening: str) -> Any:
-    from numba import njit
+    from nbody import compute
+    from nbody.compute.compiling.cpu_inner import inner
 
-    @njit
+    @inner
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    compile = njit(error_model="numpy")
-    law, slopes = pair_law(softening, 3, rsqrt, compile), pair_slopes(softening, 3, rsqrt, compile)
+    law, slopes = pair_law(softening, 3, rsqrt, inner), pair_slopes(softening, 3, rsqrt, inner)
     cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
 
-    @compile
+    @compute.kernel("cpu")
     def evaluate(r, length2):
         f, u, g = np.empty_like(r), np.empty_like(r), np.empty_like(r)
         for k in np.ndindex(r.shape):

@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion
@@ -103,7 +103,7 @@ class AdaptiveStep(Integrator):
         self._clock = np.where(arrays["clock"] < LONGEST, arrays["clock"], math.inf)
 
 
-inlined = njit(error_model="numpy", forceinline=True)
+inlined = inner(forceinline=True)
 """Compiles a part of a step for a compiled loop."""
 
 

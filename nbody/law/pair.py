@@ -57,7 +57,7 @@ def pair_law(
         rsqrt: 1/√x in the caller's precision, infinity at 0. (In float64 on a GPU it is a NaN there; so without softening
             u of two bodies in the same place is a NaN.)
         compile: turns a Python function into one that the caller's kernels can inline (``cuda.jit(device=True)``,
-            ``numba.njit``, or ``lambda f: f`` for NumPy arrays).
+            ``cpu_inner.inner``, or ``lambda f: f`` for NumPy arrays).
         inverse_cube: x^(-3/2), if the caller has something faster than the cube of ``rsqrt``.
 
     Raises:

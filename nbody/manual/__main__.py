@@ -60,11 +60,11 @@ def _fill(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = filled(source[0])
 
 
-def build(folder: Path, strict: bool = False) -> None:
-    """Write the HTML into a folder; ``manual/index.html`` is its first page.
+def build(folder: Path, strict: bool = False) -> int:
+    """Write the HTML into a folder; ``manual/index.html`` is its first page. Returns the exit code.
 
     Args:
-        strict: a warning raises SphinxError.
+        strict: after a warning it is 1.
     """
     settings = SETTINGS | ({} if strict else {"suppress_warnings": ["myst", "ref", "download"]})
     app = Sphinx(
@@ -73,7 +73,8 @@ def build(folder: Path, strict: bool = False) -> None:
     app.connect("source-read", _fill)
     app.add_transform(Paths)
     app.build(force_all=True)
+    return app.statuscode
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]), "--strict" in sys.argv[2:])
+    sys.exit(build(Path(sys.argv[1]), "--strict" in sys.argv[2:]))

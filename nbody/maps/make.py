@@ -33,10 +33,11 @@ def map(
 ) -> StabilityMap:
     """Compute a number of each system of a grid, or open the file of a map. ::
 
-        m = nbody.map("planets", "bodies.1.a=0.9..1.1:40", "bodies.1.e=0..0.4:25", ["megno", "e_max(1)"], "output/map.h5")
+        x, y = "bodies.2.a=1.22..1.38:80", "bodies.2.e=0..0.06:25"
+        m = nbody.map("chaotic_planets", x, y, ["megno", "e_max(2)"], "output/map.h5")
         m.values["megno"], m.x, m.y, m.units
         m.plot("megno").savefig("map.png")
-        nbody.Simulation(m.at(1.05, 0.2))  # one of the systems
+        nbody.Simulation(m.at(1.3, 0.02))  # one of the systems
 
     Args:
         scenario: a scenario, its name or its file; or the file of a map, and nothing else.

@@ -81,7 +81,9 @@ class StabilityMap:
         """Raises InputError: the grid is none, or a quantity does not exist or does not fit."""
         self._quantities = quantities_of(quantities, scenario)
         names = [each.observable for each in self._quantities.values() if each.observable]
-        self.scenario = scenario.with_keywords({"record": {"observables": names}}) if names else scenario
+        self.scenario = (
+            scenario.override([f"record.observables={json.dumps(names)}"], by="--quantity") if names else scenario
+        )
         self.path, ensemble = path, scenario.ensemble
         axes = ensemble.axes if ensemble else {}
         if ensemble is None or not 1 <= len(axes) <= 2:

@@ -19,12 +19,14 @@ NEEDED_BY = {"literal_unroll", "literally", "print"}
 """The functions whose calls need one of these passes."""
 
 
-def needed(passes: list[Any], function: Any) -> list[Any]:
-    """Of Numba's passes those that a Python function needs; all if it has a closure, or calls one of :data:`NEEDED_BY`."""
+def needed(passes: list[Any], function: Any, allocates: bool = False) -> list[Any]:
+    """Of Numba's passes those that a Python function needs; all if it has a closure, or calls one of :data:`NEEDED_BY`. One
+    that ``allocates`` arrays needs ``IRLegalization``, which finds where they are freed."""
     code = function.__code__
     if NEEDED_BY.intersection(code.co_names) or any(isinstance(each, CodeType) for each in code.co_consts):
         return passes
-    return [each for each in passes if each[0].__name__ not in UNUSED]
+    unused = UNUSED - {"IRLegalization"} if allocates else UNUSED
+    return [each for each in passes if each[0].__name__ not in unused]
 
 
 @contextlib.contextmanager

@@ -68,7 +68,7 @@ class InnerCompiler(Compiler):
     def define_pipelines(self) -> list[Any]:
         """Those of Numba's passes that are :func:`~nbody.compute.compiling.compiling_faster.needed`."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes = needed(manager.passes, self.state.func_id.func)
+        manager.passes = needed(manager.passes, self.state.func_id.func, self.state.flags.nrt)
         manager.finalize()
         return [manager]
 
@@ -86,6 +86,9 @@ class InnerDispatcher(CPUDispatcher):
 
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(py_func, locals, targetoptions, self.compiler)
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise TypeError(f"only kernels can call '{self.py_func.__name__}'")  # instead of a jump to no address
 
 
 class CallerDispatcher(InnerDispatcher):

@@ -10,9 +10,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.engine import Engine
 from nbody.forces.layers.sorted import Sorted
 from nbody.law import pair_law, pair_slopes, potential_factor
@@ -36,7 +36,7 @@ def inlines_sums(engine: Engine, state: State) -> bool:
     return state.count <= engine.can.few and not engine.gravity.per_species and not isinstance(state.workspace, Sorted)
 
 
-part_of_loop = njit(error_model="numpy", forceinline=True, _nrt=False)
+part_of_loop = inner(forceinline=True, _nrt=False)
 """Compiles a part of a compiled loop that allocates and returns no arrays, so that references to them are not counted.
 (Three bodies were 1.6 times slower where LLVM chose what to inline, and 2 times with such counts.)"""
 
@@ -177,9 +177,9 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
     """For kernels: ``add_potentials(x, m, G, length2, sums)``, φ_i = -G Σ_j m_j u, as :func:`adding_pairs`; ``sums`` is
     (N,). Without softening that of a body in the place of another one with mass is -infinity."""
     law, flat = law_of(softening, dimensions), dimensions == 2
-    factor = njit(error_model="numpy")(potential_factor)
+    factor = inner(potential_factor)
 
-    @njit(error_model="numpy")
+    @inner
     def add_potentials(x, m, G, length2, sums):
         smallest2 = max(length2, NEAREST2)
         sums[:] = 0.0
@@ -198,12 +198,12 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
     return add_potentials
 
 
-@njit(error_model="numpy")
+@inner
 def _rsqrt(x):
     return 1.0 / np.sqrt(x)
 
 
-@njit(error_model="numpy")
+@inner
 def _inverse_cube(x):
     return 1.0 / (x * np.sqrt(x))
 
@@ -211,12 +211,12 @@ def _inverse_cube(x):
 @cache
 def law_of(softening: str, dimensions: int) -> Callable:
     """A law for kernels, in float64: :func:`~nbody.law.pair_law`."""
-    return pair_law(softening, dimensions, _rsqrt, njit(error_model="numpy"), _inverse_cube)
+    return pair_law(softening, dimensions, _rsqrt, inner, _inverse_cube)
 
 
 @cache
 def _slopes(softening: str, dimensions: int) -> Callable | None:
-    return pair_slopes(softening, dimensions, _rsqrt, njit(error_model="numpy"), _inverse_cube)
+    return pair_slopes(softening, dimensions, _rsqrt, inner, _inverse_cube)
 
 
 @cache
@@ -237,7 +237,8 @@ def few_kernels(softening: str, dimensions: int) -> FewKernels:
     def potentials(position, mass, G, length2, potential):
         sums = np.empty(mass.size)
         add_potentials(position, mass, G, length2, sums)
-        potential[:] = sums
+        for i in range(mass.size):
+            potential[i] = sums[i]
 
     @compute.kernel("cpu")
     def jerks(position, velocity, mass, G, length2, acceleration, jerk):

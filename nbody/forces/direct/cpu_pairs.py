@@ -12,9 +12,10 @@ bits are the same for any number of threads and of ranks.
 from collections.abc import Callable
 from functools import cache
 
-from numba import get_thread_id, njit, prange
+from numba import get_thread_id, prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.direct.cpu_roots import FAST, REAL, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import STRIDE, clear_segment
 from nbody.law import pair_law
@@ -59,7 +60,7 @@ def gravitate_for(softening: str, dimensions: int, potential: bool, precision: s
     return gravitate
 
 
-@njit(error_model="numpy")
+@inner
 def _computes_pair(b, distance, number):
     """True if tile b computes its pair with the tile at this distance. Half way round the circle, each of two tiles is at
     that distance from the other: there every other tile computes the pair, so that all cores have the same work."""
@@ -77,10 +78,10 @@ def _interaction(softening: str, dimensions: int, potential: bool, real: type, i
     """
     flat = dimensions == 2
     rsqrt, inverse_cube, _ = roots(real)
-    law = pair_law(softening, dimensions, rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
+    law = pair_law(softening, dimensions, rsqrt, inner(fastmath=FAST, forceinline=True), inverse_cube)
     zero = real(0)
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def interact(rows, strides, tile_i, tile_j, sums_i, sums_j, partial, length2):
         compile_for_vectors()
         # A separate sum for each pair of tiles: added one by one to the sums over all tiles, float32 would lose 3 bits.

@@ -22,9 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+
+from nbody.compute.compiling.cpu_inner import inner
 
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 """What the compiler may do to floating-point arithmetic in a kernel: reorder sums (else they stay scalar), contract to
@@ -96,7 +98,7 @@ def roots(real: type) -> Roots:
     return _roots32_of_14_bits(real) if fourteen_bits() else _roots32(real)
 
 
-@njit(fastmath=FAST)
+@inner(fastmath=FAST)
 def _seed(x):
     return np.float32(1) / math.sqrt(x)
 
@@ -108,13 +110,13 @@ def _seed(x):
 def _roots32_of_14_bits(real: type) -> Roots:
     one, half, five_thirds = real(1), real(1 / 2), real(5 / 3)
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def rsqrt(x):
         q = _seed(x)
         h = one - x * (q * q)
         return q * (one + h * half)
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def inverse_cube(x):
         q = _seed(x)
         q2 = q * q
@@ -126,13 +128,13 @@ def _roots32_of_14_bits(real: type) -> Roots:
 def _roots32(real: type) -> Roots:
     one, half, three_eighths, three_halves, fifteen_eighths = (real(c) for c in (1, 1 / 2, 3 / 8, 3 / 2, 15 / 8))
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def rsqrt(x):
         q = _seed(x)
         h = one - x * (q * q)
         return q * (one + h * (half + h * three_eighths))
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def inverse_cube(x):
         q = _seed(x)
         q2 = q * q
@@ -144,13 +146,13 @@ def _roots32(real: type) -> Roots:
 
 def _roots64() -> Roots:
     # x must be in the range of float32, 2^-126 to 2^128: the engine chooses its unit of length accordingly.
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def rsqrt(x):
         q = np.float64(_seed(np.float32(x)))
         h = 1.0 - x * (q * q)
         return q * (1.0 + h * (1 / 2 + h * (3 / 8 + h * (5 / 16 + h * (35 / 128)))))
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def inverse_cube(x):
         q = np.float64(_seed(np.float32(x)))
         q2 = q * q

@@ -16,9 +16,10 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.direct.cpu_roots import FAST, REAL, compile_for_vectors, roots
 from nbody.forces.direct.cpu_tiles import PIECE
 from nbody.law import pair_law, pair_slopes
@@ -60,13 +61,13 @@ def rows_for(law: str, outputs: Outputs, precision: str) -> Callable:
 def _row(law_name: str, outputs: Outputs, real: type) -> Callable:
     jerk, potential = Outputs.JERK in outputs, Outputs.ENERGY in outputs
     rsqrt, inverse_cube, _ = roots(real)
-    inline = njit(fastmath=FAST, forceinline=True)
+    inline = inner(fastmath=FAST, forceinline=True)
     law = pair_law(law_name, 3, rsqrt, inline, inverse_cube)
     slopes = pair_slopes(law_name, 3, rsqrt, inline, inverse_cube)
     cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
     zero, three = real(0), real(3)
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def row(i, x, v, m, length2, sums):
         compile_for_vectors()
         xi, yi, zi = x[0, i], x[1, i], x[2, i]

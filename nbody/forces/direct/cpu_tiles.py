@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import config, njit, prange
+from numba import config, prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.parallel.segments import segment_count
 
 TILE = 256
@@ -129,14 +130,14 @@ def pack(position, mass, units, tiles):
         bodies[b, 3, i] = mass[n] * units.mass
 
 
-@njit(error_model="numpy")
+@inner
 def _touches(segment, segments, tile, tiles):
     """True if a segment has sums for the bodies of a tile: the half circle from its first tile on."""
     start, end = segment * tiles // segments.number, (segment + 1) * tiles // segments.number
     return end > start and (tile - start - 1) % tiles < end - start - 1 + tiles // 2
 
 
-@njit(error_model="numpy")
+@inner
 def clear_segment(segment, segments, sums_i, sums_j):
     """In a kernel: set the sums of a segment to zero."""
     number = len(sums_i)
@@ -147,7 +148,7 @@ def clear_segment(segment, segments, sums_i, sums_j):
             sums_j[b, segment - segments.first] = 0
 
 
-@njit(error_model="numpy")
+@inner
 def _add(right, left, empty):
     """left += right; ``empty``: left is zero, whatever it holds."""
     if empty:
@@ -157,7 +158,7 @@ def _add(right, left, empty):
             left[k, i] += right[k, i]
 
 
-@njit(error_model="numpy")
+@inner
 def _add_of_tile(b, segments, sums_j):
     sums, own, number = sums_j[b], segments.last - segments.first, len(sums_j)
     filled = np.empty(own, np.bool_)

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.engine import Identity, Memory
 from nbody.forces.matrix import blas
 from nbody.forces.matrix.condition import SplitSum
@@ -27,7 +28,7 @@ from nbody.state.host import HostState
 BUDGET = 64 << 20
 """Bytes per block of W."""
 
-EXACT = {"fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}}
 """Multiply-adds are contracted; 1/√x is computed with the square root and the division, correctly rounded."""
 
 
@@ -37,15 +38,14 @@ def block_writer(softening: str, dimensions: int, real: Any, potential: bool) ->
     or of U if ``potential``."""
     one, zero = real(1), real(0)
 
-    @njit(**EXACT)
+    @inner(**EXACT)
     def rsqrt(x):
         return one / math.sqrt(x)
 
-    law = pair_law(softening, dimensions, rsqrt, njit(forceinline=True, **EXACT))
+    law = pair_law(softening, dimensions, rsqrt, inner(forceinline=True, **EXACT))
+    factor = inner(forceinline=True, **EXACT)(potential_factor)
 
-    factor = njit(forceinline=True, **EXACT)(potential_factor)
-
-    @njit(nogil=True, **EXACT)
+    @compute.kernel("cpu", **EXACT)
     def write_block(x, y, z, mass, block, first, length2):
         for r in range(len(block)):
             i = first + r

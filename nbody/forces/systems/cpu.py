@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.engine import Engine
 from nbody.forces.options import SystemsOptions
 from nbody.forces.problem import Abilities
@@ -41,18 +42,16 @@ def within_for(law_name: str) -> Callable:
     """The compiled function ``within(x, m, G, length2, n, a, phi)``: accelerations (N, D) and potentials (N,) of bodies with
     positions ``x`` (N, D) and masses ``m`` by the others of their systems of ``n`` bodies."""
 
-    compile = njit(error_model="numpy")
-
-    @compile
+    @inner
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    @compile
+    @inner
     def body(bodies, j):
         x, m = bodies
         return x[j, 0], x[j, 1], 0.0 if x.shape[1] == 2 else x[j, 2], m[j]
 
-    sums = sum_within(pair_law(law_name, 3, rsqrt, compile), body, compile)
+    sums = sum_within(pair_law(law_name, 3, rsqrt, inner), body, inner)
 
     @compute.kernel("cpu", parallel=True)
     def within(x, m, G, length2, n, a, phi):

@@ -10,10 +10,10 @@ Nothing here is shared with ``cpu-tree`` and ``gpu-tree``: with their functions 
 from typing import Annotated
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.engine import Engine, ForceError, Memory, Targets, rounding_bound
 from nbody.forces.problem import Abilities, Problem
 from nbody.particles import Particles
@@ -39,7 +39,7 @@ class BarnesHutOptions(Group):
     theta: Annotated[Positive, Field(le=1.0)] = 0.5
 
 
-@njit(error_model="numpy")
+@inner
 def _octant(place, middle):
     """The child, 0 to 7, that holds a place: a bit per axis, set above the cell's middle."""
     return (place[0] > middle[0]) + 2 * (place[1] > middle[1]) + 4 * (place[2] > middle[2])

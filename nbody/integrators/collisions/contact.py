@@ -9,9 +9,9 @@ cubic misses a pericentre that is passed in a step.
 """
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.collisions.orbit import NEVER, orbit_contact
 
 FINEST = 45
@@ -32,7 +32,7 @@ def paths(x0: np.ndarray, v0: np.ndarray, x1: np.ndarray, v1: np.ndarray, h: flo
     return np.stack([begin, begin + start * (h / 3), end - finish * (h / 3), end], axis=1)
 
 
-@njit(error_model="numpy")
+@inner
 def piece(path, a, b, found):
     """The control points of the piece from a to b of a path (4, 3): its polar form."""
     for c in range(3):
@@ -46,7 +46,7 @@ def piece(path, a, b, found):
             found[k, c] = one + (two - one) * w
 
 
-@njit(error_model="numpy")
+@inner
 def outside(part, radius):
     """True if all control points are beyond a plane at distance ``radius`` that faces the middle of the piece, or are too
     far away to be compared (no halving would end), or are no numbers."""
@@ -60,7 +60,7 @@ def outside(part, radius):
     return not nearest <= radius * size < np.inf
 
 
-@njit(error_model="numpy")
+@inner
 def first_contact(path, radius, begin, part):
     """The first moment from ``begin`` on, in units of the step, at which the relative path (4, 3) is not farther than
     ``radius`` from the origin; NEVER if there is none. ``part`` is (4, 3) scratch space."""
@@ -84,7 +84,23 @@ def first_contact(path, radius, begin, part):
             return NEVER
 
 
-@njit(error_model="numpy")
+@inner
+def fill(rows, more):
+    """Copy an array into the first rows of a longer one. (An assignment of a slice compiles Numba's error message for a
+    second.)"""
+    for k in range(rows.size):
+        more.flat[k] = rows.flat[k]
+
+
+@inner
+def doubled(rows):
+    """An array with twice as many rows, of which the first half are these."""
+    more = np.empty((2 * rows.shape[0], *rows.shape[1:]), rows.dtype)
+    fill(rows, more)
+    return more
+
+
+@inner
 def strength(attraction, i, j):
     """G (m₁ + m₂) h² of the orbit of bodies i and j; 0 if their path is a cubic. ``attraction``: see :func:`contacts`."""
     if attraction is None:
@@ -92,7 +108,7 @@ def strength(attraction, i, j):
     return attraction[i] + attraction[j] if min(i, j) == 0 else 0.0
 
 
-@njit(error_model="numpy")
+@inner
 def contact_of(paths, i, j, radius, begin, attraction, relative, part):
     """The first contact of bodies i and j from ``begin`` on."""
     for k in range(4):
@@ -102,7 +118,7 @@ def contact_of(paths, i, j, radius, begin, attraction, relative, part):
     return orbit_contact(relative, radius, begin, mu) if mu > 0.0 else first_contact(relative, radius, begin, part)
 
 
-@njit(error_model="numpy")
+@inner
 def any_contact(x0, v0, x1, v1, h, radius, attraction=None):
     """True if two of a few bodies touch in a step of length h: (3, N) each at its beginning and end. ``attraction``: see
     :func:`contacts`."""
@@ -160,9 +176,7 @@ def pair_search(paths, radius, order, low, high, attraction):
             time = contact_of(paths, i, j, both, 0.0, attraction, relative, part) if both > 0.0 else NEVER
             if time <= 1.0:
                 if count == times.size:
-                    more_pairs, more_times = np.empty((2 * count, 2), np.int64), np.empty(2 * count)
-                    more_pairs[:count], more_times[:count] = pairs, times
-                    pairs, times = more_pairs, more_times
+                    pairs, times = doubled(pairs), doubled(times)
                 pairs[count, 0], pairs[count, 1], times[count] = min(i, j), max(i, j), time
                 count += 1
     return pairs[:count], times[:count]

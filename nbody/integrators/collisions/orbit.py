@@ -17,22 +17,22 @@ Lengths of time are in units of the step: velocities are way per step, and μ = 
 import math
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.solvers.kepler import kepler_step, time_at
 
 NEVER = 2.0
 """The time of a contact that does not happen; times in a step go from 0 to 1."""
 
 
-@njit(error_model="numpy")
+@inner
 def size2(rows, k):
     """The square of the length of row k of (K, 3)."""
     return rows[k, 0] * rows[k, 0] + rows[k, 1] * rows[k, 1] + rows[k, 2] * rows[k, 2]
 
 
-@njit(error_model="numpy")
+@inner
 def orbit_contact(relative, radius, begin, mu):
     """The first moment from ``begin`` on at which the distance is not larger than ``radius``; NEVER if there is none.
 

@@ -18,9 +18,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.engine import Engine
@@ -217,7 +218,7 @@ def engine_loop(evaluate: Callable, dimensions: int) -> Callable:
 def compiled_loop(softening: str, dimensions: int) -> Callable:
     """The compiled loop with the pair sums of a law."""
     add_pairs = adding_pairs(softening, dimensions)
-    rate_alone = njit(rate_of_pairs, error_model="numpy", fastmath=FAST)
+    rate_alone = inner(rate_of_pairs, fastmath=FAST)
 
     @inlined
     def evaluate(x, v, law, h):

@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.integrator import Motion
 from nbody.integrators.schemes.leapfrog_block_steps import END, BodySteps, body_steps, half_steps
 
@@ -15,8 +15,7 @@ from nbody.integrators.schemes.leapfrog_block_steps import END, BodySteps, body_
 @cache
 def step_kernels(dimensions: int) -> BodySteps:
     """The functions of :class:`.BodySteps` for some bodies: ``rows`` instead of i, and a ``scale`` for each body."""
-    compiled = njit(error_model="numpy")
-    begin_one, end_one = body_steps(compiled, compiled(lambda length: math.frexp(length)[1] - 1), dimensions)
+    begin_one, end_one = body_steps(inner, inner(lambda length: math.frexp(length)[1] - 1), dimensions)
 
     @compute.kernel("cpu")
     def begin(velocity, acceleration, steps, rows, halves, scale):

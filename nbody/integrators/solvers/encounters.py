@@ -12,22 +12,23 @@ moves among copies of those that it is near to, so that it changes no bit of the
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing
 from nbody.integrators.adaptive import END, NEXT
-from nbody.integrators.collisions.contact import any_contact
+from nbody.integrators.collisions.contact import any_contact, fill
 from nbody.integrators.collisions.orbit import orbit_contact
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.integrators.solvers.pair_forces import FIXED, FREE, TEST_BODY, Attraction, separation
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
+from nbody.integrators.solvers.systems.arrays import copy
 
 WIDER = 1.5
 """Pairs are compared before the kick that ends a step. Those closer than this many times the distance at which they are near
 each other are looked at again after it."""
 
-encounter_steps = njit(error_model="numpy")(stepper_for("encounter"))
+encounter_steps = inner(stepper_for("encounter"), calls=True)
 
 
 class Survey(NamedTuple):
@@ -75,13 +76,13 @@ class Search(NamedTuple):
     survey: Survey
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def distance(i, j, bodies, found):
     """The distance at which two planets are near each other; 0 if neither has a mass or a radius."""
     return max(found.critical[i], found.critical[j], bodies.radius[i] + bodies.radius[j])
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def far_pair(i, j, dx, dy, dz, pairs):
     """1/r³ of two planets; 0 if they may be near each other. Then they are noted, if there is room."""
     bodies, V, r2 = pairs.bodies, pairs.V, dx * dx + dy * dy + dz * dz
@@ -102,7 +103,7 @@ def far_pair(i, j, dx, dy, dz, pairs):
 add_far_pairs = summing(far_pair, separation, 2, 1)
 
 
-@njit(error_model="numpy")
+@inner
 def no_survey(n):
     """The arrays of a survey of n bodies."""
     return Survey(
@@ -112,7 +113,7 @@ def no_survey(n):
     )  # fmt: skip
 
 
-@njit(error_model="numpy")
+@inner
 def survey(Q, V, bodies, old):
     """Fill in accelerations and close pairs. Returns the survey, with longer arrays if there are more pairs."""
     found, size = old, bodies.size
@@ -135,7 +136,7 @@ def survey(Q, V, bodies, old):
         )
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def is_near(i, j, Q, V, half, limit):
     """True if two planets are closer than ``limit`` now, or on straight lines at a time within ``half`` of it."""
     r2, rv, v2 = 0.0, 0.0, 0.0
@@ -146,7 +147,7 @@ def is_near(i, j, Q, V, half, limit):
     return r2 < limit * limit or r2 - t * (2.0 * abs(rv) - t * v2) < limit * limit
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def about_star(i, Q, V, mu, h, touching):
     """Whether a planet is near the star, and whether its orbit comes to the distance ``touching`` from it.
 
@@ -172,7 +173,7 @@ def about_star(i, Q, V, mu, h, touching):
     return h * h * (jerk2 + np.sqrt(a2 * snap2)) > 2.0 * a2, False
 
 
-@njit(error_model="numpy")
+@inner
 def look(Q, V, bodies, found):
     """Fill in which pairs are near each other, and which bodies are near the star. A planet that is about to fall onto it
     stays on its orbit. Returns True if any are near."""
@@ -210,7 +211,7 @@ class Company(NamedTuple):
     counts: np.ndarray
 
 
-@njit(error_model="numpy")
+@inner
 def no_company(n):
     """The company of n bodies that move alone."""
     return Company(
@@ -219,7 +220,7 @@ def no_company(n):
     )  # fmt: skip
 
 
-@njit(error_model="numpy")
+@inner
 def holds(pairs, count, i, j):
     """True if the pair i > j is one of the first ``count`` rows."""
     for k in range(count):  # noqa: SIM110  (Numba compiles no generators)
@@ -228,7 +229,7 @@ def holds(pairs, count, i, j):
     return False
 
 
-@njit(error_model="numpy")
+@inner
 def gather(m, found, company):
     """Add the bodies that are near each other in a survey to a company. Returns it, and True if it has grown."""
     group, size, pairs, hurried, whole, counts = company
@@ -278,7 +279,7 @@ def gather(m, found, company):
     return Company(group, size, pairs, hurried, whole, counts), True
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def attract(i, j, sign, Q, m, a):
     """Add the attraction of a pair to accelerations, or take it away."""
     dx, dy, dz = Q[0, j] - Q[0, i], Q[1, j] - Q[1, i], Q[2, j] - Q[2, i]
@@ -289,10 +290,10 @@ def attract(i, j, sign, Q, m, a):
     a[0, j], a[1, j], a[2, j] = a[0, j] - of_i * dx, a[1, j] - of_i * dy, a[2, j] - of_i * dz
 
 
-@njit(error_model="numpy")
+@inner
 def kick(Q, V, m, h, found, company, a):
     """Kick planets by all those with which they do not move together. Those that move with the star get no kick."""
-    a[:] = found.a
+    copy(found.a, a)
     for k in range(found.counts[0]):
         i, j = found.close[k]
         if not holds(company.pairs, company.counts[0], i, j):
@@ -323,13 +324,13 @@ class Contacts(NamedTuple):
     owners: np.ndarray
 
 
-@njit(error_model="numpy")
+@inner
 def no_contacts(n):
     """No steps of n bodies."""
     return Contacts(np.empty((0, 2)), np.empty((0, 4, 3, n)), np.empty((0, n), np.bool_), np.empty(0, np.int64))
 
 
-@njit(error_model="numpy")
+@inner
 def with_row(old, rows, times, ends, owner):
     """The contacts and another step, of the bodies ``rows``."""
     k = len(old.times)
@@ -337,7 +338,10 @@ def with_row(old, rows, times, ends, owner):
         np.empty((k + 1, 2)), np.zeros((k + 1, *old.ends.shape[1:])), np.zeros((k + 1, old.members.shape[1]), np.bool_),
         np.empty(k + 1, np.int64),
     )  # fmt: skip
-    new.times[:k], new.ends[:k], new.members[:k], new.owners[:k] = old
+    fill(old.times, new.times)
+    fill(old.ends, new.ends)
+    fill(old.members, new.members)
+    fill(old.owners, new.owners)
     new.times[k, 0], new.times[k, 1] = times
     new.owners[k] = owner
     for at in range(1, len(rows)):
@@ -348,7 +352,7 @@ def with_row(old, rows, times, ends, owner):
     return new
 
 
-@njit(error_model="numpy")
+@inner(calls=True)
 def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
     """Move the bodies ``rows``, of which the first is the star, for a time h: x and v, (3, K).
 
@@ -365,14 +369,18 @@ def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
     h = abs(h)
     before_x, before_v, size = x.copy(), v.copy(), radius[rows]
     begin, clock = np.empty((3, *x.shape)), np.zeros(4)
-    begin[0], begin[1], clock[NEXT] = x, v, min(guess, h)
+    copy(x, begin[0])
+    copy(v, begin[1])
+    clock[NEXT] = min(guess, h)
     step = RadauStep(begin, clock, np.zeros((7, x.size)), np.zeros((7, x.size)), np.zeros(x.shape), np.zeros(x.shape))
     law = Attraction(m[rows], 1.0, 0.0, kinds)
     steps = 1 if size.max() > 0.0 else 2**62
     size[0] = -np.inf  # contacts with the star are looked for on orbits
     time, good = 0.0, True
     while time < h and good:
-        before_x[:], before_v[:], begun = x, v, time
+        copy(x, before_x)
+        copy(v, before_v)
+        begun = time
         _, good = encounter_steps(x, v, law, step, StepLimits(h, h, steps, h, eta))
         time = clock[END]
         if steps == 1 and any_contact(before_x, before_v, x, v, time - begun, size):
@@ -381,7 +389,7 @@ def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
     return good, clock[NEXT], contacts
 
 
-@njit(error_model="numpy")
+@inner
 def members(i, m, company, rows):
     """Fill in the star and the bodies with which body i moves, in order. Returns their number; 1 if it moves alone; 0 if it
     moves with an earlier one."""
@@ -402,7 +410,7 @@ def members(i, m, company, rows):
     return 1 if m[i] == 0.0 and count == 2 and not hurried[i] else count
 
 
-@njit(error_model="numpy")
+@inner(calls=True)
 def move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta):
     """The Kepler part of a step: all planets on their orbits about the star, those that meet with their attraction.
 
@@ -445,7 +453,7 @@ def move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta):
     return good, contacts
 
 
-@njit(error_model="numpy")
+@inner
 def falls(begin_Q, begin_V, Q, V, m, h, radius):
     """True if a planet touches the star in a step, on its orbit about it."""
     relative, star = np.empty((4, 3)), np.zeros((2, 3))

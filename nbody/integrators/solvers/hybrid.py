@@ -18,10 +18,10 @@ from functools import cache
 from typing import Annotated, Any
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import POSITIONS, Term
@@ -44,6 +44,7 @@ from nbody.integrators.solvers.encounters import (
     no_survey,
     survey,
 )
+from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 
@@ -135,7 +136,7 @@ class Hybrid(Integrator):
             return kernel(x, v, Q, V, *more)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def jump(Q, V, m, h, hurried):
     """Shift the planets that do not move with the star: it moves against them."""
     for c in range(3):
@@ -181,7 +182,7 @@ def _begin(x, v, Q, V, m):
         Q[c, 0], V[c, 0] = weighted / total, flow / total
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def inertial(Q, V, m, total, x, v):
     """The positions and velocities of the map's coordinates."""
     for c in range(3):
@@ -207,7 +208,9 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
     met = look(Q, V, bodies, now)
     begin_Q, begin_V, company, contacts = Q.copy(), V.copy(), alone, no_contacts(n)
     while done < steps and good and not touched:
-        begin_Q[:], begin_V[:], company, more = Q, V, alone, False
+        copy(Q, begin_Q)
+        copy(V, begin_V)
+        company, more = alone, False
         if met:
             company, _ = gather(m, now, no_company(n))
         while True:
@@ -227,7 +230,8 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
                 company, more = gather(m, after, company)
             if not (more and good):
                 break
-            Q[:], V[:] = begin_Q, begin_V
+            copy(begin_Q, Q)
+            copy(begin_V, V)
         now, after = after, now
         touched = watched and (len(contacts.times) > 0 or falls(begin_Q, begin_V, Q, V, m, h, bodies.radius))
         done += 1

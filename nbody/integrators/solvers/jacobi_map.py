@@ -13,8 +13,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing, summing_slopes
@@ -43,7 +43,7 @@ def corrector_kicks(order: int) -> np.ndarray:
     return np.linalg.solve(matrix, coefficients) if stages else np.zeros(0)
 
 
-part = njit(error_model="numpy", fastmath=STRICT, _nrt=False)
+part = inner(fastmath=STRICT, _nrt=False)
 """Compiles a part of the map, which allocates nothing: references to arrays are not counted."""
 
 
@@ -128,7 +128,7 @@ class MapBodies(NamedTuple):
     varied: tuple
 
 
-@njit(error_model="numpy")
+@inner
 def planets_of(m, hill, per_c2, fields, tangents, varied):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
@@ -141,7 +141,7 @@ def planets_of(m, hill, per_c2, fields, tangents, varied):
     return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), met, x, a, fields, dx, tangents, varied)
 
 
-@njit(error_model="numpy")
+@inner
 def without_tangents(planets):
     """The same planets."""
     m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, _ = planets
@@ -299,7 +299,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
     """The functions of a map in external fields."""
     accelerate, in_fields = map_accelerations(terms), bool(terms)
 
-    @njit(error_model="numpy", fastmath=STRICT)
+    @inner(fastmath=STRICT)
     def kick_by_fields(V, h, planets):
         m, inner, a, last = planets.m, planets.inner, planets.a, planets.m.size - 1
         accelerate(planets.x, a, planets.fields)  # the last kick has found the positions
@@ -322,7 +322,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             if in_fields:
                 planets.fields.clock[0] += moves[k, 1]
 
-    @njit(error_model="numpy")
+    @inner
     def begin(x, v, X, V, from_present, planets):
         """The map's coordinates X, V from positions x and velocities v, (3, N) each, and tangent vectors too."""
         to_jacobi(x, planets.m, X)
@@ -334,7 +334,7 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
             to_momenta(X, V, planets.inner, planets.per_c2)
         move(X, V, from_present, planets)
 
-    @njit(error_model="numpy")
+    @inner
     def present(X, V, to_present, planets, x, v):
         """Positions x and velocities v, (3, N), of the map's coordinates. ``planets`` are :func:`without_tangents`, or these
         move to the present too."""

@@ -14,8 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numba import njit
-
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.post_newtonian import STRICT
 
 TERMS = 8
@@ -211,7 +210,7 @@ def kepler_functions(
 
 
 def _compiled(function: Callable) -> Any:
-    return njit(error_model="numpy", fastmath=STRICT)(function)
+    return inner(function, fastmath=STRICT)
 
 
 @_compiled

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
 from nbody.forces.layers.fields import fields_of
@@ -51,7 +51,7 @@ def map_accelerations(terms: tuple[Term, ...]) -> Callable:
     order of the map."""
     add_fields = adding_fields(terms)
 
-    @njit(error_model="numpy")
+    @inner
     def accelerate(x, a, fields):
         order, at, found = fields.order, fields.x, fields.a
         for i in range(order.size):

@@ -8,8 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.tangents import LATEST, LOG, MEAN, SIZE2, TIME
 
 LARGE2, SCALE = 2.0**200, 2.0**-100
@@ -36,7 +35,7 @@ def growing(compiled: Callable) -> Any:
     return grow
 
 
-_part = njit(error_model="numpy", _nrt=False)
+_part = inner(_nrt=False)
 _grow = growing(_part)
 
 

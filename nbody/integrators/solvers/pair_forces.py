@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields import post_newtonian
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
@@ -52,7 +52,7 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     if terms:
         add_fields, D = adding_fields(terms), dimensions
 
-        @njit(error_model="numpy")
+        @inner
         def in_fields(x, v, law, time, a):
             add_pairs(x, v, law, time, a)
             add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
@@ -61,7 +61,7 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     if not kind.endswith(RELATIVITY):
         return add_pairs
 
-    @njit(error_model="numpy")
+    @inner
     def with_relativity(x, v, law, time, a):
         add_pairs(x, v, law, time, a)
         post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
@@ -69,13 +69,13 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     return with_relativity
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def separation(x, j, xi, yi, zi):
     """The separation of body j of x, (3, N), from a position."""
     return x[0, j] - xi, x[1, j] - yi, x[2, j] - zi
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def encounter_pair(i, j, dx, dy, dz, kinds):
     """The attraction of two planets of one kind, or if one is a test body."""
     if kinds[i] != kinds[j] and kinds[i] != TEST_BODY and kinds[j] != TEST_BODY:
@@ -87,7 +87,7 @@ def encounter_pair(i, j, dx, dy, dz, kinds):
 add_encounters = summing(encounter_pair, separation, 2, 1)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def encounter(x, v, law, time, a):
     """The star 0, which is at rest in the origin or free, and planets that meet. The masses are multiplied by G."""
     a[:] = 0.0
@@ -105,14 +105,14 @@ def encounter(x, v, law, time, a):
 def _sums(law_name: str) -> Callable:
     factor = law_of(law_name, 3)
 
-    @njit(error_model="numpy", fastmath=STRICT)
+    @inner(fastmath=STRICT)
     def pair(i, j, dx, dy, dz, law):
         f, _ = factor(dx, dy, dz, law.length2)
         return law.G * f
 
     add = summing(pair, separation)
 
-    @njit(error_model="numpy", fastmath=STRICT)
+    @inner(fastmath=STRICT)
     def add_pairs(x, v, law, time, a):
         a[:] = 0.0
         add(x, law.m, 1.0, law, a)

@@ -14,9 +14,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
@@ -46,7 +46,7 @@ LONGEST_GUESS = 20.0
 """Growth of the step beyond which the last polynomial is no guess for the next one."""
 
 
-@njit(error_model="numpy")
+@inner
 def add(total, lost, change):
     """Compensated sums (Kahan 1965): the sum is total - lost."""
     for i in range(total.size):
@@ -56,7 +56,7 @@ def add(total, lost, change):
         lost[i] = (total[i] - old) - term
 
 
-@njit(error_model="numpy")
+@inner
 def newton_form(b, g):
     """The coefficients g of b, (7, 3N) each."""
     for k in range(7):
@@ -67,7 +67,7 @@ def newton_form(b, g):
             g[k, i] = total
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def predict(n, h, x, v, a0, b, at):
     """The positions at node n of a step of length h."""
     t = TAU[n]
@@ -79,7 +79,7 @@ def predict(n, h, x, v, a0, b, at):
         at[i] = x[i] + (t * h * v[i] + half * (0.5 * a0[i] + t * s))
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def predict_velocity(n, h, v, a0, b, at):
     """The velocities at node n of a step of length h."""
     t = TAU[n]
@@ -90,7 +90,7 @@ def predict_velocity(n, h, v, a0, b, at):
         at[i] = v[i] + t * h * (a0[i] + t * s)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def take_in(n, a, a0, b, g):
     """Make the polynomial agree with the acceleration at node n. Returns the change of its last coefficient, relative to the
     largest acceleration."""
@@ -108,7 +108,7 @@ def take_in(n, a, a0, b, g):
     return change / largest if largest > 0.0 else 0.0
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def changes(t, h, v, a0, b, dx, dv):
     """The changes dx and dv of positions and velocities from the beginning of a step of length h to its fraction t."""
     part, last = t * h, b.shape[0] - 1
@@ -120,7 +120,7 @@ def changes(t, h, v, a0, b, dx, dv):
         dv[i] = part * (a0[i] + t * r)
 
 
-@njit(error_model="numpy", fastmath=STRICT)
+@inner(fastmath=STRICT)
 def take_in_between(j, a, a0, b):
     """Make the polynomial b, (9, 3N), agree with the acceleration at point j of :data:`POINTS`."""
     t = POINTS[j]
@@ -133,7 +133,7 @@ def take_in_between(j, a, a0, b):
             b[k, i] += difference * NEWTON[j, k]
 
 
-@njit(error_model="numpy")
+@inner
 def next_step(a0, b, bodies, h, eta):
     """The next step from the polynomial at the end of a step of length h; see :mod:`nbody.integrators.solvers.ias15`."""
     shortest = np.inf
@@ -155,7 +155,7 @@ def next_step(a0, b, bodies, h, eta):
     return eta * h * np.sqrt(shortest)
 
 
-@njit(error_model="numpy")
+@inner
 def shorten(b, e, ratio):
     """Rescale the polynomials to a step from the same moment, ``ratio`` times as long."""
     if ratio != 1.0:
@@ -167,7 +167,7 @@ def shorten(b, e, ratio):
                 e[k, i] *= power
 
 
-@njit(error_model="numpy")
+@inner
 def continue_polynomial(b, e, ratio):
     """Make b the guess for the next step, ``ratio`` times as long: the continued polynomial, which is kept in e, and the
     error that the last guess had."""
@@ -234,7 +234,7 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
     accelerate = accelerations_of(kind, terms, dimensions)
     moving = kind.endswith(RELATIVITY) or any(term.moving for term in terms)
 
-    @njit(error_model="numpy")
+    @inner
     def fit(time, h, x0, v0, a0, b, g, law, scratch):
         """Find the polynomial b of a step of length h by iteration."""
         at, moved, a = scratch
@@ -253,13 +253,15 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
                 break
             before = error
 
-    @njit(error_model="numpy")
+    @inner
     def changes_within(time, t, h, x0, v0, a0, b, law, scratch, dx, dv):
         """The changes of positions and velocities from the beginning of a step to its fraction t, to rounding."""
         at, moved, a = scratch
         n = x0.size
         shown = np.zeros((9, n))
-        shown[:7] = b
+        for k in range(7):
+            for i in range(n):
+                shown[k, i] = b[k, i]
         for j in range(2):
             changes(POINTS[j], h, v0, a0, shown, dx, dv)
             for i in range(n):

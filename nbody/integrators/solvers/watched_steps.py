@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.integrators.adaptive import BEGIN, END
 from nbody.integrators.collisions.contact import any_contact
@@ -17,7 +17,7 @@ from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
 
 @cache
 def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
-    make_steps = njit(error_model="numpy")(stepper_for(kind, terms, dimensions))
+    make_steps = inner(stepper_for(kind, terms, dimensions), calls=True)
 
     def steps_to_contact(x, v, law, step, limits, radius, again):
         """Make steps as :func:`.stepper_for`, until two bodies touch in the last one.

@@ -1,7 +1,7 @@
 """The operators of :mod:`nbody.forces.tree.expansions.formulas` as functions of scalars, for kernels on the CPU and the GPU.
 
 A function takes an expansion as a tuple of scalars and returns one, so that it stays in registers. Its text is compiled by
-whoever asks: ``numba.njit``, ``compute.device_function``, or Python for tests.
+whoever asks: ``cpu_inner.inner``, ``compute.device_function``, or Python for tests.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def operators(
     Args:
         real: ``np.float32`` or ``np.float64``: the type of all constants. (Arguments must have it too.)
         rsqrt: 1/√x in that precision.
-        compile: turns a Python function into one that kernels can call: ``numba.njit``, ``compute.device_function``, or
+        compile: turns a Python function into one that kernels can call: ``cpu_inner.inner``, ``compute.device_function``, or
             nothing.
     """
     return Operators(*(compile(text.function("operator", real, rsqrt=rsqrt)) for text in sources(basis).values()))

@@ -9,7 +9,6 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.compute.in_kernels.cpu_lanes import LANES, columns_of, copy_lanes
@@ -148,7 +147,7 @@ def _stage_cells(variant: Variant) -> Callable:
 
 def _law(variant: Variant) -> Callable:
     rsqrt, inverse_cube, _ = roots(variant.real)
-    return pair_law(variant.law, variant.dimensions, rsqrt, njit(fastmath=FAST, forceinline=True), inverse_cube)
+    return pair_law(variant.law, variant.dimensions, rsqrt, inner(fastmath=FAST, forceinline=True), inverse_cube)
 
 
 def _pairs(variant: Variant) -> Callable:

@@ -9,7 +9,7 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     BlockArrays,
     BlockScale,
     blocks_for,
-    in_ticks,
+    in_ticks_now,
     prediction_for,
     start_for,
 )
@@ -69,7 +69,7 @@ class HostBlocks(BlockLoop):
         b.last[:] = self._now = 0
         for i, required in enumerate(b.required):
             if b.step[i] < PARKED:
-                b.step[i] = in_ticks(required, tick, unit)
+                b.step[i] = in_ticks_now(required, tick, unit)
         self.search_pairs(tick, unit)
         short = np.flatnonzero(b.step < smallest)
         return int(short[0]) if len(short) else -1

@@ -10,9 +10,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.solvers.blocks import formulas
 from nbody.integrators.solvers.blocks.formulas import A, C, J, S, V, X
@@ -23,8 +24,8 @@ ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
 
 
-in_ticks, following_step = formulas.step_choice(njit)
-perturbs = formulas.pair_perturbation(njit(lambda x: np.sqrt(x)), njit(fastmath=FAST, error_model="numpy"))
+in_ticks, following_step = formulas.step_choice(inner)
+perturbs = formulas.pair_perturbation(inner(lambda x: np.sqrt(x)), inner(fastmath=FAST))
 
 
 @cache
@@ -32,15 +33,15 @@ def sums_of(law_name: str, order: int) -> Callable:
     """For kernels: ``sum_forces(i, p, m, length2, sums)``, the nine sums (a, j, s)/G of all other bodies on body i;
     p (9, N): predicted x, v, a."""
 
-    @njit(fastmath=FAST)
+    @inner(fastmath=FAST)
     def rsqrt(x):
         return 1.0 / np.sqrt(x)
 
-    made = law_name, 3, rsqrt, njit(fastmath=FAST)
-    weights = formulas.pair_weights(order, pair_law(*made), njit(fastmath=FAST), pair_slopes(*made))
+    made = law_name, 3, rsqrt, inner(fastmath=FAST)
+    weights = formulas.pair_weights(order, pair_law(*made), inner(fastmath=FAST), pair_slopes(*made))
     snap = order == 6
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def part(i, first, last, p, m, length2, sums):
         compile_for_vectors()
         xi, yi, zi, vxi, vyi, vzi = p[0, i], p[1, i], p[2, i], p[3, i], p[4, i], p[5, i]
@@ -64,7 +65,7 @@ def sums_of(law_name: str, order: int) -> Callable:
         for k, value in enumerate((ax, ay, az, jx, jy, jz, sx, sy, sz)):
             sums[k] += value
 
-    @njit(error_model="numpy")
+    @inner
     def sum_forces(i, p, m, length2, sums):
         sums[:] = 0.0
         part(i, 0, i, p, m, length2, sums)
@@ -77,9 +78,9 @@ def sums_of(law_name: str, order: int) -> Callable:
 def predicting(order: int) -> Callable:
     """For kernels: ``predict_all(rows, p, last, now, tick)``, p (9, N) of all bodies at the time ``now`` from their
     derivatives ``rows`` (18, N)."""
-    predict = formulas.predictor(order, njit(fastmath=FAST))
+    predict = formulas.predictor(order, inner(fastmath=FAST))
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @inner(fastmath=FAST)
     def predict_all(rows, p, last, now, tick):
         compile_for_vectors()
         for k in range(3):
@@ -97,10 +98,10 @@ def predicting(order: int) -> Callable:
 def correcting(order: int) -> Callable:
     """For kernels: ``correct(i, rows, sums, h, eta)``, which corrects body i at the end of a step of length h. Returns the
     length of its next step."""
-    end_of_step = formulas.corrector(order, njit)
-    length = formulas.step_length(order, njit(lambda x: np.sqrt(x)), njit(error_model="numpy"))
+    end_of_step = formulas.corrector(order, inner)
+    length = formulas.step_length(order, inner(lambda x: np.sqrt(x)), inner)
 
-    @njit(error_model="numpy")
+    @inner
     def correct(i, rows, sums, h, eta):
         a, j, s, c, d, e = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(3):
@@ -117,7 +118,7 @@ def correcting(order: int) -> Callable:
     return correct
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@inner(fastmath=FAST)
 def perturbation(i, p, m):
     """How strongly and how soon the others perturb the pair whose centre of mass is body i: the largest max(M, 2 m) / r³,
     and the largest (v/r)², of a body of mass m at the distance r that moves at the relative speed v; p (9, N): see
@@ -153,6 +154,12 @@ def kepler_motion(x, v, mu, h):
     """Move n separations x and velocities v, (3, n), by the times h on Kepler orbits of strength mu."""
     for k in range(mu.size):
         kepler_step(k, x, v, mu[k], h[k])
+
+
+@compute.kernel("cpu")
+def in_ticks_now(h, tick, most):
+    """:func:`in_ticks` as a kernel."""
+    return in_ticks(h, tick, most)
 
 
 @compute.kernel("cpu")
@@ -196,7 +203,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
     """The kernel ``advance``."""
     sum_forces, predict_all, correct = sums_of(law_name, order), predicting(order), correcting(order)
 
-    @njit(error_model="numpy")
+    @inner
     def begin_block(b, parked, scale, memory, end):
         """Predict all bodies to the next time. Returns the number of bodies whose steps end there, 0 if it is beyond
         ``end``."""
@@ -217,7 +224,7 @@ def blocks_for(law_name: str, order: int) -> Callable:
                 p[X + k, j], p[V + k, j], p[A + k, j] = rows[X + k, j], 0.0, 0.0
         return number
 
-    @njit(error_model="numpy")
+    @inner
     def end_block(b, number, now, scale, memory):
         """Correct the bodies of a block, and choose their next steps. Returns a body whose step would be shorter than the
         smallest one, or -1, and whether a limit was exceeded."""
@@ -225,7 +232,8 @@ def blocks_for(law_name: str, order: int) -> Callable:
         failed, exceeded = -1, False
         for k in range(number):
             i = active[k]
-            sums[k] *= scale.G
+            for c in range(sums.shape[1]):  # not an assignment of a row, whose error messages take a second to compile
+                sums[k, c] *= scale.G
             required = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)

@@ -2,7 +2,7 @@
 
 Order 4 evaluates the acceleration a and the jerk j (Makino & Aarseth 1992), order 6 also the snap s (Nitadori & Makino
 2008). A body's derivatives at the end of its last step, up to the crackle c, predict where it is later. Each function here
-makes a Python function that :func:`numba.njit` or ``cuda.jit(device=True)`` compiles, given as ``compile``.
+makes a Python function that :func:`.cpu_inner.inner` or ``cuda.jit(device=True)`` compiles, given as ``compile``.
 """
 
 from collections.abc import Callable

@@ -28,7 +28,7 @@ from scipy.spatial import cKDTree
 
 from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies
 from nbody.integrators.solvers.blocks.cpu_kernels import (
-    in_ticks,
+    in_ticks_now,
     kepler_motion,
     perturbation_now,
     prediction_for,
@@ -257,4 +257,4 @@ class Pairs:
         while now % largest:
             largest >>= 1
         for i in which:
-            b.last[i], b.step[i] = now, max(1, in_ticks(b.required[i], tick, largest))
+            b.last[i], b.step[i] = now, max(1, in_ticks_now(b.required[i], tick, largest))

@@ -1,10 +1,11 @@
 """What the kernels of both schemes do with the arrays of one system."""
 
 import numpy as np
-from numba import njit
+
+from nbody.compute.compiling.cpu_inner import inner
 
 
-@njit(error_model="numpy")
+@inner
 def closest_pair(x):
     """The shortest distance of two of the bodies x, (3, n); NaN if a position is not finite."""
     least, total = np.inf, 0.0
@@ -17,7 +18,7 @@ def closest_pair(x):
     return np.sqrt(least) + 0.0 * total
 
 
-@njit(error_model="numpy")
+@inner
 def is_finite(rows):
     """True if all numbers of a (k, n) array are finite."""
     total = 0.0
@@ -27,7 +28,7 @@ def is_finite(rows):
     return total == 0.0
 
 
-@njit(error_model="numpy")
+@inner
 def copy(source, target):
     """Copy a (k, n) array."""
     for c in range(source.shape[0]):

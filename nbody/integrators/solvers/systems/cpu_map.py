@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.few_bodies import tangent_vectors
 from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
@@ -103,7 +103,7 @@ def coordinates(
     return X, V
 
 
-@njit(error_model="numpy")
+@inner
 def advance_one(x, v, X, V, numbers, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
     old_X, old_V, status = X.copy(), V.copy(), DONE

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.integrators.adaptive import BEGIN, END, LENGTH
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
@@ -14,7 +14,7 @@ from nbody.integrators.solvers.systems.arrays import closest_pair, is_finite
 from nbody.integrators.solvers.systems.scheme import COLLISION, DONE, NOT_FINITE
 
 
-@njit(error_model="numpy")
+@inner
 def ended(x, v, good, near):
     """What has ended a system after a step, or tried one."""
     if not good:
@@ -25,9 +25,9 @@ def ended(x, v, good, near):
 @cache
 def steps_of_all(law_name: str) -> Callable:
     """The kernel ``advance``, which makes steps of all systems under a law."""
-    make_steps = njit(error_model="numpy")(stepper_for(law_name))
+    make_steps = inner(stepper_for(law_name), calls=True)
 
-    @njit(error_model="numpy")
+    @inner(calls=True)
     def one_system(x, v, law, step, limits, made, closest):
         """Make steps of one system, until ``made`` is ``limits.steps`` or a step passes ``limits.until``. Returns what has
         ended the system, the steps made, and the shortest distance."""
