@@ -185,7 +185,7 @@ LINES = {
     "manual": 162,
     "linalg": 3077,
     "parallel": 841,
-    "run": 6065,
+    "run": 6116,
     "scenario": 2652,
     "state": 1737,
     "trajectory": 3564,
