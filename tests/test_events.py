@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -213,7 +214,10 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     nbody.Simulation(planets(), whole, integrator="ias15", precision="float64", **values).run()
 
     def copy(particles):
-        if particles.time > 2.0 and part.exists() and not killed.exists():
+        if particles.time > 2.0 and not killed.exists():
+            end = time.monotonic() + 30.0
+            while not part.exists() and time.monotonic() < end:  # a thread writes it
+                time.sleep(0.01)
             killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning
 
     nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
