@@ -28,6 +28,7 @@ Every generator is a function here: ``nbody.plummer``, ``nbody.king`` … Each n
 ``import nbody`` is fast.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,10 @@ def __getattr__(name: str) -> Any:
         from nbody.machine import version
 
         return version()
-    if not name.startswith("_") and name not in __all__ and find_spec(f"nbody.{name}") is None:
-        from nbody.initial import GENERATORS  # ('from nbody import machine' asks here first)
+    if not name.startswith("_") and name not in __all__:
+        if find_spec(f"nbody.{name}"):  # nbody.fields.NFW(…) without another import
+            return import_module(f"nbody.{name}")
+        from nbody.initial import GENERATORS
 
         if name in GENERATORS:
             from nbody.initial.functions import function

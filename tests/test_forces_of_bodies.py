@@ -158,8 +158,55 @@ def test_a_force_follows_its_body_through_changes_and_ends_with_it():
     run.remove([1])
     run.integrate(2.0)
     assert abs(run.energies.error) < 1e-13
-    with pytest.raises(InputError, match="fields: J2: about: there is no body with the id 2"):
+    with pytest.raises(InputError, match="body 2 can't be removed: a field acts about it"):
         run.remove([2])
+    assert run.particles.id.tolist() == [0, 2]
+    run.remove([0])  # it felt the force
+    run.integrate(3.0)
+    assert run.particles.id.tolist() == [2]
+
+
+def test_a_force_follows_its_body_although_the_first_frame_comes_later():
+    """The first frame shows the bodies of the beginning, of which one is gone."""
+    bodies, force = (
+        star_and({"a": 1.0}, {"a": 2.0}, {"a": 3.0}, mass=1e-3),
+        fields.J2(j2=1e-2, radius=0.2, about=2, on=3),
+    )
+    run = nbody.Simulation(bodies, integrator="ias15", fields=[force], precision="float64", engine="cpu", output=None)
+    run.step(3)
+    run.remove([1])
+    alone = nbody.Simulation(run.particles, integrator="ias15", fields=[force], precision="float64", engine="cpu")
+    end = run.time + 1.0
+    run.integrate(end)
+    alone.integrate(end)
+    np.testing.assert_allclose(run.particles.position, alone.particles.position, atol=1e-14)
+
+
+def test_a_species_that_grows_feels_its_force_whole():
+    two = nbody.Particles(
+        [1.0, 0.0], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]], species=[0, 1], species_names=("star", "dust")
+    )
+    force = fields.J2(j2=1e-2, radius=0.2, about="star", on="dust")
+    run = nbody.Simulation(two, integrator="ias15", fields=[force], precision="float64", engine="cpu")
+    run.step(2)
+    run.add(mass=0.0, position=[0, 1, 0], velocity=[-1, 0, 0], species="dust")
+    run.integrate(2.0)
+    assert abs(np.linalg.norm(run.particles.position[2] - run.particles.position[0]) - 1) > 1e-4  # a circle without it
+
+
+def test_a_body_that_escapes_takes_its_force_along():
+    bodies = star_and({"a": 1.0}, mass=1e-3)
+    comet = {"mass": 1e-6, "position": [3.0, 0, 0], "velocity": [3.0, 0, 0]}
+    run = nbody.Simulation(
+        bodies, integrator="ias15", fields=[fields.J2(j2=1e-3, radius=0.1, about=0, on=1)], precision="float64",
+        engine="cpu", escape={"radius": 5.0, "about": 0},
+    )  # fmt: skip
+    run.add(**comet)
+    run.integrate(2.0)
+    assert run.particles.count == 2
+    run.change(1, position=[6.0, 0, 0])
+    run.integrate(3.0)
+    assert run.particles.id.tolist() == [0]
 
 
 WRONG = [

@@ -64,27 +64,43 @@ class AddedFields:
             raise OverflowError
         self._sizes, self._titles = [part.size() for part in parts], [part.title for part in parts]
         self._on_device: Any = None
+        self._settled = not self.about  # ids are known, not only names
 
-    def settle(self, bodies: Named) -> None:
-        """Let the forces of bodies be those of the rows that these have. Raises InputError: there is no such body."""
+    def settle(self, bodies: Named, strict: bool = True) -> None:
+        """Let the forces of bodies be those of the rows that these have. A body that is gone feels none.
+
+        Raises InputError: at first there is no such body; later the one is gone about which a force acts. (If not
+        ``strict`` that force is zero.)
+        """
         self._on_device = None
         for k, (about, on) in self.about.items():
             where = f"fields: {self._titles[k]}: "
-            [centre] = rows_of(bodies, about, f"{where}about: ")
-            first, last = 0, len(bodies.id)
-            if isinstance(on, str) and on in bodies.species_names:
-                rows = np.flatnonzero(bodies.species == bodies.species_names.index(on))
-                first, last = (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
-                if last - first != len(rows):
-                    raise InputError(f"{where}on: the bodies of '{on}' do not follow one another; name them one by one")
+            if not self._settled:
+                about = int(bodies.id[rows_of(bodies, about, f"{where}about: ")[0]])
+                if on is not None and on not in bodies.species_names:
+                    on = int(bodies.id[rows_of(bodies, on, f"{where}on: ")[0]])
+                self.about[k] = about, on
+            centre = np.flatnonzero(bodies.id == about)
+            if not len(centre) and strict:
+                raise InputError(f"{where}body {about}, about which it acts, is gone")
+            rows = np.arange(len(bodies.id) if len(centre) else 0)
+            if isinstance(on, str):
+                rows = np.flatnonzero(bodies.species[rows] == bodies.species_names.index(on))
             elif on is not None:
-                [first] = rows_of(bodies, on, f"{where}on: ")
-                last = first + 1
-            self.about[k] = (
-                int(bodies.id[centre]),
-                int(bodies.id[first]) if last == first + 1 and on is not None else on,
-            )
-            self.parameters[k, ABOUT : LAST + 1] = centre, first, last
+                rows = np.flatnonzero(bodies.id[rows] == on)
+            first, last = (rows[0], rows[-1] + 1) if len(rows) else (0, 0)
+            if last - first != len(rows):
+                raise InputError(f"{where}on: the bodies of '{on}' do not follow one another; name them one by one")
+            self.parameters[k, ABOUT : LAST + 1] = centre[0] if len(centre) else 0, first, last
+        self._settled = True
+
+    def of(self, bodies: Named) -> "AddedFields":
+        """The same sum for other bodies, of which some may be gone."""
+        found = object.__new__(AddedFields)
+        vars(found).update(vars(self))
+        found.parameters, found.about = self.parameters.copy(), dict(self.about)
+        found.settle(bodies, strict=False)
+        return found
 
     def doubts(self, position: Array, time: float, mass: Array) -> list[str]:
         """A line for each field whose force is not minus the gradient of its potential at these places."""

@@ -196,10 +196,10 @@ class Roster:
         """That of some rows in external fields; of all if a field depends on other bodies."""
         if self._fields is None:
             return 0.0
-        if self._fields.about:
-            self._fields.settle(self.starting().rows(rows))
-        chosen = rows if self._fields.about else some
-        return float(mass[chosen] @ self._fields.at(x[chosen], time, v[chosen], mass[chosen])[1])
+        fields, chosen = (
+            (self._fields.of(self.starting().rows(rows)), rows) if self._fields.about else (self._fields, some)
+        )
+        return float(mass[chosen] @ fields.at(x[chosen], time, v[chosen], mass[chosen])[1])
 
     # --- Checkpoints and frames ---
 

@@ -87,7 +87,8 @@ def _species(given: Particles, now: Particles) -> Array:
     for name in {names[k] for k in np.unique(given.species)}:
         if name not in now.species_names:
             known = ", ".join(filter(None, now.species_names)) or "without a name"
-            raise InputError(f"add: the bodies are of the species {name!a}, and those of the run are {known}")
+            given_name = f"the bodies are of the species {name!a}" if name else "of which species? give species=…"
+            raise InputError(f"add: {given_name}; those of the run are {known}")
     return np.array([now.species_names.index(names[k]) for k in given.species], np.int64)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import ORIGIN
 from nbody.events.kinds import Escaping
 from nbody.run.observers import Observer
@@ -47,5 +47,8 @@ class Escape(Observer):
             raise RunFailed(f"step {now.step}: all bodies with mass escape ('escape'); none would be left")
         changes = event_rows(ESCAPED, bodies.particles().rows(escapers))
         changes["distance"] = self._kind.distance(bodies, escapers, centre)
-        self._stepper.apply(changes, shown=True)
+        try:
+            self._stepper.apply(changes, shown=True)
+        except InputError as error:
+            raise RunFailed(f"step {now.step}: 'escape': {error}") from None
         return True

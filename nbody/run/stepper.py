@@ -10,6 +10,7 @@ import numpy as np
 from nbody.diagnostics.observables import columns_of
 from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import Bodies
+from nbody.forces.layers.fields import fields_of
 from nbody.forces.problem import SchemeProblem
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
@@ -17,6 +18,7 @@ from nbody.particles import Particles
 from nbody.run.changes import Shown
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
+from nbody.trajectory.structure.layout import REMOVED
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -232,7 +234,10 @@ class Stepper:
     def first_frame(self) -> Frame:
         """The bodies at the beginning, from a state of their own."""
         with np.errstate(all="ignore"):
-            return _frame_of(self._loaded(self.setup.bodies, self._first_moment, None))
+            frame = _frame_of(self._loaded(self.setup.bodies, self._first_moment, None))
+        if (fields := fields_of(self.setup.engine)) and fields.about and self.roster is not None:
+            fields.settle(self.roster.starting())  # loading has settled them for the bodies of the beginning
+        return frame
 
     # --- Bodies ---
 
@@ -418,6 +423,9 @@ class Stepper:
             of_scheme=SchemeProblem(changes=True), systems=setup.scenario.ensemble.count if setup.scenario.ensemble else 0,
         ):  # fmt: skip
             raise InputError(f"the bodies of this run can't be changed: {why}")
+        fields, gone = fields_of(setup.engine), changes["id_1"][np.isin(changes["kind"], REMOVED)]
+        if lost := [about for about, _ in fields.about.values() if about in gone] if fields else []:
+            raise InputError(f"body {lost[0]} can't be removed: a field acts about it")
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
