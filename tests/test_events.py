@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -213,7 +214,10 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     nbody.Simulation(planets(), whole, integrator="ias15", precision="float64", **values).run()
 
     def copy(particles):
-        if particles.time > 2.0 and part.exists() and not killed.exists():
+        if particles.time > 2.0 and not killed.exists():
+            end = time.monotonic() + 30.0
+            while not part.exists() and time.monotonic() < end:  # a thread writes it
+                time.sleep(0.01)
             killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning
 
     nbody.Simulation(planets(), part, integrator="ias15", precision="float64", **values).run(callback=copy)
@@ -277,6 +281,60 @@ def test_the_error_of_a_called_function_is_raised_when_the_file_is_finished(tmp_
         run.run()
     with nbody.Trajectory(tmp_path / "run.h5") as recorded:
         assert len(recorded.event_rows()) == 1 and recorded.time[-1] == run.time
+
+
+@pytest.mark.parametrize("scheme", [{"integrator": "ias15"}, {"integrator": "leapfrog", "dt": 0.01, "softening": 0.05}])
+@pytest.mark.parametrize("what", ["function", "action", "callback"])
+def test_the_frames_due_before_the_error_of_a_users_function_are_in_the_file(tmp_path, scheme, what):
+    """The function fails after t = 2, within the step of ias15 that shows the frame at 2. The run can go on."""
+
+    def mine(now):
+        if 2.0 < now.time < 2.3:
+            raise ZeroDivisionError("mine")
+        return now.position[1, 1] - 0.5  # the zero is after t = 1
+
+    acts = {"kind": "function", "function": lambda now: now.time - 2.1, "action": mine}
+    events = {"function": [mine], "action": [acts], "callback": None}[what]
+    run = pair(events=events, output=tmp_path / "run.h5", end=6.0, record={"dt": 0.5}, **scheme)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        run.run(callback=mine if what == "callback" else None)
+    with nbody.Trajectory(tmp_path / "run.h5") as recorded:
+        np.testing.assert_allclose(recorded.time[:-1], [0.0, 0.5, 1.0, 1.5, 2.0])
+        assert recorded.time[-1] == run.time > 2.0
+        assert len(recorded.event_rows()) == {"function": 1, "action": 1, "callback": 0}[what]
+    if what != "function":
+        run.run()
+        assert run.time == 6.0
+
+
+def test_a_function_that_is_not_finite_is_named_once():
+    said = []
+    run = pair(events=[lambda now: math.nan, lambda now: now.position[1, 1]], notify=said.append)
+    run.integrate(2.0)
+    run.integrate(4.0)
+    assert sum(line.startswith("warning: events.0: the function returns nan at t = 0") for line in said) == 1
+    assert run.events.event.tolist() == [1]
+    silent = pair(events=[lambda now: math.nan])
+    with pytest.warns(UserWarning, match="the function returns nan"):
+        silent.integrate(1.0)
+
+
+def test_events_are_given_to_the_simulation_and_not_to_a_call():
+    run = pair()
+    for call in (lambda: run.run(1, events=["apsis(1)"]), lambda: run.integrate(1.0, events=["apsis(1)"])):
+        with pytest.raises(InputError, match=r"events: give it at the beginning: Simulation\(.*events=…\)"):
+            call()
+    with pytest.raises(InputError, match="did you mean 'steps'"):
+        run.run(stpes=1)
+
+
+def test_the_bodies_at_an_event_are_shown_after_the_step():
+    """The run stops at the end of the step of the event, and shows the bodies at its time: at the distance asked for."""
+    run = pair(events={"distance(0, 1) < 0.7": "stop"})
+    run.integrate(9.0)
+    time = float(run.events["time"].max())
+    assert time < run.time
+    assert np.linalg.norm(np.subtract(*run.at(time).position)) == pytest.approx(0.7, abs=1e-9)
 
 
 def test_the_file_has_room_for_the_events_asked_for(tmp_path):

@@ -118,6 +118,7 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
         ({"quantity": "e_max(0)"}, "--quantity: body 0 is the centre"),
         ({"quantity": "survival(radus=3)"}, "--quantity survival.radus=3.: radus: unknown key .did you mean 'radius'"),
         ({"quantity": "amplitude(1, 2, p=1, q=2)"}, "p: must be greater than q = 2"),
+        ({"quantity": "amplitude(1, 1)"}, "--quantity: an amplitude is of two bodies, and body 1 is there twice"),
         ({"quantity": "1 + 1"}, "--quantity: '1 . 1' is none"),
     ],
 )

@@ -236,6 +236,12 @@ def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
         nbody.Simulation(bodies, dt=0.01, softening=np.linspace(0.1, 0.2, 1200))
     with pytest.raises(InputError, match="softening: must be a number, or one for each of 1200 bodies"):
         nbody.Simulation(bodies, dt=0.01, softening=[0.1, 0.2])
+    for law in (["a", "b", "c"], ["spline"]):
+        with pytest.raises(InputError, match="softening: must be a law and its lengths"):
+            nbody.Simulation(bodies, dt=0.01, softening=law)
+    for law in ({"plummer": 0.1}, ("spline", 0.1)):
+        with pytest.raises(InputError, match="length: the softening has one too"):
+            nbody.Simulation(bodies, dt=0.01, softening=law, length=np.repeat([0.1, 0.2], 600))
     with pytest.raises(InputError, match="'ias15' computes the forces itself, with one softening length"):
         nbody.Simulation(bodies, integrator={"scheme": "ias15", "end": 1}, softening=np.repeat([0.1, 0.2], 600))
 

@@ -194,6 +194,8 @@ def test_who_only_watches_sees_everything_and_changes_nothing(shown):
         for event in ("End", "h", "q"):
             watcher.key(event)
         watcher.send("resize", width=100, height=100, ratio=1)
+        for _ in range(1000):
+            watcher.send("shown")
         assert not watcher.quiet()
         steering.key("End")
         watcher.until(lambda now: differ(now, before) > 0.005)
@@ -225,7 +227,8 @@ def test_a_lost_connection_and_nonsense_end_one_page_and_no_other(shown):
     def visit(address):
         other = Browser(address)
         other.picture()
-        for nonsense in ("{", "[1]", "{}", '{"type": "wheel", "x": 1, "y": 1, "dy": 1e999}', "x" * 5000, b"\0",
+        for nonsense in ("{", "[1]", "{}", '{"type": "wheel", "x": 1, "y": 1, "dy": 1e999}', "x" * 5000, b"\0", "[" * 1900,
+                         '{"type": "resize", "width": 320, "height": 240, "ratio": NaN}',
                          '{"type": "resize", "width": 0, "height": 1, "ratio": 1}', '{"type": "key_down"}'):  # fmt: skip
             bad = Browser(address)
             bad.take()

@@ -103,6 +103,10 @@ class EventFinder:
         self.begin, self.shown = now, -math.inf
         self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, now.known.id)]
 
+    def value(self, number: int) -> float:
+        """The function of an event that looks at one pair, at the beginning of the step."""
+        return float(self._looks[number].g)
+
     def holding(self) -> list[str]:
         """A line about each event whose condition holds already at the beginning of the step, so that it does not happen."""
         found = []

@@ -198,6 +198,8 @@ class Amplitude(Quantity):
 
     def look(self, found: Array, now: SystemsNow) -> None:
         both = now.columns(self.bodies)
+        if both[0] == both[1]:
+            raise InputError(f"--quantity: an amplitude is of two bodies, and body {self.bodies[0]} is there twice")
         longitude, pomega = now.orbits.l[:, both], now.orbits.pomega[:, both]
         angle = (self.p * longitude[:, 1] - self.q * longitude[:, 0])[:, None] - (self.p - self.q) * pomega
         index = np.nan_to_num(angle % 360).astype(int) % 360

@@ -52,8 +52,11 @@ class EventLog(Observer):
             first, second, time = touched
             factor, unit = self._shown_time()
             self._stop(f"bodies {first} and {second} (ids) touch at t = {factor * time:.9g} {unit}".rstrip())
-        if watch is None or not (watch.happened or watch.acting):
+        if watch is None or not (watch.happened or watch.acting or watch.failure):
             return True
+        if watch.failure is not None:
+            self.failure, watch.failure = watch.failure, None
+            return stepper.moment.within  # the frames of a step that is shown partway come first
         self._rows += [each.row for each in watch.happened]
         acting = list(watch.acting)
         watch.happened.clear()
@@ -82,7 +85,7 @@ class EventLog(Observer):
 
     def go_on(self) -> None:
         """Begin a call, which nothing has ended yet."""
-        self.ended, self.stopped = False, ""
+        self.ended, self.stopped, self.failure = False, "", None
 
     def _stop(self, line: str) -> None:
         """End the run, and say why."""

@@ -1,7 +1,7 @@
 """Makes the steps of a run one by one, and looks for events in each."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class EventWatch:
     Attributes:
         happened: the events that nobody has taken yet.
         acting: those of the last step, if it is complete and the run has to do something about them.
+        failure: the error of a user's function, which is raised when the frames until now are recorded.
     """
 
     def __init__(self, stepper: Stepper, events: Sequence[Event]) -> None:
@@ -76,24 +77,49 @@ class EventWatch:
         self._told = stepper.moved  # what holds at the beginning
         self.happened: list[Happened] = []
         self.acting: list[Happened] = []
+        self.failure: Exception | None = None
+        self._functions = [number for number, event in enumerate(events) if event.is_function]
 
     def advance(self, steps: int, until: float) -> None:
         """Make at most ``steps`` steps, to the time ``until`` at the latest; after one in which an event acts, or bodies
-        touch, no more."""
+        touch, no more. None after an error of a user's function."""
         stepper = self._stepper
         begun = stepper.clock.step
-        if not stepper.moment.within:
-            self._finder.start(stepper.bodies(self._ids))
-            if not (self._told or stepper.moved):
-                self._told = True
-                for line in self._finder.holding():
-                    stepper.setup.notify(line)
+        if not (stepper.moment.within or self._tried(self._start)):
+            return
         while True:
             touched = stepper.make(0 if stepper.moment.within else 1, until)
-            self._look()
+            ends = not self._tried(self._look) or touched or bool(self.acting)
             now = stepper.moment
-            if touched or self.acting or now.within or stepper.sign * now.time >= until or now.step - begun >= steps:
+            if ends or now.within or stepper.sign * now.time >= until or now.step - begun >= steps:
                 return
+
+    def _tried(self, look: Callable[[], None]) -> bool:
+        """Look. Returns False if a user's function has raised an error."""
+        try:
+            look()
+        except Exception as error:  # the frames of this moment are recorded first
+            self.failure = error
+        return self.failure is None
+
+    def _start(self) -> None:
+        stepper = self._stepper
+        self._finder.start(stepper.bodies(self._ids))
+        self._warn()
+        if not (self._told or stepper.moved):
+            self._told = True
+            for line in self._finder.holding():
+                stepper.setup.notify(line)
+
+    def _warn(self) -> None:
+        """Warn once about each user's function that is not finite at the beginning of the step."""
+        for number, value in [(k, self._finder.value(k)) for k in self._functions]:
+            if not math.isfinite(value):
+                self._functions.remove(number)
+                self._stepper.setup.warn(
+                    f"warning: events.{number}: the function returns {value} at t = {self._finder.begin.time:.9g}; "
+                    "it finds nothing where it is not finite"
+                )
 
     def _look(self) -> None:
         stepper, finder = self._stepper, self._finder
@@ -117,6 +143,7 @@ class EventWatch:
             self.acting += [each for each in found if each.event.acts]
         self._ahead = None
         finder.go_on(end)
+        self._warn()
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""

@@ -16,10 +16,16 @@ def with_lengths(particles: Particles, values: Mapping[str, Any]) -> tuple[Parti
     Plummer's law), ``softening=("spline", array)`` or ``length=array``. A pair has the larger length of its bodies. The
     species are called ``length 0``, ``length 1`` … from the shortest length on, after the name that they had. Raises
     InputError."""
-    law, given = values.get("softening"), values.get("length")
+    law: Any = values.get("softening")
+    given = values.get("length")
     key = "softening" if given is None else "length"
+    named = isinstance(law, tuple | list) and len(law) > 0 and isinstance(law[0], str)
+    if named and len(law) != 2:
+        raise InputError('softening: must be a law and its lengths, as in ("spline", 0.1)')
+    if given is not None and (named or isinstance(law, Mapping | np.ndarray | list | tuple)):
+        raise InputError("length: the softening has one too; write softening='plummer' with it, or leave it out")
     if given is None:
-        law, given = law if isinstance(law, tuple | list) and law and isinstance(law[0], str) else ("plummer", law)
+        law, given = law if named else ("plummer", law)
     if not isinstance(given, np.ndarray | list | tuple):
         return particles, values
     lengths = np.asarray(given)

@@ -1,6 +1,7 @@
 """What a run is: a frozen record of its plan, engine and bodies, made from what a user asks for."""
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,14 @@ class Setup:
     def __reduce__(self) -> tuple[Any, ...]:
         # The engine, the ranks and the functions of a user who gets lines are those of the process that unpickles it.
         return _unpickled, (self.with_new_integrator().plan, self.bodies, self.events, self.open_ended, self.used)
+
+    def warn(self, line: str) -> None:
+        """Give the user a line that begins with ``warning:``; if nobody gets lines, as a Python warning at the call of a
+        method of the simulation."""
+        if self.notify is not silent:
+            self.notify(line)
+        elif self.team.first:
+            warnings.warn(line.removeprefix("warning: "), stacklevel=4)
 
     @property
     def event_capacity(self) -> int:

@@ -1,7 +1,6 @@
 """The simulation: what a Python program holds of a run. The parts are :mod:`nbody.run.setup`, ``stepper``, ``recording``
 and ``loop``."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -125,11 +124,8 @@ class Simulation:
 
     def __setattr__(self, name: str, value: object) -> None:
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
-            how = f"give it at the beginning: Simulation(simulation.particles, {name}=…)"
-            if name not in OPTIONS:
-                known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
-                how = f"there is no such attribute{did_you_mean(name, known)}"
-            raise InputError(f"simulation.{name} can't be set: {how}")
+            known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
+            raise InputError(f"simulation.{name} can't be set: {_how_to_give(name, 'attribute', known)}")
         object.__setattr__(self, name, value)
 
     @cached_property
@@ -377,6 +373,7 @@ class Simulation:
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
+        **values: Any,
     ) -> "Summary":
         """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
 
@@ -394,9 +391,11 @@ class Simulation:
         ``on_energy_error`` its own limit counts.
 
         Raises:
-            InputError: nothing says how far to run; or the file can't be appended to.
+            InputError: nothing says how far to run; or the file can't be appended to; or ``values`` has a key that belongs
+                to the simulation, as ``events``, or none that there is.
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
+        _refuse("run", values)
         return self._run_to(steps, None, progress, callback_of(callback, every, interval, self.stepper))
 
     def integrate(
@@ -407,6 +406,7 @@ class Simulation:
         callback: Function | None = None,
         every: int | None = None,
         interval: float | None = None,
+        **values: Any,
     ) -> "Summary":
         """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away.
 
@@ -414,6 +414,7 @@ class Simulation:
         ``run(steps=…)`` goes back in time too, until another call turns it again. Schemes without adaptive steps record both
         ways in one file.
         """
+        _refuse("integrate", values)
         called = callback_of(callback, every, interval, self.stepper)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
@@ -426,11 +427,8 @@ class Simulation:
             if progress is not None:
                 progress(event.progress)
         assert self.summary is not None
-        if (line := self.summary.warning) and self.setup.team.first and self.scenario.on_energy_error is None:
-            if self.setup.notify is silent:
-                warnings.warn(line.removeprefix("warning: "), stacklevel=3)
-            else:
-                self.setup.notify(line)
+        if (line := self.summary.warning) and self.scenario.on_energy_error is None:
+            self.setup.warn(line)
         return self.summary
 
     def progress_events(
@@ -494,6 +492,20 @@ class Simulation:
     def _check_idle(self) -> None:
         if self._running:
             raise InputError("this simulation is running; end that run first (stop iterating over its events)")
+
+
+def _how_to_give(name: str, what: str, known: Sequence[str]) -> str:
+    """The advice about a value that is given too late, or that is none."""
+    if name in (*OPTIONS, "events", "fields", "notify", "on_collision"):
+        return f"give it at the beginning: Simulation(simulation.particles, {name}=…)"
+    return f"there is no such {what}{did_you_mean(name, known)}"
+
+
+def _refuse(method: str, values: dict[str, Any]) -> None:
+    """Raise an InputError about an argument that a method does not take."""
+    known = [*OPTIONS, "events", "callback", "every", "interval", "progress", "steps" if method == "run" else "until"]
+    for name in values:
+        raise InputError(f"{method}: {name}: {_how_to_give(name, 'argument', known)}")
 
 
 def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simulation:

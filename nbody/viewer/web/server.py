@@ -143,7 +143,7 @@ class Server:
         try:
             async for message in connection:
                 self._take(viewer, json.loads(message))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             await connection.close(1008, "not an event")
         finally:
             self.viewers.remove(viewer)
@@ -151,7 +151,9 @@ class Server:
     def _take(self, viewer: Viewer, event: dict[str, Any]) -> None:
         """An event of a page. The drawing thread gets all of those that steer, and wakes up by the others."""
         if event["type"] == "shown":
-            viewer.unshown = max(0, viewer.unshown - 1)
+            if not viewer.unshown:
+                return  # no picture is on its way
+            viewer.unshown -= 1
         elif event["type"] == "begin" and event["codec"] in self._codecs:
             viewer.codec, viewer.unshown, viewer.behind = event["codec"], 0, True
         elif not viewer.steers:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nbody.viewer.window.offscreen import OffscreenWindow
 
 TICK = 1 / 60  # seconds between updates of the clock
+MOST_EVENTS = 200  # handled between two pictures
 LARGEST = 3840, 2160  # the largest picture, in pixels
 LAST_TICKS = 60  # how long the last picture of a run may take
 LOOPBACK = "127.0.0.1"
@@ -161,10 +162,10 @@ class _Session:
             self._encoding.result()
 
     def _handle_events(self) -> None:
-        """Wait for the next tick, or an event; handle all events; send the files that keys have saved."""
+        """Wait for the next tick, or an event; handle those that wait; send the files that keys have saved."""
         wait, self._tick_at = max(0.0, self._tick_at - time.monotonic()), time.monotonic() + TICK
         with suppress(queue.Empty):
-            while True:
+            for _ in range(MOST_EVENTS):
                 viewer, event = self._server.events.get(timeout=wait)
                 wait = 0.0
                 try:
@@ -176,13 +177,16 @@ class _Session:
             path.unlink()
 
     def _handle(self, viewer: "Viewer", event: dict[str, Any]) -> None:
+        from nbody.viewer.window.offscreen import number_of
+
         controls = self._window.controls
         if event["type"] == "resize":
-            width, height = (int(event[side]) for side in ("width", "height"))
+            width, height = (int(number_of(event[side])) for side in ("width", "height"))
             shrunk = min(1.0, LARGEST[0] / width, LARGEST[1] / height)
             size = round(width * shrunk) // 2 * 2, round(height * shrunk) // 2 * 2  # H.264 needs even sides
-            self._window.resize(size, min(max(float(event["ratio"]) * shrunk, 0.5), 4.0))
+            self._window.resize(size, min(max(number_of(event["ratio"]) * shrunk, 0.5), 4.0))
         elif event.get("key") != "Escape" or controls.show_keys or controls.chosen is not None:
             # (Escape also ends the browser's full screen, and should not end the command.)
-            self._asking = viewer
+            if event["type"] == "key_down" and viewer.steers:
+                self._asking = viewer
             self._window.handle(event)

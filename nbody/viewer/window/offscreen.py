@@ -17,6 +17,7 @@ from nbody.viewer.window.clock import Transport
 from nbody.viewer.window.controls import Pixel
 
 LEAST_SIDE = 16  # pixels
+MOST_NOTCHES = 10.0  # of the wheel, in one event
 
 
 class OffscreenWindow(Window):
@@ -77,7 +78,7 @@ class OffscreenWindow(Window):
             return
         if kind not in ("pointer_down", "pointer_move", "pointer_up", "wheel"):
             return
-        at, before = (_number(event["x"]), _number(event["y"])), self._pointer
+        at, before = (number_of(event["x"]), number_of(event["y"])), self._pointer
         if kind == "pointer_down":
             self.press(at, int(event["button"]), shift)
         elif kind == "pointer_move":
@@ -85,7 +86,8 @@ class OffscreenWindow(Window):
         elif kind == "pointer_up":
             self.release(at)
         else:
-            self.wheel(-_number(event["dy"]) / 100, at)
+            notches = -number_of(event["dy"]) / 100
+            self.wheel(min(max(notches, -MOST_NOTCHES), MOST_NOTCHES), at)
         self._pointer = at
 
     def close(self) -> None:
@@ -95,8 +97,8 @@ class OffscreenWindow(Window):
             super().close()
 
 
-def _number(value: Any) -> float:
-    """A finite number."""
+def number_of(value: Any) -> float:
+    """A finite number of an event. Raises TypeError or ValueError."""
     number = float(value)
     if not isfinite(number):
         raise ValueError(value)
