@@ -145,7 +145,7 @@ VALUES = [
         f"ensemble: {{vary: {{initial.seed: 1..{5000 * '9'}}}}}",
         "engine: auto",
         "8: ensemble.vary.initial.seed: ",
-        "must be a range (1..8)",
+        "must be a range (1..8, ",
     ),
     ("fields: [{field: logarithmic_halo, v: 1e300, core: 1}]", "engine: auto", "8: fields.0.v: ", "1e+300 leads to"),
     ("fields: [{field: post_newtonian, c: 1e-300}]", "engine: auto", "8: fields.0.c: ", "1e-300 leads to"),

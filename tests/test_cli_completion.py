@@ -58,7 +58,7 @@ def offered(tmp_path, monkeypatch, capsys):
         ("nbody run ", [*packaged.names(), "disk.yaml", "scenarios/plummer.yml"]),
         ("nbody run plu", ["plummer"]),
         ("nbody run scenarios/", ["scenarios/plummer.yml"]),
-        ("nbody view r", ["run.h5"]),
+        ("nbody view r", ["run.h5", "resonance_capture", "resonance_overlap"]),
         ("nbody view d", ["disc_galaxy", "disk", "disk.yaml"]),
         ("nbody plot ", ["run.h5", *PLOTS]),
         ("nbody plot run.h5 energy o", ["overview", "orbits", "omega"]),

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 from conftest import program, random_bodies
+from numba import njit
 from numba.core.compiler import CompileResult
 
 from nbody.cli.progress import messages
@@ -277,7 +278,8 @@ def test_an_engine_forgets_the_bodies_it_had_before():
 
 def one_tile_pair(real):
     """The forces between two tiles of 64 bodies, by a kernel compiled just now, and by NumPy."""
-    interact = cpu_pairs._interaction("plummer", 3, False, real, itself=False)
+    inner = cpu_pairs._interaction("plummer", 3, False, real, itself=False)
+    interact = njit(inner.py_func, error_model="numpy", fastmath=cpu_pairs.FAST)
     rng = np.random.default_rng(1)
     body, other = (rng.uniform(0.5, 1.5, (4, 64)).astype(real) for _ in range(2))
     own, theirs, given = (np.zeros((4, 64), real) for _ in range(3))

@@ -213,7 +213,7 @@ def test_forces_have_the_same_bits_whichever_process_compiles(workers, tmp_path,
 
 
 def test_what_a_function_of_a_kernel_allocates_is_freed_when_it_returns():
-    from numba.core.runtime import rtsys
+    from numba.core.runtime import _nrt_python, rtsys
 
     from nbody.compute.compiling.cpu_inner import inner
 
@@ -226,6 +226,7 @@ def test_what_a_function_of_a_kernel_allocates_is_freed_when_it_returns():
         for _ in range(10):
             x[0] = total(x)
 
+    _nrt_python.memsys_enable_stats()
     many(np.ones(1))
     found = rtsys.get_allocation_stats()
     many(np.ones(1))

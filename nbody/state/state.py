@@ -86,7 +86,8 @@ class State(ABC, Generic[ArrayT]):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the arrays that :meth:`arrays` returned. Raises InputError: they are those of another version's scheme."""
-        if missing := [name for name, column in self._columns.items() if column.saved and name not in arrays]:
+        own = {column.name for column in self.COLUMNS}
+        if missing := [name for name, each in self._columns.items() if each.saved and name not in own | arrays.keys()]:
             raise InputError(
                 f"the recording is of an earlier version, whose scheme kept no {missing[0]!r}: repeat the run (nbody rerun)"
             )
