@@ -187,7 +187,7 @@ LINES = {
     "parallel": 841,
     "run": 6122,
     "scenario": 2655,
-    "state": 1737,
+    "state": 1738,
     "trajectory": 3564,
     "verify": 288,
     "viewer": 6744,
