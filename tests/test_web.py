@@ -172,7 +172,8 @@ def test_only_the_right_token_opens_the_page_and_there_is_nothing_else(shown):
         for each, status in [(each, 403) for each in wrong] + [(address.replace("/?", "/etc/passwd?"), 404)]:
             with pytest.raises(HTTPError) as refused:
                 urlopen(each.replace("é", "%C3%A9"))
-            assert refused.value.code == status
+            with refused.value as answer:
+                assert answer.code == status
         with pytest.raises(InvalidStatus, match="403"):
             Browser(address[:-1])
         with urlopen(address) as answer:

@@ -64,6 +64,7 @@ def show(
             transport.close()
             source.close()
         failure, stopped = window.failure, window.stop.requested
+        backends.destroy(window.native)
         del window
         gc.collect()  # a run that goes on may collect Qt's objects on its thread, and Qt aborts then
     if isinstance(failure, RuntimeError):  # vispy's type for errors of OpenGL
