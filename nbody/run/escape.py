@@ -12,7 +12,7 @@ from nbody.trajectory.structure.layout import ESCAPED, event_rows
 
 
 class Escape(Observer):
-    """Removes the bodies that the scenario's group ``escape`` describes, after every so many steps of the run. Raises
+    """Removes the bodies that the scenario's group ``escape`` describes, every few steps of the run. Raises
     InputError: the half-mass radius is 0, or there is no such body."""
 
     def __init__(self, stepper: Stepper) -> None:

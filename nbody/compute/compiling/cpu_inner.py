@@ -21,8 +21,8 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 def inner(function: Callable | None = None, calls: bool = False, **options: Any) -> Any:
-    """Compile a function that only kernels call. It gets no machine code of its own, and Python can't call it. A function
-    that mainly ``calls`` others is optimized in the kernel only, so that these are not optimized at each level."""
+    """Compile a function that only kernels call. It is compiled as a part of each kernel, so Python
+    can't call it. A function that mainly ``calls`` others is optimized in the kernel only."""
     if function is None:
         return lambda function: inner(function, calls, **options)
     if config.DISABLE_JIT:

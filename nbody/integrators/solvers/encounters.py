@@ -149,7 +149,7 @@ def is_near(i, j, Q, V, half, limit):
 
 @inner(fastmath=STRICT)
 def about_star(i, Q, V, mu, h, touching):
-    """Whether a planet is near the star, and whether its orbit comes to the distance ``touching`` from it.
+    """Two truth values: the planet is near the star; its orbit comes as close to the star as ``touching``.
 
     It is near if a step is longer than the time scale of its motion, √(2 a²/(j² + a s)) with the acceleration a and its
     derivatives j and s (Pham, Rein & Spiegel 2024): 1/ω on a circle."""

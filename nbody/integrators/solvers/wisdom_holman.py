@@ -39,7 +39,7 @@ class WisdomHolman(Integrator):
 
         Attributes:
             corrector: the order of the symplectic corrector, 0 for none.
-            encounter: the run stops if two planets come closer than so many mutual Hill radii.
+            encounter: the distance of two planets, in mutual Hill radii, below which the run stops.
         """
 
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
