@@ -190,7 +190,7 @@ LINES = {
     "state": 1738,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6744,
+    "viewer": 6752,
     "child": 36,
     "doctor": 409,
     "errors": 76,
