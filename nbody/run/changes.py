@@ -152,7 +152,7 @@ class Shown(NamedTuple):
     @classmethod
     def of(cls, now: Particles, known: Mapping[str, Array]) -> "Shown":
         """The particles of this moment. ``known``: arrays of their numbers that nobody changes, perhaps in float32; the
-        others are copied. Ids and species stay what they are. (Copies of a million bodies take 10 ms and, in new memory, 50.)"""
+        others are copied. Ids and species stay what they are. (A copy of a million bodies takes 10 to 50 ms.)"""
         were = copy(now)
         for name in WRITABLE:
             setattr(were, name, known[name] if name in known else getattr(now, name).copy())
