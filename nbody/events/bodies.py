@@ -1,6 +1,7 @@
 """The bodies as events look at them."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,25 +21,35 @@ Rows = Array | int | None
 
 
 class Bodies(NamedTuple):
-    """The bodies at one moment.
+    """The bodies at one moment, or at T moments.
 
     Attributes:
-        time: in the scenario's unit.
-        position, velocity: (n, D) float64.
+        time: in the scenario's unit; or (T,).
+        position, velocity: (n, D) float64; or (T, n, D).
         known: their masses and ids, and whatever else does not change within a step.
         gravity: the law between them.
     """
 
-    time: float
+    time: Any
     position: Array
     velocity: Array
     known: Particles
     gravity: Gravity
 
     def relative(self, i: Rows, j: Rows) -> tuple[Array, Array]:
-        """Positions and velocities of bodies i relative to j, (K, D) each, or (D,) of two numbers."""
+        """Positions and velocities of bodies i relative to j, (…, K, D) each, or (…, D) of two numbers."""
         x, v = self.position, self.velocity
-        return (x[i], v[i]) if j is ORIGIN else (x[i] - x[j], v[i] - v[j])
+        if j is ORIGIN:
+            return x[..., i, :], v[..., i, :]
+        return x[..., i, :] - x[..., j, :], v[..., i, :] - v[..., j, :]
+
+    def moments(self, which: Any) -> "Bodies":
+        """The bodies at some of T moments, or at one."""
+        return self._replace(time=self.time[which], position=self.position[which], velocity=self.velocity[which])
+
+    def each(self, f: Callable[["Bodies"], Any]) -> Array:
+        """What a function of the bodies at one moment returns; or at each of T, (T, …)."""
+        return np.array([f(self.moments(k)) for k in range(len(self.time))]) if np.ndim(self.time) else f(self)
 
     def particles(self) -> Particles:
         """The bodies with all that is known of them."""
@@ -49,6 +60,8 @@ class Bodies(NamedTuple):
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Scalar products of the vectors in rows, (K,) of (K, D); a number of (D,)."""
-    found: Array = a @ b if a.ndim == 1 else np.einsum("ij,ij->i", a, b)
+    """Scalar products of vectors, (…) of (…, D): the same bits, however many there are."""
+    found: Array = a[..., 0] * b[..., 0]
+    for d in range(1, a.shape[-1]):
+        found = found + a[..., d] * b[..., d]
     return found

@@ -7,7 +7,7 @@ the path that the scheme itself shows within the step.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,15 +32,18 @@ class Path(Protocol):
 
 
 class Cubic(NamedTuple):
-    """The path with the positions and velocities of both ends of a step: Hermite's interpolation, error ∝ dt⁴."""
+    """The path with the positions and velocities of both ends of a step: Hermite's interpolation, error ∝ dt⁴. Or the paths
+    of several steps."""
 
     begin: Bodies
     end: Bodies
 
-    def at(self, time: float) -> Bodies:
+    def at(self, time: Any) -> Bodies:
         (t0, x0, v0, *_), (t1, x1, v1, *_) = self
         h = t1 - t0
         s = (time - t0) / h
+        if np.ndim(h):
+            h, s = h[:, None, None], s[:, None, None]
         a, b = h * v0 - (x1 - x0), (x1 - x0) - h * v1
         bend = a + (b - a) * s
         x = x0 + s * (x1 - x0) + s * (1 - s) * bend
@@ -68,14 +71,16 @@ class _Looks(NamedTuple):
     g: Array
     slope: Array | None
 
-    def doubtful(self, g: Array, slope: Array | None, forward: bool) -> Array:
-        """Where the function has changed its sign, or came closer to zero and leaves it again. ``g``, ``slope``: at the end
-        of the step, which may go back in time."""
-        found = crosses(self.g, g)
-        if slope is not None and self.slope is not None:
-            first, last = self.g * self.slope, g * slope
-            found = found | ((first < 0) & (last > 0) if forward else (first > 0) & (last < 0))
-        return found
+    def doubtful(self, g: Array, slope: Array | None, forward: bool, wanted: tuple[bool, bool]) -> tuple[Array, Array]:
+        """Where the function has risen or fallen through zero, as ``wanted``; and where it came closer to zero and leaves it
+        again. ``g``, ``slope``: at the end of the step, which may go back in time."""
+        rises, falls = wanted if forward else wanted[::-1]
+        crossed = crosses(self.g, g)
+        found = crossed & (((self.g < 0) & rises) | ((self.g > 0) & falls))
+        if slope is None or self.slope is None:
+            return found, np.zeros_like(found)
+        first, last = self.g * self.slope, g * slope
+        return found, ~crossed & ((first < 0) & (last > 0) if forward else (first > 0) & (last < 0))
 
 
 class EventFinder:
@@ -149,7 +154,8 @@ class EventFinder:
             i, j = looks.i, looks.j
             seen = event.kind.measure(end, i, j)
             self._next.append(_Looks(i, j, *seen))
-            doubtful = looks.doubtful(*seen, forward)
+            crossed, turned = looks.doubtful(*seen, forward, event.kind.directions())
+            doubtful = crossed | turned
             if not (doubtful.any() if doubtful.ndim else doubtful):
                 continue
             within = within or path(self.begin, end)
@@ -158,6 +164,33 @@ class EventFinder:
                 search = _Search(event, of_i, of_j, self.begin, end, within)
                 found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
         return sorted(found, key=lambda each: each.time, reverse=not forward)
+
+    def pass_over(self, path: Bodies, finite: Collection[int]) -> int:
+        """Begin the step after those in which nothing happens, of the steps between T moments of which the first one is the
+        beginning. Returns their number, at most T - 1. In the next one an event may happen, or the function of an
+        event, one with these numbers, ceases to be finite."""
+        begin, end = path.moments(slice(0, -1)), path.moments(slice(1, None))
+        seen, passed, forward = [], len(end.time), end.time[-1] > begin.time[0]
+        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
+            g, slope = event.kind.measure(path, looks.i, looks.j)
+            seen.append((looks.i, looks.j, g, slope))
+            before, after = ((g[k], None if slope is None else slope[k]) for k in (slice(0, -1), slice(1, None)))
+            step = _Looks(looks.i, looks.j, *before)
+            doubtful, turned = step.doubtful(*after, forward, event.kind.directions())
+            if len(which := np.nonzero(turned)) and len(which[0]):
+                k = which[0]
+                cubic, of_pair = Cubic(begin.moments(k), end.moments(k)), (np.arange(len(k)), *which[1:])
+                middle = cubic.at(turning(begin.time[k], before[1][which], end.time[k], after[1][which]))
+                fm, _ = event.kind.measure(middle, looks.i, looks.j)
+                doubtful[which] = ~is_far(before[0][which], fm[of_pair])
+            if number in finite:
+                doubtful = doubtful | ~np.isfinite(after[0])
+            steps = doubtful.any(axis=1) if doubtful.ndim > 1 else doubtful
+            if steps.any():
+                passed = min(passed, int(steps.argmax()))
+        self.begin, self.shown = path.moments(passed), -math.inf
+        self._looks = [_Looks(i, j, g[passed], None if s is None else s[passed]) for i, j, g, s in seen]
+        return passed
 
     def go_on(self, end: Bodies) -> None:
         """Begin the step after the one that :meth:`find` was asked for."""
@@ -202,9 +235,8 @@ class _Search:
             return []
         parts = [(a, fa, b, fb)]
         if not crosses(fa, fb):
-            cubic = Cubic(self._begin, self._end)
-            fm, _ = self._measure(cubic.at(self._root(cubic, a, slope_a, b, slope_b, 1)))
-            if fm * fa > 0 and abs(fm) > abs(fa - fm):  # far from zero, by more than the error of the cubic
+            fm, _ = self._measure(Cubic(self._begin, self._end).at(turning(a, slope_a, b, slope_b)))
+            if is_far(fa, fm):
                 return []
             m = self._root(self._path, a, slope_a, b, slope_b, 1)
             fm, _ = self._measure(self._path.at(m))
@@ -242,6 +274,16 @@ class _Search:
 def crosses(a: Any, b: Any) -> Any:
     """True if a value goes from a through zero, or to it, to b."""
     return ((a < 0) & (b >= 0)) | ((a > 0) & (b <= 0))
+
+
+def turning(a: Any, slope_a: Any, b: Any, slope_b: Any) -> Any:
+    """About where a slope vanishes between a and b: that of a squared distance is linear in time on straight paths."""
+    return a - slope_a * (b - a) / (slope_b - slope_a)
+
+
+def is_far(fa: Any, fm: Any) -> Any:
+    """True if a value fm at an extremum is far from zero, by more than its error; fa: at the beginning of the step."""
+    return (fm * fa > 0) & (abs(fm) > abs(fa - fm))
 
 
 def root(f: Callable[[float], float], first: tuple[float, float], last: tuple[float, float], tolerance: float) -> float:

@@ -5,6 +5,7 @@ A kind is a validated group of keys. :meth:`EventKind.targets` names the pairs o
 """
 
 from abc import abstractmethod
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -74,8 +75,9 @@ class EventKind(Group):
 
     @abstractmethod
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        """The function, (K,), of the bodies in rows i relative to those in rows j, or one number for one row each; and its
-        derivative in time, if an extremum between two moments matters, else None. (Only their signs count.)"""
+        """The function, (K,), of the bodies in rows i relative to those in rows j, or one number for one row each; at T moments
+        with a first axis. And its derivative in time, if an extremum between two moments matters, else None. (Only their
+        signs count.)"""
 
     def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
         """False if a zero at this moment is no event."""
@@ -180,21 +182,21 @@ class Escaping(EventKind, EscapeLimit):
         """The distances of the bodies in rows i from the place, or from the body in row j, about which the radius is."""
         d, _ = now.relative(i, j)
         if self.about is None:
-            d = d - now.known.mass @ now.position / now.known.mass.sum()
+            d = d - _beside(i, (now.known.mass[:, None] * now.position).sum(axis=-2) / now.known.mass.sum())
         elif self.about == DENSEST:
-            d = d - (density_centre(now.particles()) if np.isfinite(now.position).all() else np.nan)
+            d = d - _beside(i, now.each(_densest))
         found: Array = dot(d, d) ** 0.5
         return found
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         assert not isinstance(self.radius, str)
         beyond = self.distance(now, i, j) - (self.radius or 0.0)
-        return (np.minimum(beyond, self._energy(now, i)) if self.unbound else beyond), None
+        return (np.minimum(beyond, now.each(partial(self._energy, i=i))) if self.unbound else beyond), None
 
     def name(self, rising: bool) -> str:
         return "escape"
 
-    def _energy(self, now: Bodies, i: Rows) -> Array:
+    def _energy(self, now: Bodies, *, i: Rows) -> Array:
         """Of the bodies in rows i, per unit mass."""
         from nbody.forces.reference import direct_sum
 
@@ -203,6 +205,16 @@ class Escaping(EventKind, EscapeLimit):
         potential = direct_sum(now.position, known.mass, law, np.atleast_1d(np.asarray(i)), softening2)[1]
         v = now.velocity[i] - known.mass @ now.velocity / known.mass.sum()
         return 0.5 * dot(v, v) + (potential[0] if v.ndim == 1 else potential)
+
+
+def _beside(i: Rows, centre: Array) -> Array:
+    """A centre, (…, D), as it is subtracted from the positions of bodies in rows i."""
+    return centre[..., None, :] if isinstance(i, np.ndarray) else centre
+
+
+def _densest(now: Bodies) -> Array:
+    found = density_centre(now.particles()) if np.isfinite(now.position).all() else np.full(now.position.shape[-1], np.nan)
+    return found
 
 
 class Transit(EventKind):
@@ -226,7 +238,7 @@ class Transit(EventKind):
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
         along = self.axis_number()
-        return dot(d, w) - d.T[along] * w.T[along], None  # on the sky
+        return dot(d, w) - d[..., along] * w[..., along], None  # on the sky
 
     def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
         d, _ = now.relative(i, j)
@@ -287,7 +299,7 @@ class PlaneCrossing(EventKind):
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         d, w = now.relative(i, j)
         along = self.axis_number()
-        return d.T[along] - self.at, w.T[along]
+        return d[..., along] - self.at, w[..., along]
 
 
 def _function(value: object) -> object:
@@ -314,7 +326,10 @@ class Function(EventKind):
         return [(NONE, NONE)]
 
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
+        return now.each(self._value), None
+
+    def _value(self, now: Bodies) -> np.float64:
         found = self.function(now.particles())
         if np.ndim(found) or not isinstance(found, int | float | np.number | np.ndarray):
             raise InputError(f"events: the function of an event must return a number, got {shown(found)}")
-        return np.float64(found), None  # type: ignore[return-value]
+        return np.float64(found)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
 from nbody.state import Outputs
 from nbody.state.host import HostState
+from nbody.state.notes import NO_NOTES
 
 BEGIN, LENGTH, END, NEXT = range(4)
 """Indices of a clock, (4,): when the last step begins, how long it is, when it ends, and the length of the next one. The
@@ -48,6 +49,9 @@ class AdaptiveStep(Integrator):
         """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
         motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
 
+    def can_note(self, motion: Motion) -> bool:
+        return in_one_call(motion)
+
     def _make_steps(
         self, motion: Motion, steps: int, until: float, loops: tuple[Callable, Callable], scratch: Any, *more: Any
     ) -> None:
@@ -74,7 +78,7 @@ class AdaptiveStep(Integrator):
         while steps and clock.time < until and not failed:
             made, time, h, failed = loop(
                 *self._changed(host), self._clock, (clock.time, clock.origin, clock.step), law,
-                (steps if few else 1, float(until), float(self.dt)), *more,
+                (steps if few else 1, float(until), float(self.dt)), host.notes if few else NO_NOTES, *more,
             )  # fmt: skip
             steps -= made
             self._count(motion, made, time)

@@ -22,6 +22,11 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     return inlines_sums(engine, state) and (fields is None or (in_fields and fields.velocity_field is None))
 
 
+def few(motion: Motion) -> bool:
+    """True if a step takes less time than a call from Python."""
+    return motion.state.count <= motion.engine.can.few
+
+
 def in_fields(motion: Motion) -> bool:
     """True if a sum of external fields acts on the bodies."""
     fields = fields_of(motion.engine)

@@ -15,6 +15,9 @@ from nbody.run.stepper import Stepper
 OWN = "events."
 """The prefix of these arrays in a checkpoint."""
 
+FEWEST, MOST, MOST_NUMBERS = 8, 1024, 2**18
+"""The fewest and the most steps of a block, and the most numbers that one notes (2 MB)."""
+
 
 class StepPath:
     """The bodies within the last step of a stepper, which stays as it is: as :mod:`nbody.run.dense`, from one copy.
@@ -74,6 +77,7 @@ class EventWatch:
         self._stepper, self._finder = stepper, EventFinder(events)
         self._ids = None if stepper.integrator.facts.adaptive else ids_of(events, stepper.setup.bodies.id)
         self._ahead: list[Happened] | None = None  # those of a step that is shown partway
+        self._block, self._singly = FEWEST, 0
         self._told = stepper.moved  # what holds at the beginning
         self.happened: list[Happened] = []
         self.acting: list[Happened] = []
@@ -88,11 +92,44 @@ class EventWatch:
         if not (stepper.moment.within or self._tried(self._start)):
             return
         while True:
-            touched = stepper.make(0 if stepper.moment.within else 1, until)
+            touched = False
+            if stepper.moment.within or not self._pass_over(steps - (stepper.clock.step - begun), until):
+                touched = stepper.make(0 if stepper.moment.within else 1, until)
+            elif not stepper.moment.within:
+                return
             ends = not self._tried(self._look) or touched or bool(self.acting)
             now = stepper.moment
             if ends or now.within or stepper.sign * now.time >= until or now.step - begun >= steps:
                 return
+
+    def _pass_over(self, steps: int, until: float) -> bool:
+        """Make steps in blocks, as long as nothing happens in them. Returns False if the next step must be looked at by itself,
+        and True at the end, which may be within a step that nobody has looked at.
+
+        A block in which something may happen is made again up to that step. The length of blocks follows how often that is,
+        so that less is made twice than once.
+        """
+        stepper, finder = self._stepper, self._finder
+        while steps > 0 and stepper.sign * stepper.clock.time < until:
+            if not stepper.can_note or stepper.clock.step < self._singly:
+                return False
+            arrays, begun = stepper.moving_arrays(), stepper.moment
+            count = min(steps, self._block, max(FEWEST, MOST_NUMBERS // stepper.state.count))
+            try:
+                path = stepper.note(count, until, self._ids)
+                passed = finder.pass_over(path, self._functions) if len(path.time) > 1 else 0
+                whole = passed == len(path.time) - 1
+            except Exception:  # the step in which it is raised is to be found
+                passed, whole, self._singly = 0, False, begun.step + count
+            if not whole:
+                self._block = max(FEWEST, self._block // 2)
+                stepper.go_back(arrays, begun)
+                if passed:
+                    stepper.make(passed, until)
+                return False
+            self._block = min(MOST, 2 * self._block)
+            steps -= stepper.clock.step - begun.step
+        return True
 
     def _tried(self, look: Callable[[], None]) -> bool:
         """Look. Returns False if a user's function has raised an error."""

@@ -18,6 +18,7 @@ from nbody.particles import Particles
 from nbody.run.changes import Shown
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
+from nbody.state.notes import NO_NOTES, StepNotes
 from nbody.trajectory.structure.layout import REMOVED
 
 if TYPE_CHECKING:
@@ -203,6 +204,33 @@ class Stepper:
         self.within_a_step = False
         return span is not None
 
+    @property
+    def can_note(self) -> bool:
+        """True if :meth:`note` can make the next steps."""
+        return self.collisions is None and not self.moment.within and self.integrator.can_note(self.motion)
+
+    def note(self, steps: int, until: float, ids: np.ndarray | None = None) -> Bodies:
+        """Make steps as :meth:`make`. Returns the bodies, those with these ids or all, at the beginning and at the ends of
+        the steps that are complete, with a first axis."""
+        state, now = self.motion.host, self.bodies(ids)
+        begun, (*_, rows, _) = self.moment.step, self._known
+        times, vectors = np.empty(steps + 1), np.empty((steps + 1, 2, state.count, state.dimensions))
+        times[0], vectors[0] = now.time, self.vectors()
+        state.notes = StepNotes(times[1:], vectors[1:])
+        try:
+            self.make(steps, until)
+        finally:
+            state.notes = NO_NOTES
+        made = self.moment.complete - begun
+        if not self.integrator.facts.adaptive:
+            times[1:] = self.clock.origin + (begun + 1 + np.arange(steps)) * self.dt
+        elif self.turns:
+            np.negative(times[1:], out=times[1:])
+        if self.turns:
+            np.negative(vectors[1:, 1], out=vectors[1:, 1])
+        noted = vectors[: made + 1] if rows is None else vectors[: made + 1, :, rows]
+        return now._replace(time=times[: made + 1], position=noted[:, 0], velocity=noted[:, 1])
+
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
         self.within_a_step = True
@@ -306,12 +334,15 @@ class Stepper:
     # --- Checkpoints ---
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme and of
-        collisions."""
-        own = {OWN + name: array for name, array in self.integrator.arrays().items()}
-        own |= self.roster.arrays() if self.roster else {}
-        own |= self.watch.arrays() if self.watch else {}
-        return self.state.arrays() | {name: array.copy() for name, array in own.items()}
+        """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme, of
+        collisions and of the watch."""
+        own = {**(self.roster.arrays() if self.roster else {}), **(self.watch.arrays() if self.watch else {})}
+        return self.moving_arrays() | {name: array.copy() for name, array in own.items()}
+
+    def moving_arrays(self) -> dict[str, np.ndarray]:
+        """What :meth:`go_back` needs, as copies: the state's columns, and the arrays of the scheme."""
+        own = self.integrator.arrays().items()
+        return self.state.arrays() | {OWN + name: array.copy() for name, array in own}
 
     def restore(self, arrays: Mapping[str, np.ndarray], moment: Moment, events: int = 0) -> None:
         """Go back to the ``moment`` at which :meth:`arrays` was called. ``events``: the number of collisions before it.

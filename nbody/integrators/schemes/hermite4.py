@@ -30,6 +30,7 @@ from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 from nbody.state.host import HostState
+from nbody.state.notes import note
 
 
 class Hermite4(AdaptiveStep):
@@ -171,10 +172,12 @@ def parts(dimensions: int) -> tuple[Any, ...]:
     return predict, correct, next_step
 
 
-def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable) -> Callable:
+def steps_by(
+    evaluate: Callable, predict: Callable, correct: Callable, next_step: Callable, note_step: Callable = note
+) -> Callable:
     """The loop over steps; ``evaluate(x, v, law, h)``: accelerations and jerks, (D, N), a time h later."""
 
-    def make_steps(rows, before, clock, moment, law, limits, eta):
+    def make_steps(rows, before, clock, moment, law, limits, notes, eta):
         """Make steps of all bodies.
 
         Args:
@@ -184,6 +187,7 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
             moment: the time, the time of step 0, and the number of this step.
             law: masses, G, the softening length squared, and scratch, (6, N).
             limits: the number of steps, the time until, and the longest step.
+            notes: get the bodies after each step.
             eta: 0 if all steps have the longest length.
 
         Returns:
@@ -205,6 +209,7 @@ def steps_by(evaluate: Callable, predict: Callable, correct: Callable, next_step
                 clock[BEGIN], clock[LENGTH], clock[END] = time, clock[NEXT], end
                 clock[NEXT] = min(longest, next_step(a, j, before, h, eta))
                 time = min(end, until)
+            note_step(notes, done - 1, time, x, v)
         return done, time, 0.0, False
 
     return make_steps
@@ -235,7 +240,7 @@ def compiled_loop(softening: str, dimensions: int) -> Callable:
         add_jerks(x, v, m, G, length2, sums)
         return sums[:3], sums[3:]
 
-    return compute.kernel("cpu")(steps_by(evaluate, *map(inlined, parts(dimensions))))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, *map(inlined, (*parts(dimensions), note))))  # type: ignore[no-any-return]
 
 
 def _norm(rows: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
 from nbody.state.host import HostState
+from nbody.state.notes import note
 
 ALONE = 512
 """Fewer bodies than this are left to one core: waking the others costs as much."""
@@ -154,10 +155,12 @@ def parts(dimensions: int) -> tuple[Any, ...]:
     return begin, end
 
 
-def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable) -> Callable:
+def steps_by(
+    evaluate: Callable, rate: Callable, begin: Callable, end: Callable, note_step: Callable = note
+) -> Callable:
     """The loop; ``evaluate(x, v, law, h)``: accelerations (D, N) a time h later; ``rate(x, v, law, scale)``: ρ η."""
 
-    def make_steps(rows, before, clock, moment, law, limits, rates, eta):
+    def make_steps(rows, before, clock, moment, law, limits, notes, rates, eta):
         """Make steps of all bodies.
 
         Args:
@@ -167,6 +170,7 @@ def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable)
             moment: the time, the time of step 0, and the number of this step.
             law: masses, G, the softening length squared, and scratch, (3, N) each.
             limits: the number of steps, the time until, and the longest step.
+            notes: get the bodies after each step.
             rates: (2, 2) ρ of the next step and ρ(x, v) η; and both at the beginning of the last step.
             eta: η.
 
@@ -190,6 +194,7 @@ def steps_by(evaluate: Callable, rate: Callable, begin: Callable, end: Callable)
                     scale = rate(x, v, law, scale)
                 now = 2 * (scale / eta) - now
             time = min(last, until)
+            note_step(notes, done - 1, time, x, v)
         if done:
             clock[BEGIN], clock[LENGTH], clock[END] = first, whole, last
             rates[0, 0], rates[0, 1], (rates[1, 0], rates[1, 1]) = now, scale, before_rates
@@ -234,4 +239,4 @@ def compiled_loop(softening: str, dimensions: int) -> Callable:
                 position[d, i], speed[d, i] = x[i, d], v[i, d]
         return rate_alone(position, speed, m, G, length2, scale)
 
-    return compute.kernel("cpu")(steps_by(evaluate, rate, *map(inlined, parts(dimensions))))  # type: ignore[no-any-return]
+    return compute.kernel("cpu")(steps_by(evaluate, rate, *map(inlined, (*parts(dimensions), note))))  # type: ignore[no-any-return]

@@ -146,6 +146,9 @@ class MoveTable(FixedStep):
                 self._compiled = FewSteps(motion, self.facts, self.dt)
         return self._compiled
 
+    def can_note(self, motion: Motion) -> bool:
+        return self._few(motion) is not None
+
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         if not steps:
             return 0

@@ -15,6 +15,7 @@ from nbody.integrators.facts import SchemeFacts
 from nbody.integrators.integrator import Motion
 from nbody.state.host import HostState
 from nbody.state.moves import DRIFTS, KICK, NOTHING, MoveKind, moving, parts_of
+from nbody.state.notes import note
 
 FORCE = NOTHING
 """The part of a step in which forces are computed."""
@@ -31,9 +32,9 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
             for d in range(dimensions):
                 target[i, d] += rate[i, d] * factor
 
-    make = part_of_loop(moving(add_product))
+    make, note_step = part_of_loop(moving(add_product)), part_of_loop(note)
 
-    def make_steps(parts, moment, parameters, steps, current, bodies, m, sums, G, length2):
+    def make_steps(parts, moment, parameters, steps, current, bodies, m, sums, G, length2, notes):
         """Make ``steps`` steps.
 
         Args:
@@ -43,6 +44,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
             current: True if ``a`` belongs to ``x``.
             bodies: positions, velocities, accelerations and Taylor terms, (N, D) each, changed in place.
             sums: (3, N) scratch. (What a kernel allocates or reshapes makes Numba import 20 ms of its own code.)
+            notes: get the bodies after each step.
 
         Returns:
             The number of force evaluations.
@@ -68,6 +70,7 @@ def _steps_for(softening: str, dimensions: int, fields: tuple[Term, ...]) -> Cal
                         current = False
                     now += lengths[k]
             now = origin + (first + step + 1) * h
+            note_step(notes, step, now, x, v)
         return evaluations
 
     return compute.kernel("cpu")(make_steps)
@@ -110,7 +113,7 @@ class FewSteps:
         evaluations = self._kernel(
             self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
             (state.position, state.velocity, state.acceleration, state.column("_taylor_term")), state.mass, self._sums,
-            *self._law,
+            *self._law, state.notes,
         )  # fmt: skip
         clock.count_steps(steps, self._dt)
         clock.current = self._leaves

@@ -30,7 +30,7 @@ from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, in_fields, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, few, in_fields, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
     StarBodies,
@@ -47,6 +47,7 @@ from nbody.integrators.solvers.encounters import (
 from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
+from nbody.state.notes import note
 
 
 class Hybrid(Integrator):
@@ -95,7 +96,7 @@ class Hybrid(Integrator):
             if kicked:
                 self._kick(motion, x, v)
             done, good, touched, company, contacts = self._call(
-                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left
+                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left, state.notes
             )
             state.clock.count_steps(done, self.dt)
             if kicked:
@@ -122,6 +123,9 @@ class Hybrid(Integrator):
             if span is not None and watcher.touching(span):
                 return span
         return None
+
+    def can_note(self, motion: Motion) -> bool:
+        return few(motion) and not in_fields(motion)  # which kick from Python
 
     def _kick(self, motion: Motion, x: np.ndarray, v: np.ndarray) -> None:
         """Let external fields kick the map's velocities, and the bodies' velocities ``v``, for half a step."""
@@ -195,17 +199,21 @@ def inertial(Q, V, m, total, x, v):
             x[c, i], v[c, i] = star + Q[c, i], V[c, 0] + V[c, i]
 
 
+note_step = inner(note)
+
+
 @compute.kernel("cpu")
-def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
+def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps, notes):
     """Make ``steps`` steps of Q, V, or those up to the first one in which two bodies with radii may touch. x0, v0
-    become the positions and velocities at the beginning of the last step, x, v those at its end.
+    become the positions and velocities at the beginning of the last step, x, v those at its end; ``notes`` get those after
+    each step.
 
     Returns the number of steps; and of the last one, False if an encounter could not be computed, True if two bodies may
     touch, its :class:`.Company`, and its :class:`.Contacts`."""
     m, n, watched = bodies.m, bodies.m.size, bodies.radius.max() > 0.0
     a, alone, done, good, touched = np.empty((3, n)), no_company(n), 0, True, False
     now, after = survey(Q, V, bodies, no_survey(n)), no_survey(n)
-    met = look(Q, V, bodies, now)
+    met, total = look(Q, V, bodies, now), m.sum()
     begin_Q, begin_V, company, contacts = Q.copy(), V.copy(), alone, no_contacts(n)
     while done < steps and good and not touched:
         copy(Q, begin_Q)
@@ -235,7 +243,9 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps):
         now, after = after, now
         touched = watched and (len(contacts.times) > 0 or falls(begin_Q, begin_V, Q, V, m, h, bodies.radius))
         done += 1
-    total = m.sum()
+        if notes.times.size > 0:
+            inertial(Q, V, m, total, x, v)
+            note_step(notes, done - 1, 0.0, x.T, v.T)
     inertial(begin_Q, begin_V, m, total, x0, v0)
     inertial(Q, V, m, total, x, v)
     return done, good, touched, company, contacts

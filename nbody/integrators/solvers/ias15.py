@@ -24,7 +24,7 @@ from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, per_c2, shortest_time
+from nbody.integrators.few_bodies import components, few, per_c2, shortest_time
 from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
@@ -89,7 +89,10 @@ class IAS15(AdaptiveStep):
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         strength, fields = per_c2(motion), fields_of(motion.engine)
         terms, more = ((), np.array([strength])) if fields is None or strength else (fields.terms, fields.parameters)
-        kernels = steps_for if self._watched is None else self._watched.steps_for
+        watched = self._watched
+        if watched is None and len(state.notes.times):
+            watched = self._watching(motion, np.empty(0))
+        kernels = steps_for if watched is None else watched.steps_for
         done, good = kernels(gravity.softening + RELATIVITY * bool(strength), terms, state.dimensions)(
             x, v, Attraction(state.mass, gravity.G, gravity.length2, more),
             RadauStep(self._begin, clock, *(rows[0] for rows in sums)),
@@ -102,14 +105,21 @@ class IAS15(AdaptiveStep):
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.
-        from nbody.integrators.solvers.watched_steps import WatchedSteps
-
-        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
+        self._watched = self._watching(motion, watcher.radii)
         try:
             self._advance(motion, steps, until)
             return self._watched.span
         finally:
             self._watched = None
+
+    @staticmethod
+    def _watching(motion: Motion, radii: np.ndarray) -> "WatchedSteps":
+        from nbody.integrators.solvers.watched_steps import WatchedSteps
+
+        return WatchedSteps(radii, motion.state.clock.moment.within, motion.host.notes)
+
+    def can_note(self, motion: Motion) -> bool:
+        return few(motion)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock, and the bodies at the beginning of the last step."""

@@ -1,4 +1,4 @@
-"""The compiled steps of :mod:`.radau`, ended when two bodies touch."""
+"""The compiled steps of :mod:`.radau`, each of them looked at, and ended when two bodies touch."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -13,19 +13,21 @@ from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
+from nbody.state.notes import StepNotes, note
 
 
 @cache
 def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
-    make_steps = inner(stepper_for(kind, terms, dimensions), calls=True)
+    make_steps, note_step = inner(stepper_for(kind, terms, dimensions), calls=True), inner(note)
 
-    def steps_to_contact(x, v, law, step, limits, radius, again):
+    def steps_to_contact(x, v, law, step, limits, radius, again, notes):
         """Make steps as :func:`.stepper_for`, until two bodies touch in the last one.
 
         Args:
             limits: the time of ``last`` is the latest one that is shown.
-            radius: (N,).
+            radius: (N,); (0,) if nobody looks for contacts.
             again: look at the last step, too.
+            notes: get the bodies after each step.
 
         Returns:
             The number of steps, False if the next one cannot be made, and True if two bodies touch.
@@ -35,7 +37,9 @@ def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
         done, good, touched, count = 0, True, False, 0 if again else 1
         while (count == 0 or (done < steps and clock[END] < until)) and good and not touched:
             made, good = make_steps(x, v, law, step, StepLimits(shown, np.inf, count, longest, eta))
-            touched = made >= count and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
+            touched = radius.size > 0 and made >= count and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
+            if made > 0:
+                note_step(notes, done, clock[END], x.T, v.T)
             done, count = done + made, 1
         return done, good, touched
 
@@ -46,14 +50,15 @@ class WatchedSteps:
     """Makes steps as the kernels of :func:`~.radau.steps_for` do, and stops at the first contact.
 
     Args:
-        radius: (N,).
+        radius: (N,); (0,) if nobody looks for contacts.
         within: the bodies are within a step, at which nothing has looked.
+        notes: get the bodies after each step.
 
     ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until.
     """
 
-    def __init__(self, radius: np.ndarray, within: bool) -> None:
-        self._radius, self._within = radius, within
+    def __init__(self, radius: np.ndarray, within: bool, notes: StepNotes) -> None:
+        self._radius, self._within, self._notes = radius, within, notes
         self.span: Span | None = None
 
     def steps_for(self, kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
@@ -64,9 +69,9 @@ class WatchedSteps:
         self, watching: Callable, x: np.ndarray, v: np.ndarray, law: Attraction, step: RadauStep, limits: StepLimits
     ) -> tuple[int, bool]:
         until, clock = limits.until, step.clock
-        done, good, touched = watching(x, v, law, step, limits, self._radius, self._within)
+        done, good, touched = watching(x, v, law, step, limits, self._radius, self._within, self._notes)
         if clock[END] > until or not (done or self._within):
-            watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True)
+            watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, self._notes)
         elif touched:
             x0, v0 = step.begin[:2].transpose(0, 2, 1).copy()
             self.span = Span(x0, v0, x.T.copy(), v.T.copy(), clock[BEGIN], clock[END])

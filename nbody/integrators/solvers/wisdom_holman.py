@@ -19,16 +19,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from nbody import compute
+from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star, tangent_vectors
+from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star, tangent_vectors
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.jacobi_map import distances, map_moves, moving, planets_of, without_tangents
 from nbody.integrators.solvers.map_fields import map_fields
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
+from nbody.state.notes import note
 
 
 class WisdomHolman(Integrator):
@@ -76,9 +78,11 @@ class WisdomHolman(Integrator):
         # ``until`` is ignored, since the run's schedule counts steps.
         state = motion.host
         x, v = (np.zeros((3, state.count)) for _ in range(2))
-        done, i, j = self._call(motion, "advance", x, v, steps)
+        done, i, j = self._call(motion, "advance", x, v, steps, state.notes)
         state.clock.count_steps(done, self.dt)
         order = self._order
+        if len(noted := state.notes.vectors[:done]):
+            noted[:, :, order] = noted.copy()
         state.position[order], state.velocity[order] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
         if i:
@@ -100,6 +104,9 @@ class WisdomHolman(Integrator):
             growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
             bodies = x, v, X, V, mass
             return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
+
+    def can_note(self, motion: Motion) -> bool:
+        return few(motion)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
@@ -126,7 +133,7 @@ class FieldMapKernels(NamedTuple):
 
 @cache
 def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
-    (move, begin, present), in_fields = moving(terms), bool(terms)
+    (move, begin, present), in_fields, note_step = moving(terms), bool(terms), inner(note)
 
     @compute.kernel("cpu")
     def begin_map(bodies, moves, hill, per_c2, fields, moment, growth, varied):
@@ -137,19 +144,21 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         begin_growth(tangents, 1, numbers)
 
     @compute.kernel("cpu")
-    def advance(bodies, moves, hill, per_c2, fields, moment, growth, varied, steps):
+    def advance(bodies, moves, hill, per_c2, fields, moment, growth, varied, steps, notes):
         """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
         Args:
             bodies: x, v, X, V, (3, n) each, and G times the masses.
             moment: the time of step 0, the number of this step, and the time step.
             growth, varied: the tangent vectors of X and V, with their numbers; see :class:`.MapBodies`.
+            notes: get the bodies after each step, in the order of the map.
 
         Returns:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
         (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
         planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied), 0, 0, 0
+        shown = without_tangents(planets_of(m, hill, per_c2, fields, tangents, varied))
         distances(X, planets.distance)
         while done < steps and first == 0:
             if in_fields:
@@ -159,6 +168,12 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
                 add_growth(tangents, 1, dt, numbers)
             first, second = planets.met
             done += 1
+            if notes.times.size > 0:
+                if in_fields:
+                    fields.clock[0] = origin + (begun + done + 0.5) * dt
+                distances(X, shown.distance)
+                present(X, V, moves.present, shown, x, v)
+                note_step(notes, done - 1, 0.0, x.T, v.T)
         if in_fields:
             fields.clock[0] = origin + (begun + done + 0.5) * dt
         present(X, V, moves.present, without_tangents(planets), x, v)
