@@ -64,23 +64,40 @@ class Happened(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Where an event looks, and what it has seen: rows of the bodies, and the function and its derivative."""
+    """An event, and the rows of the bodies at which it looks."""
 
+    event: Event
     i: Rows
     j: Rows
-    g: Array
-    slope: Array | None
 
-    def doubtful(self, g: Array, slope: Array | None, forward: bool, wanted: tuple[bool, bool]) -> tuple[Array, Array]:
-        """Where the function has risen or fallen through zero, as ``wanted``; and where it came closer to zero and leaves it
-        again. ``g``, ``slope``: at the end of the step, which may go back in time."""
-        rises, falls = wanted if forward else wanted[::-1]
-        crossed = crosses(self.g, g)
-        found = crossed & (((self.g < 0) & rises) | ((self.g > 0) & falls))
-        if slope is None or self.slope is None:
-            return found, np.zeros_like(found)
-        first, last = self.g * self.slope, g * slope
-        return found, ~crossed & ((first < 0) & (last > 0) if forward else (first > 0) & (last < 0))
+    def measure(self, now: Bodies) -> tuple[Any, Any]:
+        """The function and its derivative."""
+        return self.event.kind.measure(now, self.i, self.j)
+
+    def doubtful(self, path: Bodies) -> Array:
+        """In which of the steps between T moments the event may happen, (T - 1,) or (T - 1, K): where the function rises or
+        falls through zero, as the event asks for, or comes close to zero and leaves it again."""
+        kind, (g, slope) = self.event.kind, self.measure(path)
+        forward, before, after = path.time[-1] > path.time[0], g[:-1], g[1:]
+        rises, falls = kind.directions() if forward else kind.directions()[::-1]
+        found: Array = (rises & (before < 0) & (after >= 0)) | (falls & (before > 0) & (after <= 0))
+        extremum, vanishing, size = found, g, kind.margin
+        if slope is not None:
+            vanishing, size = slope, self._function
+            toward, away = before * slope[:-1], after * slope[1:]
+            extremum = ((toward < 0) & (away > 0) if forward else (toward > 0) & (away < 0)) & ~crosses(before, after)
+        if not extremum.any() or (sizes := size(path, self.i, self.j)) is None:
+            return found
+        which = np.nonzero(extremum)
+        steps, pairs = which[0], (np.arange(len(which[0])), *which[1:])
+        cubic = Cubic(path.moments(steps), path.moments(steps + 1))
+        first, last = (vanishing[(k, *which[1:])] for k in (steps, steps + 1))
+        f = size(cubic.at(turning(path.time[steps], first, path.time[steps + 1], last)), self.i, self.j)[pairs]
+        found[which] = ~is_far(sizes[which], f) | ((slope is None) & (f > 0))
+        return found
+
+    def _function(self, now: Bodies, i: Rows, j: Rows) -> Any:
+        return self.event.kind.measure(now, i, j)[0]
 
 
 class EventFinder:
@@ -101,24 +118,25 @@ class EventFinder:
         self.events = events
         self.shown = -math.inf
         self._looks: list[_Looks] = []
-        self._next: list[_Looks] = []  # those at the end of the step
 
     def start(self, now: Bodies) -> None:
         """Note the bodies at the beginning of a step."""
         self.begin, self.shown = now, -math.inf
-        self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, now.known.id)]
+        self._looks = self._rows(now, now.known.id)
 
     def value(self, number: int) -> float:
         """The function of an event that looks at one pair, at the beginning of the step."""
-        return float(self._looks[number].g)
+        return float(self._looks[number].measure(self.begin)[0])
 
     def holding(self) -> list[str]:
         """A line about each event whose condition holds already at the beginning of the step, so that it does not happen."""
         found = []
-        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
-            rises, _ = event.kind.directions()
-            held = np.atleast_1d(looks.g > 0 if rises else looks.g < 0)
-            if not event.kind.threshold or not held.any():
+        for number, looks in enumerate(self._looks):
+            event, (rises, _) = looks.event, looks.event.kind.directions()
+            if not event.kind.threshold:
+                continue
+            g = np.atleast_1d(looks.measure(self.begin)[0])
+            if not (held := g > 0 if rises else g < 0).any():
                 continue
             rows = np.atleast_1d(np.asarray(looks.i))[held].tolist() + ([looks.j] if isinstance(looks.j, int) else [])
             ids = self.begin.known.id[rows].tolist()
@@ -129,16 +147,15 @@ class EventFinder:
             )
         return found
 
-    def _rows(self, now: Bodies, ids: Array) -> list[tuple[Event, Rows, Rows]]:
+    def _rows(self, now: Bodies, ids: Array) -> list[_Looks]:
         """Each event with the rows of the bodies at which it looks, if they are among ``ids``."""
         row: dict[int | str, int] = {int(each): k for k, each in enumerate(now.known.id)}
         present: set[int | str] = {NONE, *map(int, ids)}
-        found: list[tuple[Event, Rows, Rows]] = []
+        found = []
         for event in self.events:
             pairs = [pair for pair in event.kind.targets(now.known.id) if present.issuperset(pair)]
             sides = [[row[pair[side]] for pair in pairs if pair[side] != NONE] for side in (0, 1)]
-            i, j = (_rows_of(side, len(pairs)) for side in sides)
-            found.append((event, i, j))
+            found.append(_Looks(event, *(_rows_of(side, len(pairs)) for side in sides)))
         return found
 
     def find(self, end: Bodies, step: int, path: Callable[[Bodies, Bodies], Path]) -> list[Happened]:
@@ -147,55 +164,37 @@ class EventFinder:
         if end.known is not self.begin.known:
             self._match(end)
         found: list[Happened] = []
-        self._next = []
         within: Path | None = None
-        forward = end.time > self.begin.time
-        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
-            i, j = looks.i, looks.j
-            seen = event.kind.measure(end, i, j)
-            self._next.append(_Looks(i, j, *seen))
-            crossed, turned = looks.doubtful(*seen, forward, event.kind.directions())
-            doubtful = crossed | turned
-            if not (doubtful.any() if doubtful.ndim else doubtful):
+        both = _one_after_the_other(self.begin, end)
+        for number, looks in enumerate(self._looks):
+            doubtful = looks.doubtful(both)[0]
+            if not doubtful.any():
                 continue
             within = within or path(self.begin, end)
             for k in np.flatnonzero(doubtful):
-                of_i, of_j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in (i, j))
-                search = _Search(event, of_i, of_j, self.begin, end, within)
+                i, j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in looks[1:])
+                search = _Search(looks.event, i, j, self.begin, end, within)
                 found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
+        forward = end.time > self.begin.time
         return sorted(found, key=lambda each: each.time, reverse=not forward)
 
     def pass_over(self, path: Bodies, finite: Collection[int]) -> int:
         """Begin the step after those in which nothing happens, of the steps between T moments of which the first one is the
         beginning. Returns their number, at most T - 1. In the next one an event may happen, or the function of an
         event, one with these numbers, ceases to be finite."""
-        begin, end = path.moments(slice(0, -1)), path.moments(slice(1, None))
-        seen, passed, forward = [], len(end.time), end.time[-1] > begin.time[0]
-        for number, (event, looks) in enumerate(zip(self.events, self._looks, strict=True)):
-            g, slope = event.kind.measure(path, looks.i, looks.j)
-            seen.append((looks.i, looks.j, g, slope))
-            before, after = ((g[k], None if slope is None else slope[k]) for k in (slice(0, -1), slice(1, None)))
-            step = _Looks(looks.i, looks.j, *before)
-            doubtful, turned = step.doubtful(*after, forward, event.kind.directions())
-            if len(which := np.nonzero(turned)) and len(which[0]):
-                k = which[0]
-                cubic, of_pair = Cubic(begin.moments(k), end.moments(k)), (np.arange(len(k)), *which[1:])
-                middle = cubic.at(turning(begin.time[k], before[1][which], end.time[k], after[1][which]))
-                fm, _ = event.kind.measure(middle, looks.i, looks.j)
-                doubtful[which] = ~is_far(before[0][which], fm[of_pair])
+        passed = len(path.time) - 1
+        for number, looks in enumerate(self._looks):
+            doubtful = looks.doubtful(path)
             if number in finite:
-                doubtful = doubtful | ~np.isfinite(after[0])
-            steps = doubtful.any(axis=1) if doubtful.ndim > 1 else doubtful
-            if steps.any():
-                passed = min(passed, int(steps.argmax()))
-        self.begin, self.shown = path.moments(passed), -math.inf
-        self._looks = [_Looks(i, j, g[passed], None if s is None else s[passed]) for i, j, g, s in seen]
+                doubtful |= ~np.isfinite(looks.measure(path)[0][1:])
+            if doubtful.any():
+                passed = min(passed, int(np.nonzero(doubtful)[0][0]))
+        self.go_on(path.moments(passed))
         return passed
 
     def go_on(self, end: Bodies) -> None:
         """Begin the step after the one that :meth:`find` was asked for."""
         self.begin, self.shown = end, -math.inf
-        self._looks, self._next = self._next, []
 
     def _match(self, end: Bodies) -> None:
         """Let the beginning of the step have the rows of the bodies at its end, after some have merged."""
@@ -203,8 +202,14 @@ class EventFinder:
         both, rows, before = np.intersect1d(end.known.id, begin.known.id, return_indices=True)
         x, v = end.position.copy(), end.velocity.copy()
         x[rows], v[rows] = begin.position[before], begin.velocity[before]
-        self.begin = now = end._replace(time=begin.time, position=x, velocity=v)
-        self._looks = [_Looks(i, j, *event.kind.measure(now, i, j)) for event, i, j in self._rows(now, both)]
+        self.begin = end._replace(time=begin.time, position=x, velocity=v)
+        self._looks = self._rows(self.begin, both)
+
+
+def _one_after_the_other(begin: Bodies, end: Bodies) -> Bodies:
+    """The bodies at two moments."""
+    vectors = (np.stack(pair) for pair in zip(begin[1:3], end[1:3], strict=True))
+    return Bodies(np.array([begin.time, end.time]), *vectors, *end[3:])
 
 
 def _rows_of(rows: list[int], pairs: int) -> Rows:
@@ -250,7 +255,8 @@ class _Search:
 
     def counts(self, time: float) -> bool:
         """True if a zero at this time is an event."""
-        return self._event.kind.counts(self._path.at(time), self._i, self._j)
+        margin = self._event.kind.margin(self._path.at(time), self._i, self._j)
+        return margin is None or bool(margin > 0)
 
     def row(self, time: float, rising: bool, number: int, step: int) -> Happened:
         """What the table of events says of a zero."""

@@ -79,9 +79,10 @@ class EventKind(Group):
         with a first axis. And its derivative in time, if an extremum between two moments matters, else None. (Only their
         signs count.)"""
 
-    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
-        """False if a zero at this moment is no event."""
-        return True
+    def margin(self, now: Bodies, i: Rows, j: Rows) -> Any:
+        """Lengths, as many as :meth:`measure` returns numbers, positive where a zero at this moment is an event; None if each
+        is."""
+        return None
 
     def name(self, rising: bool) -> str:
         """What the table of events calls it, at most 16 letters."""
@@ -142,9 +143,9 @@ class Closest(OfTwo):
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
         return dot(*now.relative(i, j)), None
 
-    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
+    def margin(self, now: Bodies, i: Rows, j: Rows) -> Any:
         d, _ = now.relative(i, j)
-        return self.below is None or bool(dot(d, d) < self.below**2)
+        return None if self.below is None else self.below - dot(d, d) ** 0.5
 
 
 class Escaping(EventKind, EscapeLimit):
@@ -240,10 +241,11 @@ class Transit(EventKind):
         along = self.axis_number()
         return dot(d, w) - d[..., along] * w[..., along], None  # on the sky
 
-    def counts(self, now: Bodies, i: int | None, j: int | None) -> bool:
+    def margin(self, now: Bodies, i: Rows, j: Rows) -> Any:
         d, _ = now.relative(i, j)
-        sky, front = np.delete(d, self.axis_number()), d[self.axis_number()] * (-1 if self.axis[0] == "-" else 1)
-        return bool(front > 0) and (self.below is None or bool(dot(sky, sky) < self.below**2))
+        along = self.axis_number()
+        sky, front = np.delete(d, along, axis=-1), d[..., along] * (-1 if self.axis[0] == "-" else 1)
+        return front if self.below is None else np.minimum(front, self.below - dot(sky, sky) ** 0.5)
 
 
 class Apsis(EventKind):
