@@ -208,6 +208,39 @@ def test_events_change_no_step_and_no_division_changes_events(scheme, tmp_path):
         np.testing.assert_array_equal(found[name], rows(whole)[name], err_msg=name)
 
 
+@pytest.mark.parametrize("scheme", ["yoshida6", "hermite4", "ias15", "wisdom_holman", "hybrid", "leapfrog_adaptive"])
+@pytest.mark.parametrize("back", [False, True])
+def test_events_found_in_blocks_of_steps_are_those_found_step_by_step(scheme, back, monkeypatch):
+    keys = {"scheme": scheme} | ({"eta": 0.02} if scheme == "hermite4" else {})
+    dt = None if scheme in (*ADAPTIVE, "hermite4") else 0.05
+    events = [*SEVERAL, "closest(1, 2)", lambda now: now.position[1, 0], {"distance(1, 2) < 0.5": "record"}]
+    found, bodies = [], []
+    for blocks in (True, False):
+        run = nbody.Simulation(
+            planets(), integrator=keys, dt=dt, engine="cpu", precision="float64", events=events, softening=0
+        )
+        if not blocks:
+            monkeypatch.setattr(type(run.stepper.integrator), "can_note", lambda *_: False)
+        run.integrate(-6.0 if back else 6.0)
+        found.append(rows(run))
+        bodies.append(run.particles)
+    assert len(found[0]) > 6
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*(each.position for each in bodies))
+
+
+def test_the_step_of_an_error_in_a_function_is_found_in_a_block():
+    def fails(now):
+        if now.time > 3.0:
+            raise RuntimeError(f"at {now.time:.2f}")
+        return 1.0
+
+    run = pair(integrator="leapfrog", dt=0.01, events=[fails, "apsis(1)"])
+    with pytest.raises(RuntimeError, match=r"at 3\.0[01]"):
+        run.run(steps=1000)
+    assert run.steps_made in (300, 301)
+
+
 def test_a_killed_run_goes_on_with_its_events(tmp_path):
     whole, part, killed = (tmp_path / f"{name}.h5" for name in ("whole", "part", "killed"))
     values = {"events": SEVERAL, "end": 4.0, "record": {"dt": 0.1}}

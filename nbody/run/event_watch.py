@@ -8,6 +8,7 @@ import numpy as np
 from nbody.events.bodies import Bodies
 from nbody.events.chosen import Event
 from nbody.events.finder import Cubic, EventFinder, Happened
+from nbody.integrators.integrator import Motion
 from nbody.run.dense import reach
 from nbody.run.schedule import same_time
 from nbody.run.stepper import Stepper
@@ -77,7 +78,8 @@ class EventWatch:
         self._stepper, self._finder = stepper, EventFinder(events)
         self._ids = None if stepper.integrator.facts.adaptive else ids_of(events, stepper.setup.bodies.id)
         self._ahead: list[Happened] | None = None  # those of a step that is shown partway
-        self._block, self._singly = FEWEST, 0
+        self._block, self._singly = FEWEST, 0  # steps of the next block; the step before which there are none
+        self._copied: tuple[Motion, Stepper] | None = None
         self._told = stepper.moved  # what holds at the beginning
         self.happened: list[Happened] = []
         self.acting: list[Happened] = []
@@ -163,7 +165,7 @@ class EventWatch:
         now, sign = stepper.moment, stepper.sign
         if now.within:
             if self._ahead is None:
-                whole = stepper.copy()
+                whole = self._copy()
                 whole.make(0)
                 x, v = whole.vectors()
                 end = stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
@@ -174,13 +176,22 @@ class EventWatch:
         end = stepper.bodies(self._ids)
         found = self._ahead
         if found is None:
-            found = finder.find(end, now.step, lambda first, last: StepPath(stepper.copy(), first, last, self._ids))
+            found = finder.find(end, now.step, lambda first, last: StepPath(self._copy(), first, last, self._ids))
         if found:
             self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]
         self._ahead = None
         finder.go_on(end)
         self._warn()
+
+    def _copy(self) -> Stepper:
+        """The one copy of the stepper, brought to where it is."""
+        stepper = self._stepper
+        if self._copied is None or self._copied[0] is not stepper.motion:
+            self._copied = stepper.motion, stepper.copy()
+        else:
+            self._copied[1].go_back(stepper.moving_arrays(), stepper.moment)
+        return self._copied[1]
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""
