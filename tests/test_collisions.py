@@ -11,7 +11,7 @@ import pytest
 
 from nbody import Particles, Simulation, Trajectory
 from nbody.cli import main
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.exchange.export import export
 from nbody.integrators.collisions.contact import any_contact_of_few, contacts, paths
 from nbody.integrators.collisions.orbit import orbit_moment
@@ -569,3 +569,17 @@ def test_the_density_gives_the_radius():
     bodies = cluster()
     run = Simulation(bodies, dt=0.1, collisions={"rule": "merge", "radius": {"density": 3.0}}, **EXACT)
     assert 4 / 3 * math.pi * 3.0 * run.particles.radius**3 == pytest.approx(bodies.mass, rel=1e-14)
+
+
+@pytest.mark.parametrize("scheme", [{"integrator": "ias15"}, {"integrator": "leapfrog", "dt": 0.01}])
+def test_the_frames_before_the_error_of_an_outcome_are_in_the_file(tmp_path, scheme):
+    def fails(pair):
+        raise ValueError("mine")
+
+    bodies = Particles([1.0, 1e-6], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [-0.5, 0, 0]], radius=[0.05, 0.05])
+    path, values = tmp_path / "run.h5", {"precision": "float64", "engine": "cpu", "end": 5.0, "record": {"dt": 0.05}}
+    run = Simulation(bodies, path, on_collision=fails, **scheme, **values)
+    with pytest.raises(RunFailed, match="the function raised ValueError: mine"):
+        run.run()
+    with Trajectory(path) as found:  # they touch at 0.745
+        assert len(found.time) == 15 and found.status == "stopped" and not found.verify()

@@ -216,11 +216,10 @@ def test_events_found_in_blocks_of_steps_are_those_found_step_by_step(scheme, ba
     events = [*SEVERAL, "closest(1, 2)", lambda now: now.position[1, 0], {"distance(1, 2) < 0.5": "record"}]
     found, bodies = [], []
     for blocks in (True, False):
-        run = nbody.Simulation(
-            planets(), integrator=keys, dt=dt, engine="cpu", precision="float64", events=events, softening=0
-        )
+        run = nbody.Simulation(planets(), integrator=keys, dt=dt, engine="cpu", precision="float64", events=events)
         if not blocks:
             monkeypatch.setattr(type(run.stepper.integrator), "can_note", lambda *_: False)
+        assert run.stepper.can_note is blocks
         run.integrate(-6.0 if back else 6.0)
         found.append(rows(run))
         bodies.append(run.particles)

@@ -156,7 +156,7 @@ def test_schemes_without_variational_equations_are_refused(scheme, in_ensemble, 
 def test_a_map_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pair.yaml").write_text(pair().to_yaml())
-    command = ["map", "pair.yaml", "--x", X, "--y", Y, "--quantity", "survival,e_max(outer)", "-o", "map.h5", "--quiet"]
+    command = ["map", "pair.yaml", "--x", X, "--y", Y, "--quantity", "survival,e_max(outer)", "-o", "map.h5"]
     assert main(command) == 0
     assert "ends          5 done, 1 close encounter" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0 and main(["resume", "map.h5", "--json", "--quiet"]) == 0

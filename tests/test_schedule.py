@@ -183,3 +183,19 @@ def test_a_plan_says_what_the_run_then_is(tmp_path):
     size = (tmp_path / "run.h5").stat().st_size
     assert abs(planned.file_bytes - size) < 2**17
     assert planned.memory["memory"] > 24 * 14 * 8
+
+
+def test_what_a_refusal_of_frames_of_an_adaptive_scheme_names_works(tmp_path):
+    """'every' can't be used until a time: the 'dt' that the line names can, without another key."""
+    two = Particles([1, 1e-3], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]])
+
+    def run(**record):
+        return Simulation(
+            two, tmp_path / "run.h5", integrator="ias15", precision="float64", overwrite=True, record=record
+        )
+
+    with pytest.raises(InputError, match=r"give record=\{'dt': TIME\} instead"):
+        run(every=5).integrate(0.5)
+    assert run(dt=0.1).integrate(0.5).frames == 6
+    with pytest.raises(InputError, match=r"record\.(every|dt): cannot be combined with record\.(dt|every)"):
+        run(dt=0.1, every=5)

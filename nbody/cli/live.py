@@ -62,7 +62,7 @@ def run_in_view(
                 notify("the screen is gone; the run goes on without its window, Ctrl-C stops it")
                 summary = _awaited(run)
                 bar.close()
-                return show_summary(summary, as_json)
+                return show_summary(summary, as_json, quiet)
             except NBodyError as error:
                 bar.close()
                 print_message(f"error: {error}")
@@ -82,7 +82,7 @@ def run_in_view(
         except BaseException:
             run.close()
             raise
-        return show_summary(_awaited(run), as_json)
+        return show_summary(_awaited(run), as_json, quiet)
 
 
 def _awaited(run: "LiveRun") -> "Summary":

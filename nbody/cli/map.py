@@ -71,7 +71,8 @@ def compute(made: "StabilityMap", quiet: bool, as_json: bool) -> int:
 
     with messages(quiet) as notify, fraction_bar(quiet) as show:
         finished = made.compute(show, notify)
-    show_facts(made, as_json)
+    if as_json or not quiet:
+        show_facts(made, as_json)
     if not finished:
         print_message(f"interrupted; continue with the same command, or: nbody resume {made.path}")
         return 130

@@ -140,17 +140,19 @@ def movie(
                     show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
                 make_movie(studio, moments, camera_at, writer, pictures.hud, progress, lambda: stop.requested)
-            _report(film, writer.pictures, time.perf_counter() - started)
+            _report(film, writer.pictures, time.perf_counter() - started, quiet)
     return 0
 
 
-def _report(film: Film, made: int, took: float) -> None:
-    """Print what was made. Raises KeyboardInterrupt if pictures are missing."""
+def _report(film: Film, made: int, took: float, quiet: bool) -> None:
+    """Print what was made, if it is not ``quiet``. Raises KeyboardInterrupt if pictures are missing."""
     from nbody.number_format import size
 
     if made < film.pictures:
         left = f"{film.path} has {made} of {film.pictures} pictures" if made else "no movie was made"
         raise KeyboardInterrupt(f"interrupted: {left}")
+    if quiet:
+        return
     on_disk = size(sum(path.stat().st_size for path in {film.file(number) for number in range(made)}))
     result(
         f"{film.path}: {made} pictures of {film.size[0]}x{film.size[1]}, {made / film.fps:.4g} s, "

@@ -140,7 +140,7 @@ Hud = Annotated[bool, typer.Option(help="Text on the picture (in a window, the k
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an existing file (else it is kept under a numbered name).")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result: no progress bar, no messages.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors, and what --json or --verify asks for.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 
 

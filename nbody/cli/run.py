@@ -65,7 +65,7 @@ def run(
 
             return run_in_view(settings, output, overwrite, notify, quiet, as_json, screen)
         summary = run_with_bar(Simulation(settings, output, overwrite=overwrite, notify=notify), quiet)
-    return show_summary(summary, as_json)
+    return show_summary(summary, as_json, quiet)
 
 
 def resume(
@@ -106,7 +106,7 @@ def resume(
             option = "--end" if simulation.scenario.integrator.steps is None else "--steps"
             notify(f"{run}: the run is at its end, step {made}; to continue, give {option} a larger number")
         summary = run_with_bar(simulation, quiet)
-    return show_summary(summary, as_json)
+    return show_summary(summary, as_json, quiet)
 
 
 def rerun(
@@ -137,7 +137,7 @@ def rerun(
     target = output or run.with_name(f"{run.stem}.again{run.suffix}")
     with messages(quiet) as notify:
         summary = run_with_bar(repeated(run, target, overwrite, notify, gpus), quiet)
-    code = show_summary(summary)
+    code = show_summary(summary, quiet=quiet)
     if code or not verify:
         return code
     difference = team().broadcast(first_difference(run, target) if team().first else None)

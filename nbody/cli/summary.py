@@ -28,13 +28,14 @@ def speed(now: Progress | Summary) -> list[str]:
     return [f"{now.steps_per_s:.4g} steps/s", f"{rate(now.interactions_per_s).strip()} interactions/s"]
 
 
-def show_summary(summary: Summary, as_json: bool = False) -> int:
-    """Print the summary of a run and return the exit code: 130 for an interrupted run, even if its terminal is lost."""
+def show_summary(summary: Summary, as_json: bool = False, quiet: bool = False) -> int:
+    """Print the summary of a run, if it is not ``quiet`` or JSON is asked for. Returns the exit code: 130 for an interrupted
+    run, even if its terminal is lost."""
     try:
         if as_json:  # a speed that was not measured is null
             unmeasured = [] if summary.steps_per_s else ["steps_per_s", "interactions_per_s", "bodies_per_s"]
             result_json(summary.as_dict() | dict.fromkeys(unmeasured))
-        else:
+        elif not quiet:
             result(summary_text(summary))
     except OSError:
         if not summary.interrupted:

@@ -75,13 +75,13 @@ class EventKind(Group):
 
     @abstractmethod
     def measure(self, now: Bodies, i: Rows, j: Rows) -> tuple[Array, Array | None]:
-        """The function, (K,), of the bodies in rows i relative to those in rows j, or one number for one row each; at T moments
-        with a first axis. And its derivative in time, if an extremum between two moments matters, else None. (Only their
-        signs count.)"""
+        """The function, (K,), of the bodies in rows i relative to those in rows j, or one number for one row each; with
+        a first axis at T moments. And its derivative in time, if an extremum between two moments matters, else None. (Only
+        their signs count.)"""
 
     def margin(self, now: Bodies, i: Rows, j: Rows) -> Any:
-        """Lengths, as many as :meth:`measure` returns numbers, positive where a zero at this moment is an event; None if each
-        is."""
+        """Lengths, as many as :meth:`measure` returns numbers, positive where a zero at this moment is an event; None if it is
+        everywhere."""
         return None
 
     def name(self, rising: bool) -> str:
@@ -214,7 +214,9 @@ def _beside(i: Rows, centre: Array) -> Array:
 
 
 def _densest(now: Bodies) -> Array:
-    found = density_centre(now.particles()) if np.isfinite(now.position).all() else np.full(now.position.shape[-1], np.nan)
+    found = (
+        density_centre(now.particles()) if np.isfinite(now.position).all() else np.full(now.position.shape[-1], np.nan)
+    )
     return found
 
 

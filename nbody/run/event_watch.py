@@ -105,8 +105,8 @@ class EventWatch:
                 return
 
     def _pass_over(self, steps: int, until: float) -> bool:
-        """Make steps in blocks, as long as nothing happens in them. Returns False if the next step must be looked at by itself,
-        and True at the end, which may be within a step that nobody has looked at.
+        """Make steps in blocks, as long as nothing happens in them. Returns False if the next step must be looked at by
+        itself, and True at the end, which may be within a step that nobody has looked at.
 
         A block in which something may happen is made again up to that step. The length of blocks follows how often that is,
         so that less is made twice than once.

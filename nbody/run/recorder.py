@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbody.errors import RunFailed
 from nbody.run.measured import Measured
 from nbody.state import BLOCKS, Frame
 
@@ -110,8 +111,10 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self.abandon()  # the error that ended the run is the one to show
+        if kind is not None and issubclass(kind, RunFailed):
+            self._finish()  # the frames before the failure are kept, and its error is the one to show
+        elif kind is not None:
+            self.abandon()
         elif not self._ended:
             self.close()
 

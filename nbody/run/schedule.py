@@ -197,6 +197,8 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         return _in_steps(scenario, chosen.dt or integrator.dt, origin, step)
     if chosen.end is None:
         assert chosen.steps is not None
+        if record.every is None and not chosen.steps:  # a program says later how far
+            return TimeSchedule(record.dt or 1.0, origin, origin)
         if record.every is None:
             raise InputError(
                 f"{scenario.where('record.dt', 'integrator.scheme', 'integrator.steps')}"

@@ -63,7 +63,10 @@ def _assigned(source: ScenarioText, values: Iterable[Assignment]) -> ScenarioTex
     for keys, name, value in values:
         excluded = None if value is None else EXCLUDES.get(keys)  # null removes a key, and sets none
         if excluded in given:
-            raise InputError(f"{name}: cannot be combined with {given[excluded]}; leave one of the two out")
+            first, second = (
+                ".".join(each) if by == each[0] else by for each, by in ((keys, name), (excluded, given[excluded]))
+            )
+            raise InputError(f"{first}: cannot be combined with {second}; leave one of the two out")
         source = _without_foreign_options(source, keys, value, given)
         if name.removeprefix("--") == "softening":
             source = _softened(source, name, value)

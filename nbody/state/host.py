@@ -65,7 +65,7 @@ class HostState(State[np.ndarray]):
     ``_taylor_term``, (N, D), for moves (:mod:`nbody.state.moves`).
 
     Attributes:
-        notes: get the bodies at the ends of steps, by schemes that :meth:`~nbody.integrators.integrator.Integrator.can_note`.
+        notes: get the bodies at the ends of steps by schemes that can note them.
     """
 
     COLUMNS = (

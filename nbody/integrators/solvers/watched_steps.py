@@ -37,7 +37,11 @@ def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
         done, good, touched, count = 0, True, False, 0 if again else 1
         while (count == 0 or (done < steps and clock[END] < until)) and good and not touched:
             made, good = make_steps(x, v, law, step, StepLimits(shown, np.inf, count, longest, eta))
-            touched = radius.size > 0 and made >= count and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
+            touched = (
+                radius.size > 0
+                and made >= count
+                and any_contact(begin[0], begin[1], x, v, clock[END] - clock[BEGIN], radius)
+            )
             if made > 0:
                 note_step(notes, done, clock[END], x.T, v.T)
             done, count = done + made, 1
