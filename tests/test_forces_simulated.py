@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 from pretended_team import Copies, run_ranks
-from test_forces_gpu import BOUND, LENGTHS, ONE_BODY_A_THREAD, relative_error
+from test_forces_gpu import BOUND, LENGTHS, relative_error
 from test_forces_gpu_ladder import with_masses
 from test_forces_matrix import excess
 
@@ -30,15 +30,17 @@ def forces(engine, bodies, softening, precision):
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("engine", (*ONE_BODY_A_THREAD, "gpu-unrolled"))
 @pytest.mark.parametrize(
-    "softening,dimensions,precision,count",
+    "engine,softening,dimensions,precision,count",
     [
-        ("plummer", 3, "float32", 300),  # two tiles, the second ragged
-        ("cutoff", 2, "float32", 65),
-        ("none", 3, "float64", 33),
-        ("plummer", 2, "float64", 1),
-        ("spline", 3, "float32", 33),
+        ("gpu-tiled", "plummer", 3, "float32", 270),  # two tiles, the second ragged
+        ("gpu-unrolled", "plummer", 3, "float32", 270),
+        ("gpu-global", "plummer", 3, "float32", 65),
+        ("gpu-kahan", "cutoff", 2, "float32", 65),
+        ("gpu-tiled", "none", 3, "float64", 33),
+        ("gpu-global", "plummer", 2, "float64", 1),
+        ("gpu-unrolled", "plummer", 2, "float64", 1),
+        ("gpu-kahan", "spline", 3, "float32", 33),
     ],
 )
 def test_the_simulator_agrees_with_the_referee(engine, softening, dimensions, precision, count):
@@ -64,12 +66,10 @@ def test_a_simulated_matrix_product_agrees_with_the_referee(engine, softening, d
 
 
 HERE, SIMULATED = ("reference", "cpu", "barnes-hut", "cpu-tree", "matrix:numpy"), pytest.mark.simulated
+ON_A_GPU = ("gpu-tiled", "gpu-symmetric", "gpu-tree", "matrix:k07")
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [*HERE, *(pytest.param(e, marks=SIMULATED) for e in ("matrix:k07", *ENGINES) if e not in (*HERE, "matrix"))],
-)
+@pytest.mark.parametrize("engine", [*HERE, *(pytest.param(engine, marks=SIMULATED) for engine in ON_A_GPU)])
 def test_sources_without_mass_add_nothing_to_a_potential(engine):
     """Nor in the place of another body or point: 0 · ∞ would be a NaN."""
     given = {"engine": engine, "precision": ENGINES.load(engine).can.precisions[0]}
@@ -244,12 +244,15 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("engine", ["gpu-tiled", "gpu-unrolled"])
-def test_devices_divide_rows(pretended, engine):
-    found = {
-        pretended(devices, random_bodies(160), "float32", Outputs.ACCELERATION, engine, ranks=ranks, nccl=nccl)[
+def test_devices_divide_rows(pretended):
+    def bits(devices, ranks, nccl):
+        bodies = random_bodies(160)
+        return pretended(devices, bodies, "float32", Outputs.ACCELERATION, "gpu-tiled", ranks=ranks, nccl=nccl)[
             0
         ].tobytes()
+
+    found = {
+        bits(devices, ranks, nccl)
         for devices, ranks, nccl in ((1, 1, False), (2, 1, False), (1, 2, False), (1, 2, True))
     }
     assert len(found) == 1

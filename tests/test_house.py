@@ -26,9 +26,6 @@ from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.registry import Entry
 
-pytestmark = pytest.mark.xdist_group("house")
-"""In one process, which parses the package once."""
-
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
