@@ -201,16 +201,16 @@ def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_pa
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
+@pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_any_division_on_a_simulated_gpu_has_the_same_bits(name):
     """Block schemes make three blocks per graph there: a call that ends with a graph is the one that must not hang."""
-    check_divisions(lambda: moving(random_bodies(4), name, "gpu-tiled"), 6, 3)
+    check_divisions(lambda: moving(random_bodies(4), name, "gpu-global"), 6, 3)
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
+@pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_a_look_at_another_time_on_a_simulated_gpu_changes_no_bits(name):
-    looked, alone = (moving(random_bodies(4), name, "gpu-tiled") for _ in range(2))
+    looked, alone = (moving(random_bodies(4), name, "gpu-global") for _ in range(2))
     for run in (looked, alone):
         run.step(2)
     later = looked.at(looked.time + 0.005)
@@ -242,7 +242,7 @@ def check_shown(make, steps):
 
 @pytest.mark.simulated
 def test_times_within_blocks_on_a_simulated_gpu_change_no_bits():
-    def make(engine="gpu-tiled"):
+    def make(engine="gpu-global"):
         return moving(random_bodies(4), "hermite6_block", engine)
 
     check_shown(make, 3)
@@ -259,7 +259,7 @@ def test_times_within_blocks_on_a_card_change_no_bits(name):
 
 @pytest.mark.simulated
 def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
-    simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
+    simulation = moving(random_bodies(4), "hermite6_block", "gpu-global")
     simulation.stepper.integrator.start(simulation.stepper.motion)
     monkeypatch.setattr(gpu_workers.Workers, "blocks", lambda workers: None)
     with pytest.raises(DeviceError, match="the GPU made no block step"):
