@@ -178,7 +178,7 @@ LINES = {
     "cli": 3311,
     "diagnostics": 1239,
     "fields": 1830,
-    "compute": 3068,
+    "compute": 3115,
     "forces": 11436,
     "exchange": 1174,
     "initial": 2673,
