@@ -22,13 +22,10 @@ def pick(k, first, second, third):
 @cache
 def lane_sums(terms: tuple[Term, ...], dimensions: int, order: int, mixed: bool) -> Any:
     """For kernels: ``add(i, value, rows, p, m, step, parameters, lane)``: the sum over pairs of body i in a lane
-    (acceleration, jerk and snap in the lanes 0 to 8, then again), with that of the fields; ``step``: the step's length and the time at its
-    end. All lanes of a warp call it."""
+    (acceleration, jerk and snap in the lanes 0 to 8, then again), with that of the fields; ``step``: the length
+    of the step and the time at its end. All lanes of a warp call it."""
     at = path_values(terms, dimensions, compute.exact_function)
-    derivatives, correct_one = (
-        compute.exact_function(difference),
-        corrector(order, compute.exact_function),
-    )
+    derivatives, correct_one = compute.exact_function(difference), corrector(order, compute.exact_function)
     rounds, rows_each, double = passes(terms), rows_per_body(mixed), np.float64
 
     @compute.exact_function
