@@ -182,7 +182,7 @@ LINES = {
     "forces": 11436,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 9333,
+    "integrators": 9330,
     "law": 396,
     "lessons": 1100,
     "manual": 162,
