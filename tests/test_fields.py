@@ -252,7 +252,6 @@ WRONG = [
     ("{field: nfw, mass: 3, a: 0.7, centre: [1, 0, 0]}", "{field: nwf}", "3: fields.1.field: unknown field 'nwf' (did you"),
     ("mass: 3", "mas: 3", "3: fields.1.mas: unknown key (did you mean 'mass'?)"),
     ("mass: 3", "mass: -3", "3: fields.1.mass: must be greater than 0, got -3"),
-    ("dt: 0.0078125", "dt: 0.0078125, scheme: hermite4_block", "3: fields: scheme 'hermite4_block' computes the forces "),
     ("mass: 3, ", "", "3: fields.1.mass: is missing"),
     ("mass: 3", "mass: 3 Msun", "3: fields.1.mass: '3 Msun' has a unit, and the scenario has no units"),
     ("[1, 0, 0]", "[1, 0]", "3: fields.1.centre"),
