@@ -10,6 +10,7 @@ from nbody.errors import InputError
 from nbody.fields import FIELDS, added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.fields.field import BodyField, Field
+from nbody.fields.given import given_fields
 from nbody.forces import ENGINES
 from nbody.forces.layers import layered
 from nbody.forces.layers.fields import fields_of
@@ -97,6 +98,10 @@ def test_a_field_is_galpys(name):
         ]
         assert [ax, ay, az] == pytest.approx(expected, rel=1e-12, abs=1e-12 * np.linalg.norm(expected))
         assert value == pytest.approx(evaluatePotentials(*point, phi=angle, t=t), rel=1e-12)
+    if name != "milky_way":  # which is a sum there
+        [found] = given_fields(theirs, G)
+        assert found.field == name
+        assert found.options == pytest.approx({key: PARAMETERS[name][key] for key in found.options}, rel=1e-14)
 
 
 @pytest.mark.parametrize("name", EXTERNAL)

@@ -178,7 +178,7 @@ LINES = {
     "cli": 3311,
     "diagnostics": 1239,
     "fields": 1846,
-    "compute": 3115,
+    "compute": 3120,
     "forces": 11436,
     "exchange": 1174,
     "initial": 2673,

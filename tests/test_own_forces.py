@@ -337,42 +337,6 @@ class _amp_of:
         return type(name, (SimpleNamespace,), {})(**attributes)
 
 
-GALPYS = [
-    (_amp_of("KeplerPotential", _amp=2.6), {"field": "point_mass", "mass": 2.0}),
-    (_amp_of("PlummerPotential", _amp=2.6, _b=0.7), {"field": "plummer", "mass": 2.0, "b": 0.7}),
-    (_amp_of("HernquistPotential", _amp=5.2, a=0.7), {"field": "hernquist", "mass": 2.0, "a": 0.7}),
-    (_amp_of("NFWPotential", _amp=2.6, a=0.7), {"field": "nfw", "mass": 2.0, "a": 0.7}),
-    (
-        _amp_of("MiyamotoNagaiPotential", _amp=2.6, _a=0.7, _b=0.2),
-        {"field": "miyamoto_nagai", "mass": 2.0, "a": 0.7, "b": 0.2},
-    ),
-    (
-        _amp_of("LogarithmicHaloPotential", _amp=1.21, _core2=0.16, _q=0.8),
-        {"field": "logarithmic_halo", "v": 1.1, "core": 0.4, "q": 0.8},
-    ),
-    (
-        _amp_of(
-            "SoftenedNeedleBarPotential",
-            _amp=2.6,
-            _a=1.1,
-            _b=0.1,
-            _c2=0.04,
-            _pa=math.pi / 6,
-            _omegab=0.6,
-            isNonAxi=True,
-        ),
-        {"field": "rotating_bar", "mass": 2.0, "a": 1.1, "b": 0.1, "c": 0.2, "angle": 30.0, "omega": 0.6},
-    ),
-]
-"""By the amplitudes in the docstrings of the fields, with G = 1.3."""
-
-
-@pytest.mark.parametrize(("potential", "expected"), GALPYS, ids=lambda each: type(each).__name__)
-def test_a_potential_of_galpy_becomes_its_counterpart(potential, expected):
-    [found] = given_fields(potential, 1.3)
-    assert found.field == expected.pop("field") and found.options == pytest.approx(expected, rel=1e-14)
-
-
 def test_galpys_own_objects_are_taken():
     """Also their sums; the forces are compared in test_fields.py."""
     galpy = pytest.importorskip("galpy.potential")
