@@ -208,8 +208,8 @@ class EventFinder:
 
 def _one_after_the_other(begin: Bodies, end: Bodies) -> Bodies:
     """The bodies at two moments."""
-    vectors = (np.stack(pair) for pair in zip(begin[1:3], end[1:3], strict=True))
-    return Bodies(np.array([begin.time, end.time]), *vectors, *end[3:])
+    x, v = (np.stack(pair) for pair in ((begin.position, end.position), (begin.velocity, end.velocity)))
+    return end._replace(time=np.array([begin.time, end.time]), position=x, velocity=v)
 
 
 def _rows_of(rows: list[int], pairs: int) -> Rows:

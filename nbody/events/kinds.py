@@ -80,8 +80,8 @@ class EventKind(Group):
         their signs count.)"""
 
     def margin(self, now: Bodies, i: Rows, j: Rows) -> Any:
-        """Lengths, as many as :meth:`measure` returns numbers, positive where a zero at this moment is an event; None if it is
-        everywhere."""
+        """Lengths, as many as :meth:`measure` returns numbers, positive where a zero now is an event; None if each
+        is."""
         return None
 
     def name(self, rising: bool) -> str:
