@@ -123,7 +123,6 @@ def test_a_window_does_not_wait_and_gets_the_same_values(recorded):
     exact = Coloring(source, "density", "ember", True).values(source.past(1))
     quick = Coloring(source, "density", "ember", False)
     quick.values(source.past(1))
-    quick.close()
     quick._thread.shutdown(wait=True)
     number, values = quick.values(source.past(1))
     assert number == exact[0] == 1

@@ -214,7 +214,7 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     ours.move((9999, 0), (200, y), line, SIZE)
     assert ours.transport.frame == 100
     for frame in (0, 37, 100):
-        assert line.frame_at(line.left + (frame + 0.5) / 101 * line.width, 101) == frame
+        assert Playback(101).frame_at(line.place(line.left + (frame + 0.5) / 101 * line.width)) == frame
 
 
 def test_the_display_names_what_there_is_to_know(recorded):
@@ -537,7 +537,7 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
 def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen: seen.append(view) or 0
+        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen, memory: seen.append(view) or 0
     )
     monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view, **options: seen.append(view))
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)

@@ -61,7 +61,8 @@ class ColourQuantity:
         """The frames that :attr:`compute` needs besides ``frame``."""
         if not self.neighbours:
             return None
-        pasts = map(source.past, range(frame.number - 1, frame.number + 2))
+        k = source.place(frame.number)
+        pasts = map(source.past, range(k - 1, k + 2))
         found = [past.on_host() for past in pasts if past is not None]
         return (found[0], found[-1]) if found and found[-1].time > found[0].time else None
 
