@@ -175,7 +175,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1188,
     "bench": 3740,
-    "cli": 3311,
+    "cli": 3344,
     "diagnostics": 1239,
     "fields": 1830,
     "compute": 3115,
@@ -193,7 +193,7 @@ LINES = {
     "state": 1738,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6752,
+    "viewer": 6925,
     "child": 36,
     "doctor": 409,
     "errors": 76,
