@@ -65,7 +65,7 @@ class Live(Source):
         self.speeds = speed_scale(self._samples)
         self._speed_unit = unit_near(self.speeds[1])
         self._newest: queue.SimpleQueue[tuple[ShownFrame, Drawn]] = queue.SimpleQueue()
-        self.history = History(memory)
+        self._history = History(memory)
         self._device: DeviceFrames | None = None
         self._series = LiveSeries(self)
         self._bodies: Particles | None = None  # those of the latest state, and what follows from them
@@ -80,7 +80,7 @@ class Live(Source):
 
     @property
     def frames(self) -> int:
-        return max(1, len(self.history))
+        return max(1, len(self._history))
 
     def home(self, frame: int | None = None) -> Camera:
         # The initial conditions, framed.
@@ -102,7 +102,7 @@ class Live(Source):
         energy_error = latest if k == self.frames - 1 else now.energy_error if k else 0.0 * latest
         return Caption(
             self.name, time * self.length_unit / self.speed_unit, int(step), 0, 0, energy_error, bodies.count,
-            self.shown.count, self._way(), bodies.units.symbol("time"),
+            self.shown.count, self._note(k), bodies.units.symbol("time"),
         )  # fmt: skip
 
     def _time(self, frame: ShownFrame) -> float:
@@ -115,6 +115,12 @@ class Live(Source):
     def series(self) -> Series:
         return self._series.read()
 
+    def _note(self, k: int) -> str:
+        """How the bodies get to the picture; of an earlier one, how many are kept."""
+        if k == self.frames - 1:
+            return self._way()
+        return f"of older pictures one in {stride} is kept" if (stride := self._history.stride) > 1 else ""
+
     def _way(self) -> str:
         """How the bodies get to the picture."""
         if self._device is None:
@@ -124,10 +130,10 @@ class Live(Source):
         return "from the GPU's memory (interop)"
 
     def past(self, k: int) -> ShownFrame | None:
-        return self._frame(k) if 0 <= k < len(self.history) else None
+        return self._frame(k) if 0 <= k < len(self._history) else None
 
     def place(self, number: int) -> int:
-        return self.history.place(number)
+        return self._history.place(number)
 
     def take(self) -> bool:
         """Take the newest frame over as the last one. Returns True if there is one that has not been shown."""
@@ -135,7 +141,7 @@ class Live(Source):
             newest, (self.catalogue, self.shown) = self._newest.get_nowait()
         except queue.Empty:
             return False
-        self.history.add(newest)
+        self._history.add(newest)
         self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
         self.run.pace.taken()
         return True
@@ -143,13 +149,13 @@ class Live(Source):
     def _frame(self, k: int) -> ShownFrame:
         """Frame ``k`` with the rows of the bodies that are drawn now; at first the initial conditions, perhaps before there
         is a simulation, and the run begins. (The bodies that are drawn are known then.)"""
-        if not len(self.history):
+        if not len(self._history):
             bodies = self.run.bodies
-            self.history.add(self._on_host(bodies.position, bodies.velocity, bodies.step, bodies.time))
+            self._history.add(self._on_host(bodies.position, bodies.velocity, bodies.step, bodies.time))
             self.run.begin(self._publish)
-        frame, total = self.history[k], self.catalogue.count
+        frame, total = self._history[k], self.catalogue.count
         if len(frame.mass) != total:  # bodies were added
-            frame = self.history[k] = frame.grown(self.shown.count, total)
+            frame = self._history[k] = frame.grown(self.shown.count, total)
         return frame
 
     # --- On the run's thread, except for the beginning ---

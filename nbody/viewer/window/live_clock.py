@@ -130,8 +130,7 @@ class LiveClock(Playback):
     def _describe(self) -> str:
         run, pace, words = self.run, self.run.pace, []
         if self.back:
-            thinned = f", of the older ones one in {stride}" if (stride := self.source.history.stride) > 1 else ""
-            return f"{super().status}, picture {self.frame + 1} of {self.frames}{thinned} · End: the present"
+            return f"{super().status}, picture {self.frame + 1} of {self.frames} · End: the present"
         if run.ended or run.failure is not None:
             words.append("■ at its end" if run.failure is None else "■ stopped")
         elif run.progress is None and pace.playing:
