@@ -193,7 +193,7 @@ LINES = {
     "state": 1738,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6925,
+    "viewer": 6930,
     "child": 36,
     "doctor": 409,
     "errors": 76,
