@@ -575,7 +575,7 @@ def test_a_picture_that_opengl_cannot_draw_is_refused(run_file, tmp_path, refuse
     assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))
 
 
-def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorded):
+def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorded, monkeypatch):
     from nbody.viewer.window.offscreen import OffscreenWindow
 
     source = recorded(*cloud(5000, 2))
@@ -583,9 +583,14 @@ def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorde
     clock.playing = False
     window = OffscreenWindow(source, clock, Display(Look(color="density"), size=(480, 300)))
     window.draw()
-    window.key("C", False)  # to the potential, which can't be computed for so many
+
+    def refuse(*problem, where):
+        raise InputError(f"{where}the tree has no such law")
+
+    monkeypatch.setattr("nbody.forces.choose.choose", refuse)
+    window.key("C", False)  # to the potential, which can't be computed
     window.draw()
-    assert window.due and "up to 4096 bodies" in window.notice
+    assert window.due and "--color potential: the tree has no such law" in window.notice
     window.draw()
     color = window.controls.look.color
     assert color not in ("density", "potential") and f"color: {color}" in window.notice

@@ -102,7 +102,7 @@ class Live(Source):
         energy_error = latest if k == self.frames - 1 else now.energy_error if k else 0.0 * latest
         return Caption(
             self.name, time * self.length_unit / self.speed_unit, int(step), 0, 0, energy_error, bodies.count,
-            self.shown.count, self._note(k), bodies.units.symbol("time"),
+            self.shown.count, self._line(k), bodies.units.symbol("time"),
         )  # fmt: skip
 
     def _time(self, frame: ShownFrame) -> float:
@@ -115,7 +115,7 @@ class Live(Source):
     def series(self) -> Series:
         return self._series.read()
 
-    def _note(self, k: int) -> str:
+    def _line(self, k: int) -> str:
         """How the bodies get to the picture; of an earlier one, how many are kept."""
         if k == self.frames - 1:
             return self._way()
