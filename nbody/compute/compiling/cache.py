@@ -114,9 +114,9 @@ def store_bytes(name: str, data: bytes) -> bool:
     except (OSError, RuntimeError):
         return False
     for other in path.parent.iterdir():
-        with contextlib.suppress(OSError):  # another process may have removed it
+        with contextlib.suppress(OSError):
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
-                other.unlink()
+                _remove(other)
     return True
 
 
@@ -129,9 +129,14 @@ def by_one_process(name: str) -> Iterator[None]:
             path = (folder() / name).with_suffix(".lock")
             if _made_safe(path.parent):
                 file = stack.enter_context(path.open("wb"))
-                stack.callback(path.unlink, missing_ok=True)
+                stack.callback(_remove, path)
                 _lock(file.fileno())
         yield
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):  # another process may have removed it
+        path.unlink()
 
 
 def _lock(file: int) -> None:
