@@ -193,7 +193,7 @@ LINES = {
     "state": 1738,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6930,
+    "viewer": 6956,
     "child": 36,
     "doctor": 409,
     "errors": 76,
