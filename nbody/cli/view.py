@@ -162,7 +162,7 @@ def view(
 
         playback = Playback(recording.frames, playing.fps or 30.0, playing.follow, recording)
         if picture.frame is not None or playing.follow:
-            playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
+            playback.seek(recording.run.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
         screen.check()
         screen.load()
@@ -176,7 +176,7 @@ def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, vie
 
     assert picture.screenshot is not None
     path = check_picture(picture.screenshot, overwrite)
-    k = recording.index(-1 if picture.frame is None else picture.frame)
+    k = recording.run.index(-1 if picture.frame is None else picture.frame)
     drawn = draw_frame(recording, k, view.size, view.hud, view.look, view.aim.view(recording, k))
     save_picture(drawn, path, overwrite, print_message)
     time = time_text(recording.run.time[k], recording.run.units.symbol("time"))

@@ -42,7 +42,7 @@ for make in (real, refuse):
         for step in range(1, 7):
             run.pace.step(1)
             end = time.monotonic() + 60
-            while not (source.take() and source.caption(source.frames - 1).step == step):
+            while not (source.refresh() and source.caption(source.frames - 1).step == step):
                 assert time.monotonic() < end
                 time.sleep(0.001)
             studio.draw(source.frames - 1, with_hud=False)

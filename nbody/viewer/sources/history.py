@@ -76,9 +76,9 @@ class History:
             del self._frames[k]
             return
         kept = frame.on_host()
-        self._copy_at = began + (perf_counter() - began) / COPYING
         self._frames[k], self._bytes = kept, self._bytes + size(kept)
         if kept is not frame:
+            self._copy_at = began + (perf_counter() - began) / COPYING
             frame.release()
 
     def _thin_out(self) -> None:

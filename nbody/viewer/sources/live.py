@@ -135,16 +135,14 @@ class Live(Source):
     def place(self, number: int) -> int:
         return self._history.place(number)
 
-    def take(self) -> bool:
-        """Take the newest frame over as the last one. Returns True if there is one that has not been shown."""
-        try:
+    def refresh(self) -> int:
+        # Takes the newest frame over as the last one.
+        with suppress(queue.Empty):
             newest, (self.catalogue, self.shown) = self._newest.get_nowait()
-        except queue.Empty:
-            return False
-        self._history.add(newest)
-        self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
-        self.run.pace.taken()
-        return True
+            self._history.add(newest)
+            self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
+            self.run.pace.taken()
+        return self.frames
 
     def _frame(self, k: int) -> ShownFrame:
         """Frame ``k`` with the rows of the bodies that are drawn now; at first the initial conditions, perhaps before there

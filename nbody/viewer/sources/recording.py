@@ -127,10 +127,6 @@ class RecordedSource(Source):
     def frames(self) -> int:
         return len(self._energy)  # at the last look
 
-    def index(self, frame: int) -> int:
-        """``frame`` counted from the start; a negative one counts from the end. Raises InputError."""
-        return self.run.index(frame)
-
     def moment(self, at: float) -> ShownMoment:
         self._prepare(at)
         k = int(at)

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from nbody.errors import counted
 from nbody.run.live_pace import UNLIMITED
+from nbody.viewer.sources.frames import ShownFrame
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.clock import LIVE, Playback
 
@@ -36,6 +37,7 @@ class LiveClock(Playback):
         self._plays = self._goes_on = False  # the frames while going back; the run afterwards
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
+        self._newest: ShownFrame | None = None
         self._taken: deque[float] = deque()
         self._reported = False  # the failure of the run
 
@@ -81,7 +83,8 @@ class LiveClock(Playback):
         before = self.at, self.status
         if self.back:
             super().advance(seconds)
-        elif self.source.take():
+        elif (newest := self.source.past(self.source.refresh() - 1)) is not self._newest:
+            self._newest = newest
             self._taken.append(time.perf_counter())
             self._show_present()
             return True
