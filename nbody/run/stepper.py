@@ -198,10 +198,9 @@ class Stepper:
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
             with self.motion.state.moves.turned(self.turns):
                 span = self.integrator.advance(self.motion, steps, until, self.collisions)
-            if span is not None:
-                self._resolve(span)
+            touched = span is not None and self._resolve(span, until)
         self.within_a_step = False
-        return span is not None
+        return touched
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -369,6 +368,7 @@ class Stepper:
             self._known_bodies()
         if (keys := self.setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
+            from nbody.integrators.collisions.outcomes import Bouncing
 
             law, outcome = self.setup.scenario.gravity, self.setup.outcome
             if keys.rule == "function" and outcome is None:
@@ -376,8 +376,8 @@ class Stepper:
                     f"{self.setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
                     "on_collision=FUNCTION to nbody.Simulation, or to resume or rerun"
                 )
-            restitution = 1.0 if keys.restitution is None else keys.restitution
-            self.collisions = Collisions(self._known_bodies(), keys.rule, law, restitution, outcome)
+            bouncing = Bouncing(1.0 if keys.restitution is None else keys.restitution, keys.minimum_speed)
+            self.collisions = Collisions(self._known_bodies(), keys.rule, law, bouncing, outcome)
 
     def _known_bodies(self) -> "Roster":
         """Which bodies are there, from now on."""
@@ -389,17 +389,24 @@ class Stepper:
             self.roster = Roster(self.setup.bodies, self.setup.scenario.gravity, fields, self.setup.used)
         return self.roster
 
-    def _resolve(self, span: Span) -> None:
-        """Act on a step in which bodies touch. If some have merged, the others go on in another state."""
+    def _resolve(self, span: Span, until: float) -> bool:
+        """Act on a step in which bodies touch, and in which the time ``until`` may be. If some have merged or changed, they
+        go on in another state. Returns False if nothing was done."""
         assert self.collisions is not None
         state, collisions = self.state, self.collisions
-        if collisions.changes:
-            x, v = state.values("position", "velocity")
-            span = span._replace(x1=x, v1=v)
-        events, left = collisions.resolve(span, state.clock.step, first=span.begin == self.setup.bodies.time)
+        if span.show is not None:
+            events, left = collisions.end_step(span, until)
+            if left is None:
+                self.integrator.advance(self.motion, 0, until)
+        else:
+            if collisions.changes:
+                x, v = state.values("position", "velocity")
+                span = span._replace(x1=x, v1=v)
+            events, left = collisions.resolve(span, state.clock.step, first=span.begin == self.setup.bodies.time)
         self.events.append(events)
         if left is not None:
             self._go_on_with(left, "a collision")
+        return bool(len(events))
 
     def _go_on_with(self, bodies: Particles, cause: str) -> None:
         """Replace the state by one of other bodies."""
