@@ -97,7 +97,9 @@ def second_part(masses: Array) -> float:
     return float(masses[1] / masses.sum()) if masses.any() else 0.5
 
 
-def meeting_of(x: Sequence[Array], v: Sequence[Array], masses: Array, relative: Array, velocity: Array) -> Meeting:
+def meeting_of(
+    x: Sequence[Array] | Array, v: Sequence[Array] | Array, masses: Array, relative: Array, velocity: Array
+) -> Meeting:
     """Two bodies at positions x and velocities v, (3,) each, of which the relative ones are better known."""
     part = second_part(masses)
     return Meeting(x[0] + part * (x[1] - x[0]), v[0] + part * (v[1] - v[0]), relative, velocity, masses)
