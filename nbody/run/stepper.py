@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Protocol, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from nbody.diagnostics.observables import columns_of
+from nbody.diagnostics.observables import OF_TANGENTS, columns_of
 from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import Bodies
 from nbody.forces.layers.fields import fields_of
@@ -18,7 +19,7 @@ from nbody.particles import Particles
 from nbody.run.changes import Shown
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
-from nbody.trajectory.structure.layout import REMOVED
+from nbody.trajectory.structure.layout import ADDED, REMOVED
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -420,6 +421,8 @@ class Stepper:
             raise RunFailed(f"step {clock.step}: after {cause} the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)
         self.motion = motion
+        if self.moved and not set(OF_TANGENTS).isdisjoint(self.integrator.report(motion).observed):
+            self.setup.warn(f"warning: {' and '.join(OF_TANGENTS)} begin anew at step {clock.step}, because of {cause}")
 
     def apply(self, changes: np.ndarray, shown: bool = False) -> None:
         """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
@@ -433,6 +436,8 @@ class Stepper:
         fields, gone = fields_of(setup.engine), changes["id_1"][np.isin(changes["kind"], REMOVED)]
         if lost := [about for about, _ in fields.about.values() if about in gone] if fields else []:
             raise InputError(f"body {lost[0]} can't be removed: a field acts about it")
+        if fields and fields.about:
+            fields.of(_after(changes, gone, self._at_the_beginning))  # raises an InputError, before anything is changed
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
@@ -447,6 +452,13 @@ class Stepper:
         roster.book(energy, collision=False)
         changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
+
+
+def _after(changes: np.ndarray, gone: np.ndarray, present: Particles) -> Any:
+    """The ids and species of the bodies that are there after changes."""
+    new, stay = changes[np.isin(changes["kind"], ADDED)], ~np.isin(present.id, gone)
+    ids, species = np.append(present.id[stay], new["id_1"]), np.append(present.species[stay], new["id_2"])
+    return SimpleNamespace(id=ids, species=species, species_names=present.species_names)
 
 
 def _frame_of(motion: Motion) -> Frame:
