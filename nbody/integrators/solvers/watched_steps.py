@@ -56,13 +56,15 @@ class WatchedSteps:
     Args:
         radius: (N,); (0,) if nobody looks for contacts.
         within: the bodies are within a step, at which nothing has looked.
+        ends: a step ends at a contact.
         notes: get the bodies after each step.
 
-    ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until.
+    ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until,
+    unless it ``ends`` there.
     """
 
-    def __init__(self, radius: np.ndarray, within: bool, notes: StepNotes) -> None:
-        self._radius, self._within, self._notes = radius, within, notes
+    def __init__(self, radius: np.ndarray, within: bool, ends: bool, notes: StepNotes) -> None:
+        self._radius, self._within, self._ends, self._notes = radius, within, ends, notes
         self.span: Span | None = None
 
     def steps_for(self, kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
@@ -74,7 +76,8 @@ class WatchedSteps:
     ) -> tuple[int, bool]:
         until, clock = limits.until, step.clock
         done, good, touched = watching(x, v, law, step, limits, self._radius, self._within, self._notes)
-        if clock[END] > until or not (done or self._within):
+        beyond = clock[END] > until or not (done or self._within)
+        if beyond and not (touched and self._ends):
             watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, self._notes)
         elif touched:
             x0, v0 = step.begin[:2].transpose(0, 2, 1).copy()
