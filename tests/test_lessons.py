@@ -102,7 +102,7 @@ def test_k04_without_its_second_barrier_is_wrong_as_the_course_says(n, right):
 
 
 def test_every_figure_is_committed_and_shown():
-    pages = "".join((ROOT / "nbody" / room / "README.md").read_text() for room in ("linalg", "forces"))
+    pages = "".join((ROOT / "nbody" / room / "README.md").read_text() for room in ("linalg", "forces", "forces/tree"))
     for name in FIGURES:
         assert (FOLDER / f"{name}.png").is_file() and f"{name}.png" in pages
     assert {path.stem for path in FOLDER.glob("*.png")} == set(FIGURES)
