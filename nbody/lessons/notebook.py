@@ -43,7 +43,8 @@ def notebook(course: str) -> str:
     for section in sections:
         told, *solution = re.split(r"(?m)^(?=<details>)", section)
         idea, *look = re.split(r"(?m)^(?=- \*\*)", told, maxsplit=1)
-        cells.append(_text(idea, folder, "slide"))
+        for part, kind in zip(re.split(r"(?m)^(?=!\[)", idea), ("slide", *99 * ["subslide"]), strict=False):
+            cells.append(_text(part, folder, kind))
         cells += [_text(each, folder, "subslide") for each in look]
         if name := re.match(r"## `([\w-]+)`", section):
             cells.append(_code(f'show("{name[1]}")\ntrial("{name[1]}")'))

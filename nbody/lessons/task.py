@@ -78,7 +78,7 @@ def check(name: str, path: Path) -> Iterator[tuple[bool, str]]:
     found = {}
     ragged = shape if name == "k01" else ProductShape(shape.m + 1, shape.n + 5, shape.k + 3)
     for each in dict.fromkeys((shape, ragged)):
-        made = launch(each, "float32")
+        made = launch(each, np.dtype(np.float32))
         if not isinstance(made, ProductLaunch):
             raise InputError(f"{printable(path)}: launch() returns {type(made).__name__}, not a ProductLaunch")
         found[each], error = trace_of(made, each)
