@@ -48,7 +48,7 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
     if isinstance(value, Figure):
         data = {"image/png": base64.b64encode(value._repr_png_()).decode()}
         outputs.append({"output_type": "execute_result", "execution_count": None, "data": data, "metadata": {}})
-    elif value is not None and not type(value).__module__.startswith(("matplotlib", "nbody.viewer")):
+    elif value is not None and not type(value).__module__.startswith(("matplotlib", "nbody.viewer", "jupyter_rfb")):
         data = {"text/plain": repr(value).splitlines(True)}
         outputs.append({"output_type": "execute_result", "execution_count": None, "data": data, "metadata": {}})
     return outputs
