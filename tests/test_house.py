@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -372,6 +373,11 @@ def test_a_lesson_has_a_section_for_everything_of_its_registry(room, registry):
         assert any(f"`{name}`" in heading for heading in headings), f"nbody/{room}/README.md has no section on '{name}'"
 
 
+def test_the_version_to_cite_is_that_of_the_package():
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {package}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 def test_the_gallery_shows_every_scenario():
     gallery = (ROOT / "scenarios" / "README.md").read_text()
     for path in (ROOT / "scenarios").glob("*.yaml"):
@@ -421,7 +427,9 @@ def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():
         assert f"nbody {name} " in command.help or f"nbody {name}\n" in command.help + "\n", f"'{name}' has no example"
         assert f"nbody {name.split()[0]}" in readme, f"the README does not name 'nbody {name}'"
         for option in command.params:
-            assert getattr(option, "help", "argument"), f"{name}: {option.name} has no help"
+            help = getattr(option, "help", "argument")
+            assert help, f"{name}: {option.name} has no help"
+            assert not re.search(r"\[[a-z/@#]", help), f"{name}: Rich takes [words] out of the help of {option.name}"
 
 
 def test_every_public_definition_has_a_docstring():

@@ -15,7 +15,8 @@ from nbody.errors import InputError, printable
 
 course = typer.Typer(
     name="course",
-    help="The courses in GPU computing: tasks that are checked, and notebooks. The texts are in the manual, 'nbody docs'.",
+    help="The courses in GPU computing: tasks that are checked, and notebooks. Their text is in the manual, 'nbody docs'.\n\n"
+    "Begin with:  nbody course start k06",
     no_args_is_help=True,
 )
 Name = Annotated[str, argument("The task: k01, k04 to k15, rungs of the matrix course.")]
