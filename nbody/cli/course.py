@@ -15,7 +15,7 @@ from nbody.errors import InputError, printable
 
 course = typer.Typer(
     name="course",
-    help="The courses in GPU computing: tasks that are checked, and notebooks. Their text is in the manual, 'nbody docs'.\n\n"
+    help="The courses in GPU computing: tasks that are checked, and notebooks. Text: the manual, 'nbody docs'.\n\n"
     "Begin with:  nbody course start k06",
     no_args_is_help=True,
 )
