@@ -14,6 +14,7 @@ rounding.
 """
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -99,7 +100,8 @@ class IAS15(AdaptiveStep):
             RadauStep(self._begin, clock, *(rows[0] for rows in sums)),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
-        self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
+        shown = math.inf if self._watched is not None and self._watched.span is not None else until
+        self._count(motion, done, max(clock[BEGIN], min(clock[END], shown)))
         show(state, x[None], v[None], sums)
         if not good:
             raise too_short(motion, clock[NEXT], "a softening")
@@ -108,10 +110,11 @@ class IAS15(AdaptiveStep):
         # In the compiled loop.
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
+        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within, watcher.ends_steps)
         try:
             self._advance(motion, steps, until)
-            return self._watched.span
+            span = self._watched.span
+            return span and span._replace(show=partial(self._shown, motion) if watcher.ends_steps else None)
         finally:
             self._watched = None
 
