@@ -62,7 +62,8 @@ class SchemeFacts(NamedTuple):
         star: it moves planets about a star, which is body 0 and the heaviest.
         fields: the kinds of external fields (:attr:`nbody.fields.field.Field.kind`) that it computes, besides those that the
             engine adds at given positions.
-        tangents: it moves tangent vectors, for what :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists.
+        tangents: the kinds of external fields in which it moves tangent vectors, which what
+            :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists needs; None: it moves none.
         softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
@@ -84,7 +85,7 @@ class SchemeFacts(NamedTuple):
     precisions: Mapping[str, tuple[str, ...]] = {}
     star: bool = False
     fields: tuple[str, ...] = ()
-    tangents: bool = False
+    tangents: tuple[str, ...] | None = None
     softened: bool = False
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}
