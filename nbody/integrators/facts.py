@@ -117,6 +117,7 @@ class SchemeReport(NamedTuple):
         bodies_per_step: bodies whose forces are computed in a step, the mean of the steps so far.
         body_steps: steps of single bodies made so far; None if all bodies make the same steps.
         observed: further observables, recorded with each frame (:data:`layout.SYSTEM_COLUMNS`).
+        vectors: the tangent vectors, (M, 2, 3, n), if they were given at the beginning.
         message: a line for the user at the end of a run that was not interrupted; empty for most.
     """
 
@@ -124,4 +125,5 @@ class SchemeReport(NamedTuple):
     bodies_per_step: float
     body_steps: int | None = None
     observed: Mapping[str, np.ndarray] = MappingProxyType({})
+    vectors: np.ndarray | None = None
     message: str = ""

@@ -75,7 +75,7 @@ class Integrator(ABC):
         self._tangents = tangents
         self.facts = self.facts._replace(columns=(*type(self).facts.columns, *tangents.columns))
 
-    def vectors(self, motion: Motion) -> np.ndarray:
+    def _vectors(self, motion: Motion) -> np.ndarray:
         """The tangent vectors at this moment, (M, 2, 3, n), a copy."""
         with tangent_vectors(motion.host, self._tangents.count) as found:
             return found[0].copy()  # type: ignore[no-any-return]
@@ -222,7 +222,8 @@ class Integrator(ABC):
         """What the run shows and records of the steps so far."""
         evaluations = self.facts.evaluations
         pairs, bodies = evaluations * motion.engine.work(motion.state), float(evaluations * motion.state.count)
-        return SchemeReport(pairs, bodies, observed=self._tangents.observed())
+        vectors = self._vectors(motion) if self._tangents.given is not None else None
+        return SchemeReport(pairs, bodies, observed=self._tangents.observed(), vectors=vectors)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them

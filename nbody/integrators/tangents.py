@@ -45,7 +45,7 @@ class Tangents:
     def __init__(
         self, count: int = 0, systems: int = 1, given: np.ndarray | None = None, masses: np.ndarray | None = None
     ) -> None:
-        self.count, self._given = count if given is None else len(given), given
+        self.count, self.given = count if given is None else len(given), given
         self.masses = np.zeros((0, 0)) if masses is None else masses
         self.numbers = np.zeros((systems, self.count if given is None else 0, 5))
 
@@ -62,8 +62,8 @@ class Tangents:
     def first(self, bodies: int, dimensions: int) -> np.ndarray:
         """The vectors at the beginning, (M, 2, 3, n): positions and velocities of n bodies, in directions that are random
         but the same for every system and in every run, if none are given."""
-        if self._given is not None:
-            return self._given
+        if self.given is not None:
+            return self.given
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(SEED)))
         found = rng.standard_normal((self.count, 2, 3, bodies))
         found[:, :, dimensions:] = 0.0

@@ -103,8 +103,7 @@ def _difference(function: Callable[[float], np.ndarray], value: float, step: flo
 
 
 def derivative(stepper: Stepper, until: float, by: Tangent) -> Tangent:
-    """The derivative of the bodies at a time, for that of the present ones; see
-    :meth:`nbody.run.simulation.Simulation.derivative`."""
+    """The derivative of the bodies at a time, for that of the present ones. Raises InputError."""
     n, D = stepper.state.count, stepper.state.dimensions
     mass, *vectors = (np.asarray(each, float) for each in by)
     if mass.shape != (n,) or any(each.shape != (n, D) for each in vectors):
@@ -117,7 +116,8 @@ def derivative(stepper: Stepper, until: float, by: Tangent) -> Tangent:
 
 
 def transition_matrix(stepper: Stepper, until: float) -> np.ndarray:
-    """See :meth:`nbody.run.simulation.Simulation.transition_matrix`."""
+    """The derivatives of positions and velocities at a time with respect to the present ones, (2ND, 2ND). Raises
+    InputError."""
     n, D = stepper.state.count, stepper.state.dimensions
     size = 2 * n * D
     given = np.zeros((size, 2, 3, n))
@@ -153,4 +153,4 @@ def _moved(stepper: Stepper, until: float, given: np.ndarray, masses: np.ndarray
         copy.advance(FOREVER, copy.sign * until)
     else:
         copy.advance(whole_steps("derivatives: ", until - copy.clock.time, copy.dt, copy.clock.time))
-    return scheme.vectors(copy.motion) * sides
+    return scheme.report(copy.motion).vectors * sides

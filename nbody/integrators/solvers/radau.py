@@ -93,6 +93,7 @@ def predict_velocity(n, h, v, a0, b, at):
 
 @inner(fastmath=STRICT)
 def take_in_one(n, i, a, a0, b, g):
+    """:func:`take_in` for one number; returns the change of its last coefficient."""
     new = (a[i] - a0[i]) * RECIPROCAL[n, 0]
     for k in range(1, n):
         new = (new - g[k - 1, i]) * RECIPROCAL[n, k]

@@ -109,7 +109,7 @@ class WisdomHolman(Integrator):
             bodies = x, v, X, V, mass
             return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
 
-    def vectors(self, motion: Motion) -> np.ndarray:
+    def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
         bodies = motion.state.count
         found, (x, v) = np.empty((self._tangents.count, 2, 3, bodies)), np.empty((2, 3, bodies))
