@@ -153,4 +153,6 @@ def _moved(stepper: Stepper, until: float, given: np.ndarray, masses: np.ndarray
         copy.advance(FOREVER, copy.sign * until)
     else:
         copy.advance(whole_steps("derivatives: ", until - copy.clock.time, copy.dt, copy.clock.time))
-    return scheme.report(copy.motion).vectors * sides
+    found = scheme.report(copy.motion).vectors
+    assert found is not None
+    return found * sides
