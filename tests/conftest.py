@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from recordings import record
 
+from nbody.compute.compiling import precompile
 from nbody.particles import Particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,23 +30,26 @@ os.environ["XDG_CACHE_HOME"] = str(
 )
 
 ONE_WORKER = {
-    "kernels of forces": ("test_forces_gpu", "test_forces_gpu_ladder"),
-    "kernels of products": ("test_linalg_compiled",),
-    "the tree on the CPU": ("test_tree",),
-}
-"""Files whose tests look at the same compiled kernels (GPU kernels that are only compiled are cached per process)."""
+    "test_forces_gpu": "kernels of forces", "test_forces_gpu_ladder": "kernels of forces",
+    "test_bench": "the measured report", "test_bench_reports": "the measured report",
+}  # fmt: skip
+"""Files whose tests need the same things, which a process makes once."""
+
+
+def pytest_configure(config):
+    """Groups of tests begin in the order of :func:`pytest_collection_modifyitems`, not with the largest number of tests."""
+    config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Leave out ``campaign``, ``more`` and ``simulated`` tests unless ``-m`` names them; skip ``gpu`` tests where there is
-    no device; give each group of ``ONE_WORKER`` one worker; begin with these and ``slow`` tests, for which no worker waits
-    at the end."""
+    no device. Begin with ``slow`` tests, one by one; the others of a file share a worker, which makes, compiles and loads
+    once what they need."""
     for item in items:
-        for name, files in ONE_WORKER.items():
-            if item.path.stem in files and "gpu" not in item.keywords:
-                item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: not any(mark in item.keywords for mark in ("slow", "xdist_group")))
+        if "slow" not in item.keywords:
+            item.add_marker(pytest.mark.xdist_group(ONE_WORKER.get(item.path.stem, item.path.stem)))
+    items.sort(key=lambda item: "slow" not in item.keywords)
     for mark in ("campaign", "more", "simulated"):
         if mark not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if mark in item.keywords])
@@ -62,7 +66,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """What is there by now stays: looking for garbage among it takes a seventh of the time of tests that compile."""
+    """What is there by now stays: looking for garbage among it takes a seventh of the time of tests that compile. These do
+    it in the workers of pytest-xdist alone, which have every core."""
+    precompile.MOST = 1
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

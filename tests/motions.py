@@ -1,24 +1,28 @@
 """Schemes and the motions that they make, for tests."""
 
+from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
+from nbody.forces.layers import layered
 from nbody.integrators import INTEGRATORS
 from nbody.integrators.integrator import Motion
 from nbody.law import Gravity
 from nbody.state import Outputs
 
 
-def moving(name, particles, dt=None, gravity=None, engine="reference", precision="float64", **options):
+def moving(name, particles, dt=None, gravity=None, engine="reference", precision="float64", fields=None, **options):
     """A scheme and a motion that is ready for its first step."""
-    scheme, motion = prepared(name, particles, dt, gravity, engine, precision, **options)
+    scheme, motion = prepared(name, particles, dt, gravity, engine, precision, fields, **options)
     scheme.start(motion)
     return scheme, motion
 
 
-def prepared(name, particles, dt=None, gravity=None, engine="reference", precision="float64", **options):
+def prepared(name, particles, dt=None, gravity=None, engine="reference", precision="float64", fields=None, **options):
     """A scheme and a motion, for a checkpoint to restore."""
     kind = INTEGRATORS.load(name)
     scheme = kind(dt, kind.Options(**options))
-    machine = ENGINES.load(engine)(gravity or Gravity(dimensions=particles.dimensions), precision)
+    law = gravity or Gravity(dimensions=particles.dimensions)
+    added = AddedFields(fields, law.G) if fields else None
+    machine = layered(ENGINES.load(engine)(law, precision), added) if added else ENGINES.load(engine)(law, precision)
     motion = Motion(machine, machine.load(particles))
     scheme.prepare(motion)
     return scheme, motion

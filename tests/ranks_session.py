@@ -44,6 +44,16 @@ def failures(ranks, folder):
     return messages
 
 
+def dividing(ranks, folder):
+    """Two steps each of runs whose forces are divided; their files."""
+    shared = {"particles": 3000, "steps": 2, "every": 1}
+    runs = {"leapfrog": {}, "blocks": {"integrator": "hermite4_block"}}
+    runs["tree"] = {"engine": "cpu-tree", "precision": "float32", "particles": 6000}
+    for name, own in runs.items():
+        small(folder / f"{name}.h5", **shared | own).run()
+    return [str(folder / f"{name}.h5") for name in runs]
+
+
 def wrong_states(ranks, folder):
     """One rank computes wrongly: the run ends before a checkpoint has the wrong state."""
     simulation = small(folder / "wrong.h5")

@@ -143,11 +143,10 @@ def test_jerk_and_snap_of_a_pair_are_derivatives_of_its_acceleration(softening, 
     np.testing.assert_allclose(w * a - q * v + snap * d, (after - 2 * now + before) / h**2, atol=2e-5 * size)
 
 
-@pytest.mark.parametrize("name", ["hermite4", "hermite4_block", "hermite6_block"])
-def test_hermite_schemes_move_bodies_through_each_others_splines(name):
+def test_bodies_with_jerk_and_snap_move_through_each_others_splines():
     """Two bodies on a flat orbit through both splines; against ias15."""
     ends = {}
-    for scheme in ("ias15", name):
+    for scheme in ("ias15", "hermite6_block"):
         x, v = [[0.5, 0.0, 0.0], [-0.75, 0.0, 0.0]], [[0.0, 0.2, 0.0], [0.0, -0.3, 0.0]]
         bodies = Particles(np.array([0.6, 0.4]), np.array(x), np.array(v))
         run = nbody.Simulation(
@@ -156,7 +155,7 @@ def test_hermite_schemes_move_bodies_through_each_others_splines(name):
         run.integrate(until=3.0)
         ends[scheme] = run.particles.position
         assert abs(run.energies.error) < 1e-5
-    np.testing.assert_allclose(ends[name], ends["ias15"], atol=2e-5)
+    np.testing.assert_allclose(ends["hermite6_block"], ends["ias15"], atol=2e-5)
 
 
 def test_a_step_below_the_smallest_one_stops_and_names_the_pair():

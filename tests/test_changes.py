@@ -309,8 +309,7 @@ def test_a_head_on_bounce_reverses_the_velocities():
         assert now.position[0, 0] == pytest.approx(first, abs=1e-6)
 
 
-@pytest.mark.parametrize("scheme", ["leapfrog", "hermite4_block", "ias15"])
-@pytest.mark.parametrize("restitution", [1.0, 0.7])
+@pytest.mark.parametrize("scheme,restitution", [("leapfrog", 0.7), ("hermite4_block", 0.7), ("ias15", 1.0)])
 def test_hard_spheres_keep_their_momentum_and_lose_what_is_booked(scheme, restitution, tmp_path):
     bodies = spheres()
     rule = {"rule": "bounce", "restitution": restitution}

@@ -44,7 +44,7 @@ def test_an_interrupted_command_says_so_once(already, monkeypatch, capsys):
     assert capsys.readouterr().err == f"{already or 'interrupted'}\n"
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_while_auto_measures_ends_with_a_line(tmp_path, name):
     """A job's end or a lost terminal, before there is a run."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -101,7 +101,7 @@ def broken_pipe():
     os.close(write)
 
 
-@pytest.mark.parametrize("arguments,unbuffered", [("--help", "1"), ("bench --help", ""), ("doctor", "")])
+@pytest.mark.parametrize("arguments,unbuffered", [("--help", "1"), ("doctor", "")])
 def test_a_closed_pipe_behind_the_output_is_no_error(arguments, unbuffered, broken_pipe, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     run = nbody(*arguments.split(), folder=tmp_path, stdout=broken_pipe, stderr=subprocess.PIPE, text=True)
@@ -130,7 +130,7 @@ def wait_for(path, run):
     assert run.poll() is None
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.001, 0.02])
+@pytest.mark.parametrize("pause", [0.0, 0.02])
 def test_two_interrupts_in_a_row_end_with_130_and_a_whole_file(pause, tmp_path):
     run = started(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     run.send_signal(signal.SIGINT)

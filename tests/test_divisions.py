@@ -1,9 +1,5 @@
 """A run that is divided into calls of so many steps ends, and has the bits of one call: every scheme, on every device."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from conftest import random_bodies
@@ -11,7 +7,6 @@ from test_collisions import cluster as crowded
 from test_ensemble import pairs_of_planets
 
 import nbody
-from nbody.compute import SIMULATED
 from nbody.errors import DeviceError
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS, OF_SYSTEMS
@@ -84,13 +79,11 @@ def check_divisions(make, total, *sizes):
             np.testing.assert_array_equal(end[name], values, err_msg=name)
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("name", LOADED)
 def test_any_division_of_a_run_into_steps_has_the_same_bits(name):
     check_divisions(lambda: moving(planets(), name, "cpu"), 60, 1, 7, 24)
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("name", FIXED_ENSEMBLES)
 def test_any_division_of_an_ensemble_into_steps_has_the_same_bits(name):
     check_divisions(lambda: ensemble(name, "cpu"), 40, 1, 7)
@@ -140,7 +133,6 @@ def what_is_kept(simulation):
 ADAPTIVE = [name for name in LOADED if LOADED[name].facts.adaptive] + [{"scheme": "hermite4", "eta": 0.02}]
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 @pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
 def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine, tmp_path):
@@ -150,7 +142,6 @@ def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine, tmp_
     check_times(make, 3.0, tmp_path / "run.h5")
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
 def test_any_division_of_a_run_with_mergers_has_the_same_bits(scheme, tmp_path):
     """Contacts are looked for in whole steps; several of 24 bodies merge."""
@@ -166,12 +157,10 @@ def test_any_division_of_a_run_with_mergers_has_the_same_bits(scheme, tmp_path):
     assert len(simulation.events) > 2
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 def test_any_division_of_an_ensemble_into_times_has_the_same_bits():
     check_times(lambda: ensemble("ias15", "cpu"), 3.0)
 
 
-@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 @pytest.mark.parametrize("scheme", [name for name in LOADED if name not in ADAPTIVE] + ADAPTIVE, ids=str)
 def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_path):
     """Recorded frames need the potential, which may be summed together with the forces. A step of an adaptive scheme that is
@@ -211,17 +200,17 @@ def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_pa
             np.testing.assert_array_equal(what_is_kept(run)[name], values, err_msg=f"{way}: {name}")
 
 
-@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
-@pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
+@pytest.mark.simulated
+@pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_any_division_on_a_simulated_gpu_has_the_same_bits(name):
     """Block schemes make three blocks per graph there: a call that ends with a graph is the one that must not hang."""
-    check_divisions(lambda: moving(random_bodies(4), name, "gpu-tiled"), 6, 3)
+    check_divisions(lambda: moving(random_bodies(4), name, "gpu-global"), 6, 3)
 
 
-@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
-@pytest.mark.parametrize("name", of_each_loop(on("gpu-tiled")))
+@pytest.mark.simulated
+@pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_a_look_at_another_time_on_a_simulated_gpu_changes_no_bits(name):
-    looked, alone = (moving(random_bodies(4), name, "gpu-tiled") for _ in range(2))
+    looked, alone = (moving(random_bodies(4), name, "gpu-global") for _ in range(2))
     for run in (looked, alone):
         run.step(2)
     later = looked.at(looked.time + 0.005)
@@ -251,9 +240,9 @@ def check_shown(make, steps):
         np.testing.assert_array_equal(own[0][name], own[1][name], err_msg=name)
 
 
-@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+@pytest.mark.simulated
 def test_times_within_blocks_on_a_simulated_gpu_change_no_bits():
-    def make(engine="gpu-tiled"):
+    def make(engine="gpu-global"):
         return moving(random_bodies(4), "hermite6_block", engine)
 
     check_shown(make, 3)
@@ -268,22 +257,13 @@ def test_times_within_blocks_on_a_card_change_no_bits(name):
     check_shown(make, 100)
 
 
-@pytest.mark.skipif(not SIMULATED, reason="runs in the simulator's own process")
+@pytest.mark.simulated
 def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_end(monkeypatch):
-    simulation = moving(random_bodies(4), "hermite6_block", "gpu-tiled")
+    simulation = moving(random_bodies(4), "hermite6_block", "gpu-global")
     simulation.stepper.integrator.start(simulation.stepper.motion)
     monkeypatch.setattr(gpu_workers.Workers, "blocks", lambda workers: None)
     with pytest.raises(DeviceError, match="the GPU made no block step"):
         simulation.stepper.integrator.advance(simulation.stepper.motion, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(SIMULATED, reason="this is what starts the simulator")
-def test_the_same_in_the_simulator():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "simulated", __file__]
-    ran = subprocess.run(command, env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout
-    assert ran.stdout.partition("\n")[0].count(".") == 2 * len(of_each_loop(on("gpu-tiled"))) + 2, ran.stdout
 
 
 @pytest.mark.gpu

@@ -70,7 +70,7 @@ def meeting(systems, steps):
 
 @pytest.mark.simulated
 def test_the_simulated_map_of_nine_bodies_is_the_cpus(tmp_path):
-    check_against_the_cpu(nine(2, 2, "gpu"), tmp_path)
+    check_against_the_cpu(nine(2, 1, "gpu"), tmp_path)
 
 
 @pytest.mark.simulated
@@ -95,7 +95,7 @@ def check_megno(scenario, path):
 
 @pytest.mark.simulated
 def test_simulated_systems_have_the_megno_of_the_cpu(tmp_path):
-    check_megno(meeting(3, 6), tmp_path)
+    check_megno(meeting(2, 3), tmp_path)
 
 
 @pytest.mark.gpu

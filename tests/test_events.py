@@ -225,7 +225,7 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
     assert first_difference(whole, part) is first_difference(whole, killed) is None
 
 
-@pytest.mark.parametrize("engine", ["cpu", pytest.param("gpu", marks=pytest.mark.simulated)])
+@pytest.mark.parametrize("engine", ["cpu", pytest.param("gpu-global", marks=pytest.mark.simulated)])
 def test_events_of_few_bodies_among_many_copy_these_alone_and_are_the_same(engine):
     found, bodies = [], nbody.plummer(16, seed=3)
     for more in ([], ["escape > 1000"]):  # which looks at all

@@ -136,7 +136,7 @@ def obeyed(program: tuple[dict, list[tuple]]) -> None:
             os.remove(path)
 
 
-@budget(120, 20_000)
+@budget(60, 20_000)
 def test_any_calls_of_a_simulation_end_in_a_result_or_a_clear_error(examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     examined(obeyed, programs(), examples, deadline=None)
@@ -147,7 +147,7 @@ ARRAYS = st.sampled_from(
 )
 
 
-@budget(100, 10_000)
+@budget(60, 10_000)
 def test_any_arrays_have_accelerations_or_a_clear_error(examples):
     def asked(position, mass, at, softening, length, G) -> None:
         try:

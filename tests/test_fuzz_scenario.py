@@ -76,12 +76,12 @@ def answer(text: str) -> None:
         assert is_one_line(error)
 
 
-@budget(300, 10_000)
+@budget(150, 10_000)
 def test_any_text_is_a_scenario_or_refused(examples):
     examined(answer, st.text(max_size=400), examples)
 
 
-@budget(500, 10_000)
+@budget(200, 10_000)
 def test_a_mangled_preset_is_a_scenario_or_refused(examples):
     def mangled(cuts) -> None:
         text = DISK
@@ -199,7 +199,7 @@ def scenarios(draw) -> dict:
     return values
 
 
-@budget(150, 20_000)
+@budget(100, 20_000)
 def test_any_scenario_has_bodies_and_a_plan_or_is_refused(examples):
     def planned(values: dict) -> None:
         try:
@@ -306,7 +306,7 @@ SETTABLE = [
 ]  # fmt: skip
 
 
-@budget(60, 2000)
+@budget(30, 2000)
 def test_any_option_of_a_command_is_obeyed_or_refused(folder, examples):
     commands = [name for name in COMMANDS if examples > 1000 or name not in DRAWN]
     before = {name: Path(name).read_bytes() for name in ("small.yaml", "small.h5")}

@@ -318,17 +318,12 @@ def test_the_error_of_hermite_steps_falls_with_eta_squared():
     assert slopes == pytest.approx([2, 2], abs=0.35)
 
 
-JERKS = [
-    (Gravity(), "float32"),
-    (Gravity(2.0, 3, "plummer", 0.3), "float32"),
-    (Gravity(1.0, 2, "cutoff", 0.5), "float64"),
-    (Gravity(1.0, 3, "spline", 0.4), "float64"),
-]
-"""Each law, and a precision on the CPU: a kernel takes 3 to 9 s to compile."""
+JERKS = [Gravity(), Gravity(2.0, 3, "plummer", 0.3), Gravity(1.0, 2, "cutoff", 0.5), Gravity(1.0, 3, "spline", 0.4)]
 
 
 @pytest.mark.parametrize(
-    "name,law,precision", [("cpu", *each) for each in JERKS] + [("reference", law, "float64") for law, _ in JERKS]
+    "name,law,precision",  # a kernel takes 3 to 9 s to compile
+    [("cpu", JERKS[1], "float32"), ("cpu", JERKS[3], "float64"), *(("reference", law, "float64") for law in JERKS)],
 )
 def test_the_jerk_is_the_derivative_of_the_acceleration(name, law, precision):
     """Against a central difference of float64 accelerations along straight lines: its error is 1e-9 here."""

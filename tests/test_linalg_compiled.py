@@ -55,9 +55,12 @@ def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
 
 TILED = [(dtype, tiling) for dtype in TILINGS for _, tiling in TILINGS[dtype]]
 TILED += [("float64 tensor cores", tiling) for _, tiling in FLOAT64_TILINGS]
+ENDS = {k for k, (name, _) in enumerate(TILED) if k in (0, len(TILED) - 1) or name != TILED[k - 1][0]}
 
 
-@pytest.mark.parametrize("number", range(len(TILED)))
+@pytest.mark.parametrize(
+    "number", [k if k in ENDS else pytest.param(k, marks=pytest.mark.campaign) for k in range(len(TILED))]
+)
 def test_every_tiling_of_the_champions_fits_as_many_blocks_as_it_plans(number):
     """One tiling for whole matrices, the next for ragged ones."""
     (name, tiling), (side, splits) = TILED[number], ((4096, 1), (4095, 2))[number % 2]

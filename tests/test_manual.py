@@ -113,6 +113,7 @@ def test_every_example_of_a_page_works_as_written(path, tmp_path, monkeypatch, c
                 assert main(shlex.split(command)[1:]) == (2 if needs_gpu else 0), capfd.readouterr().err
 
 
+@pytest.mark.more
 def test_the_manual_is_built_without_a_warning_and_docs_prints_its_path(tmp_path, capsys, monkeypatch):
     for name in ("sphinx", "myst_parser", "furo"):
         pytest.importorskip(name)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import child
-from ranks_session import changed
+from ranks_session import changed, dividing
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
@@ -140,18 +140,13 @@ def test_any_number_of_ranks_makes_the_same_file_and_is_recorded(whole, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", ["", "--integrator hermite4_block", "--engine cpu-tree --precision float32 --particles 6000"]
-)
-def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path, options):
-    """More interactions than ``segments.WORTH``."""
-    text = SCENARIO.replace("particles: 200", "particles: 3000").replace("steps: 20", "steps: 2")
-    (tmp_path / "large.yaml").write_text(text.replace("every: 4", "every: 1"))
-    command = ["-m", "nbody", "run", tmp_path / "large.yaml", *options.split(), "--quiet", "-o"]
-    alone = child(*command, tmp_path / "alone.h5", check=True)
-    code, _, messages = together(3, *command, tmp_path / "run.h5")
-    assert alone.returncode == code == 0 and messages == ""
-    assert first_difference(tmp_path / "alone.h5", tmp_path / "run.h5") is None
+def test_work_that_is_worth_dividing_gives_the_same_file(tmp_path):
+    """More interactions than ``segments.WORTH``: steps of all bodies, of blocks, and with a tree."""
+    session("dividing", tmp_path)
+    (tmp_path / "alone").mkdir()
+    shutil.copy(tmp_path / "small.yaml", tmp_path / "alone")
+    for path in dividing(Alone(), tmp_path / "alone"):
+        assert first_difference(path, tmp_path / Path(path).name) is None
 
 
 def test_values_and_rows_reach_every_rank_and_so_does_the_first_error(tmp_path):

@@ -7,7 +7,7 @@ from conftest import child
 
 FILES = sorted(Path(__file__).parent.glob("test_*.py"))
 FILES = [path for path in FILES if "mark.simulated" in path.read_text() and path != Path(__file__)]
-PARTS = 4
+PARTS = 2
 
 
 @pytest.mark.slow

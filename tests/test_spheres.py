@@ -149,7 +149,7 @@ def test_large_spheres_are_scaled_by_their_shells():
     assert shells == pytest.approx(exact, rel=10 / 4000)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["hernquist", "king"])
 def test_a_cluster_stays_as_it_is_over_four_crossing_times(name):
     """t_cr = 2√2 in Hénon units. N = 400: half of the bodies lie within r_h to √N/2 = 2.5 %, which is a radius within about
     5 %; a tenth to 7 % or 8 % in radius. Five times these, because two-body relaxation adds to them. The softening is a

@@ -352,7 +352,7 @@ def test_what_prevents_a_page_is_told_in_one_line(egl, tmp_path, port, refused, 
     assert "leave --web out" in refused("run", "plummer", "--web")
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_browser_shows_steers_and_watches_and_connects_again(shown, recorded, tmp_path):
     sync_api = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -179,6 +179,17 @@ class AddedFields:
             jerk += jerk_along(values, x, v, a, time, centre, size, k in self.about)
         return jerk
 
+    def difference_steps(self, x: Array, v: Array, m: Array, time: float) -> Array:
+        """The step (N,) of a difference along the motion of each body: the shortest one of all fields with fixed centres."""
+        from nbody.fields.jerk import difference_steps
+
+        found, D = np.full(len(x), np.inf), x.shape[1]
+        for k, size in enumerate(self._sizes):
+            term, part = self.terms[k : k + 1], self.parameters[k : k + 1]
+            a = _values(term, part, np.arange(len(x)), (x, v, m), np.full(len(x), time))[:, :D]
+            found = np.fmin(found, difference_steps(x - part[0, :D], v, a, size))
+        return found
+
     def _add_on_device(self, state: Any, outputs: Outputs, accelerations: bool, targets: Any) -> None:
         from nbody.compute import cuda
         from nbody.fields.device import add_fields

@@ -37,13 +37,18 @@ def jerk_along(
     def moved(steps: int, h: Array) -> Array:
         return values(x + steps * (v.T * h).T, v + steps * (a.T * h).T, time + steps * h)
 
-    distance = np.linalg.norm(x - centre, axis=1) + (size or 0.0)
-    elsewhere = distance > 0
-    distance = np.where(distance > 0, distance, 1.0) if size is None else distance
-    still = np.zeros(len(x))
-    speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(moved(0, still), axis=1) * distance)
-    h = (UNKNOWN_SIZE if size is None else STEP) * distance / np.where(speed > 0, speed, 1.0)
+    h = difference_steps(x - centre, v, moved(0, np.zeros(len(x))), size)
     if together:
+        elsewhere = (x != centre).any(axis=1)
         h[:] = np.min(h[elsewhere], initial=np.inf) if elsewhere.any() else h
     change = 8 * (moved(1, h) - moved(-1, h)) - (moved(2, h) - moved(-2, h))
     return change / (12 * h[:, None])
+
+
+def difference_steps(d: Array, v: Array, a: Array, size: float | None) -> Array:
+    """The steps (N,) of differences in a field with a ``size``, at places d from its centre, velocities and accelerations
+    of the field (N, D)."""
+    distance = np.linalg.norm(d, axis=1) + (size or 0.0)
+    distance = np.where(distance > 0, distance, 1.0) if size is None else distance
+    speed = np.linalg.norm(v, axis=1) + np.sqrt(np.linalg.norm(a, axis=1) * distance)
+    return (UNKNOWN_SIZE if size is None else STEP) * distance / np.where(speed > 0, speed, 1.0)

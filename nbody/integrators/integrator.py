@@ -9,7 +9,7 @@ import numpy as np
 
 from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.errors import InputError
-from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
+from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES, Field, VelocityField
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal, SchemeProblem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
@@ -140,7 +140,12 @@ class Integrator(ABC):
     @classmethod
     def _misses(cls, fields: Sequence[Field | VelocityField], law: Gravity) -> str:
         """Why the scheme cannot compute external fields; empty if it can."""
-        if any(field.kind == POST_NEWTONIAN for field in fields) and POST_NEWTONIAN in cls.facts.fields:
+        relativity = [field.kind for field in fields if field.kind in (POST_NEWTONIAN, MUTUAL)]
+        if relativity and POST_NEWTONIAN in cls.facts.fields:
+            if relativity[0] not in cls.facts.fields:
+                return Refusal(
+                    "this scheme knows the 1PN term of the heaviest body alone", "fields", "remove 'by: all'"
+                )
             if len(fields) > 1:
                 return Refusal("post_newtonian cannot be combined with other fields", "fields", "remove one of them")
             if law.softening != "none":
@@ -149,10 +154,10 @@ class Integrator(ABC):
         for field in fields:
             if field.kind in known:
                 continue
-            if POSITIONS not in known and field.kind != POST_NEWTONIAN:
+            if POSITIONS not in known and isinstance(field, Field):
                 reason = "this scheme computes the forces itself, and knows no external fields"
             else:
-                title = field.title if isinstance(field, Field) else field.kind
+                title = field.title if isinstance(field, Field) else "post_newtonian"
                 reason = f"{title} depends on the velocities, and this scheme kicks bodies at given positions"
             return Refusal(reason, "fields", "remove 'fields'" if len(fields) == 1 else "remove one of them")
         return ""

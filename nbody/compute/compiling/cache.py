@@ -6,11 +6,13 @@ from a folder and a file that no other user can write.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 UNUSED_DAYS = 90
 """Files of bytes that were not read for this many days are removed when another file is written to their folder."""
+
+TIMEOUT = 120.0
+"""Seconds for which a process waits for another one that makes the same file."""
 
 
 def folder() -> Path:
@@ -103,20 +108,44 @@ def store_bytes(name: str, data: bytes) -> bool:
     lose the right to write the folder that it is in. Returns False if it can't be written."""
     try:
         path = folder() / name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = path.parent.stat()
-        if os.name == "posix" and facts.st_uid == os.geteuid():
-            path.parent.chmod(stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
-        if not _is_safe(path.parent):
+        if not _made_safe(path.parent):
             return False
         _replace(path, _HASH(name.encode() + data).digest() + data)
     except (OSError, RuntimeError):
         return False
     for other in path.parent.iterdir():
-        with contextlib.suppress(OSError):  # another process may have removed it
+        with contextlib.suppress(OSError):
             if time.time() - other.stat().st_mtime > 86400 * UNUSED_DAYS:
-                other.unlink()
+                _remove(other)
     return True
+
+
+@contextlib.contextmanager
+def by_one_process(name: str) -> Iterator[None]:
+    """Inside this block no other process of this machine makes the bytes of the same name, unless it takes longer than
+    :data:`TIMEOUT`, or the file system has no locks. Before the block another one may have stored them."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, RuntimeError):
+            path = (folder() / name).with_suffix(".lock")
+            if _made_safe(path.parent):
+                file = stack.enter_context(path.open("wb"))
+                stack.callback(_remove, path)
+                _lock(file.fileno())
+        yield
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):  # another process may have removed it
+        path.unlink()
+
+
+def _lock(file: int) -> None:
+    ends = time.monotonic() + TIMEOUT
+    while time.monotonic() < ends:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)
 
 
 def is_writable() -> bool:
@@ -135,6 +164,15 @@ def _is_safe(place: Path | int) -> bool:
         return True
     facts = os.stat(place)
     return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & _OTHERS_WRITE
+
+
+def _made_safe(place: Path) -> bool:
+    """Make a folder that other users can't write. Returns False if one could, and it is not this user's."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = place.stat()
+    if os.name == "posix" and facts.st_uid == os.geteuid():
+        place.chmod(stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
+    return _is_safe(place)
 
 
 def _replace(target: Path, content: bytes) -> None:

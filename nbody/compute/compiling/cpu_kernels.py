@@ -50,6 +50,13 @@ def cpu_kernel(function: FunctionType, **options: Any) -> Any:
             return compile_now(types, result)
 
     compiled._compiler.compile = compile_enclosed
+    compile_or_load = compiled.compile
+
+    def compile_once(types: Any) -> Any:
+        with global_compiler_lock, kernels.by_one_process(types):
+            return compile_or_load(types)
+
+    compiled.compile = compile_once
     compile_and_call = compiled._compile_for_args
 
     def compile_or_note(*arguments: Any) -> Any:

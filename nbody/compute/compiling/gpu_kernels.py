@@ -50,6 +50,7 @@ def gpu_kernel(function: FunctionType, **options: Any) -> Any:
         with (
             compiling(kernels.cache_path if kernels.name(types) else ""),
             global_compiler_lock,
+            kernels.by_one_process(types),
             compiling_faster(Function, CUDACompiler),
         ):
             return compile_now(types)

@@ -10,7 +10,7 @@ ignored; if none can be written, the run goes on.
 
 import hashlib
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar
@@ -62,6 +62,12 @@ class KernelCache(ABC):
             return ""
         code = hashlib.sha256(repr((self._fingerprint.hash, self.machine(), repr(types))).encode()).hexdigest()
         return f"kernels/{self._function.__name__.strip('<>')}-{code[:32]}"
+
+    def by_one_process(self, types: Any) -> AbstractContextManager[None]:
+        """Inside this block no other process compiles the kernel for these types: ranks, and the runs of a sweep, compile
+        each kernel once. One that another process has compiled is found in the cache."""
+        name = self.name(types)
+        return cache.by_one_process(name) if name and not cache.exists(name) else nullcontext()
 
     def load_overload(self, types: Any, context: Any) -> Any:
         """The kernel for these types, ready to run; None if it must be compiled."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES
+from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
@@ -53,7 +53,7 @@ class IAS15(AdaptiveStep):
 
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
-        evaluations=14, own_forces=True, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN), precisions=FLOAT64_ON_CPU,
+        evaluations=14, own_forces=True, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN, MUTUAL), precisions=FLOAT64_ON_CPU,
         tangents=(), accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
@@ -97,10 +97,15 @@ class IAS15(AdaptiveStep):
         sums = sums_of(state, 1)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         strength, fields = per_c2(motion), fields_of(motion.engine)
-        terms, more = ((), np.array([strength])) if fields is None or strength else (fields.terms, fields.parameters)
-        more, kind = (self._tangents.masses, VARIED) if self._tangents.count else (more, RELATIVITY * bool(strength))
+        relativity = fields.velocity_field if fields is not None else None
+        kind = gravity.softening + (RELATIVITY[relativity.kind] if relativity is not None else "")
+        terms, more = (
+            ((), np.full(1 + 4 * n, strength)) if fields is None or strength else (fields.terms, fields.parameters)
+        )
+        if self._tangents.count:
+            kind, more = kind + VARIED, self._tangents.masses
         kernels = steps_for if self._watched is None else self._watched.steps_for
-        done, good = kernels(gravity.softening + kind, terms, state.dimensions)(
+        done, good = kernels(kind, terms, state.dimensions)(
             x, v, Attraction(state.mass, gravity.G, gravity.length2, more),
             RadauStep(self._begin, clock, sums[0][0], sums[1][0], sums[2][0], sums[3][0], self._growth[0]),
             StepLimits(float(until), math.inf, steps, self.dt, eta),

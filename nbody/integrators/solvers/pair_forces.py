@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.fields import post_newtonian
+from nbody.fields import mutual_relativity, post_newtonian
 from nbody.fields.compiled import adding_fields
-from nbody.fields.field import Term
+from nbody.fields.field import MUTUAL, POST_NEWTONIAN, Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import law_of, slope_of, summing, summing_slopes
 
-RELATIVITY = "+1pn"
-"""The end of the names of kinds with the 1PN term."""
+RELATIVITY = {POST_NEWTONIAN: "+1pn", MUTUAL: "+eih"}
+"""The ends of the names of kinds with the 1PN term of the heaviest body, and with those of all."""
 
 VARIED = "+tangents"
 """The end of those with tangent vectors."""
@@ -33,9 +33,9 @@ class Attraction(NamedTuple):
     Attributes:
         m: (N,) masses.
         G, length2: the gravitational constant, and the softening length squared.
-        more: further numbers of the kind: 1/c² of relativity, (1,); of ``encounter`` the kinds of
-            bodies, (N,); the parameters of external fields, (K, 3 + n); of tangent vectors the changes of masses, (M, N),
-            or (0, N): they have none.
+        more: further numbers of the kind: 1/c² of relativity, (1,), and 4 N working numbers if it is that of all bodies; of
+            ``encounter`` the kinds of bodies, (N,); the parameters of external fields, (K, 3 + n); of tangent vectors the
+            changes of masses, (M, N), or (0, N): they have none.
     """
 
     m: np.ndarray
@@ -51,9 +51,10 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     depend on the velocities ``v`` and on the time."""
     if kind == "encounter":
         return encounter
+    law_name, _, relativity = kind.partition("+")
     if kind.endswith(VARIED):
-        return _with_tangents(kind.removesuffix(VARIED))
-    add_pairs = _sums(kind.removesuffix(RELATIVITY))
+        return _with_tangents(law_name)
+    add_pairs = _sums(law_name)
     if terms:
         add_fields, D = adding_fields(terms), dimensions
 
@@ -63,13 +64,17 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
             add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
 
         return in_fields
-    if not kind.endswith(RELATIVITY):
+    if not relativity:
         return add_pairs
+    mutual = kind.endswith(RELATIVITY[MUTUAL])
 
     @inner
     def with_relativity(x, v, law, time, a):
         add_pairs(x, v, law, time, a)
-        post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
+        if mutual:
+            mutual_relativity.add_mutual_forces(x, v, law.m, law.G, law.more[0], law.more[1:], a)
+        else:
+            post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
 
     return with_relativity
 

@@ -271,7 +271,8 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
     """The function ``advance``, to be compiled: it makes steps by the forces of a kind and of external fields
     (:func:`.accelerations_of`)."""
     accelerate = accelerations_of(kind, terms, dimensions)
-    moving, varied = kind.endswith(RELATIVITY) or any(term.moving for term in terms), kind.endswith(VARIED)
+    moving = kind.endswith(tuple(RELATIVITY.values())) or any(term.moving for term in terms)
+    varied = kind.endswith(VARIED)
 
     @inner
     def fit(time, h, x0, v0, a0, b, g, law, scratch):

@@ -58,6 +58,7 @@ class HostBlocks(BlockLoop):
         for _ in range(2):  # the second one knows the accelerations
             start_for(gravity.softening)(*team.own_range(state.count), p, state.mass, gravity.length2, gravity.G, sums)
             team.gather_rows(sums, team.bounds(state.count))
+            self._fields.add(np.arange(state.count), p, state.mass, 0.0, sums)
             rows[FORCES], p[ACCELERATION] = sums.T, sums.T[:3]
         return rows  # type: ignore[no-any-return]
 
@@ -75,8 +76,11 @@ class HostBlocks(BlockLoop):
         return int(short[0]) if len(short) else -1
 
     def search_pairs(self, tick: float, unit: int) -> None:
-        self._formed()
-        if self.pairs.form(self._columns, self._now, tick, unit):
+        b = self._columns
+        if self.pairs.disturbed(b, self._formed(), self._now, tick):
+            self.pairs.dissolve(b, self._now, tick, unit)
+            self._pairs_changed()
+        if self.pairs.form(b, self._now, tick, unit):
             self._pairs_changed()
 
     def advance(self, tick: float, end: int, unit: int, smallest: int, steps: int) -> BlockProgress:
@@ -84,8 +88,12 @@ class HostBlocks(BlockLoop):
             self._now = int(self._columns.last.max())
         gravity, team, made, singles, waiting = self._gravity, self._team, 0, 0, 0
         ranks = team.rank, team.size, segments.WORTH
-        scale = BlockScale(tick, unit, smallest, self._shared, self._eta, gravity.length2, gravity.G, ranks)
-        blocks_of = blocks_for(gravity.softening, self._order)
+        fields = self._fields
+        scale = BlockScale(
+            tick, unit, smallest, self._shared, self._eta, gravity.length2, gravity.G, fields.begin, fields.parameters,
+            ranks,
+        )  # fmt: skip
+        blocks_of = blocks_for(gravity.softening, self._order, fields.terms, self._state.dimensions)
         while True:
             b, parked = self._columns, self._formed().second
             blocks, self._now, single, failed, exceeded, waiting = blocks_of(

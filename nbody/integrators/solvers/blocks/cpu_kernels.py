@@ -14,8 +14,9 @@ from numba import prange
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
+from nbody.fields.field import Term
 from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
-from nbody.integrators.solvers.blocks import formulas
+from nbody.integrators.solvers.blocks import fields, formulas
 from nbody.integrators.solvers.blocks.formulas import A, C, J, S, V, X
 from nbody.integrators.solvers.kepler import kepler_step
 from nbody.law import pair_law, pair_slopes
@@ -185,6 +186,7 @@ class BlockScale(NamedTuple):
         shared: all bodies make the shortest step.
         eta: the accuracy.
         length2, G: of the law.
+        begin, parameters: the time at tick 0, and the parameters of the external fields.
         ranks: this rank, their number, and the fewest pairs of a block that they divide.
     """
 
@@ -195,13 +197,42 @@ class BlockScale(NamedTuple):
     eta: float
     length2: float
     G: float
+    begin: float
+    parameters: np.ndarray
     ranks: tuple[int, int, int]
 
 
 @cache
-def blocks_for(law_name: str, order: int) -> Callable:
-    """The kernel ``advance``."""
+def adding_fields(terms: tuple[Term, ...], order: int, dimensions: int) -> Callable:
+    """For kernels: ``add_fields(i, b, p, sums, h, time, parameters)`` adds the fields at the end of a step of body i to the
+    ``sums`` (9,) over the pairs; p (9, N): see :func:`predicting`."""
+    add, end_of_step = fields.field_sums(terms, dimensions), formulas.corrector(order, inner)
+    again = fields.passes(terms) > 1
+
+    @inner
+    def add_fields(i, b, p, sums, h, time, parameters):
+        x, v, d, rows = (p[0, i], p[1, i], p[2, i]), (p[3, i], p[4, i], p[5, i]), fields.STEP * abs(h), b.rows
+        pairs = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8]
+        add(x, v, b.mass[i], d, time, parameters, sums)
+        if again:
+            for k in range(3):
+                _, sums[k], _, _, _, _ = end_of_step(
+                    rows[X + k, i], rows[V + k, i], rows[A + k, i], rows[J + k, i], rows[S + k, i],
+                    sums[k], sums[3 + k], sums[6 + k], h,
+                )  # fmt: skip
+            v = sums[0], sums[1], sums[2]
+            for k, value in enumerate(pairs):
+                sums[k] = value
+            add(x, v, b.mass[i], d, time, parameters, sums)
+
+    return add_fields
+
+
+@cache
+def blocks_for(law_name: str, order: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
+    """The kernel ``advance`` for a law, an order, and a sum of external fields."""
     sum_forces, predict_all, correct = sums_of(law_name, order), predicting(order), correcting(order)
+    in_fields, add_fields = bool(terms), adding_fields(terms, order, dimensions)
 
     @inner
     def begin_block(b, parked, scale, memory, end):
@@ -234,6 +265,9 @@ def blocks_for(law_name: str, order: int) -> Callable:
             i = active[k]
             for c in range(sums.shape[1]):  # not an assignment of a row, whose error messages take a second to compile
                 sums[k, c] *= scale.G
+            if in_fields:
+                time = scale.begin + now * scale.tick
+                add_fields(i, b, p, sums[k], b.step[i] * scale.tick, time, scale.parameters)
             required = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)

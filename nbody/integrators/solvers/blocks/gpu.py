@@ -25,10 +25,11 @@ from nbody.forces.engine import devices_of
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import BlockBodies, check_restored
-from nbody.integrators.solvers.blocks.formulas import POSITION, ROWS, TICKS, VELOCITY
+from nbody.integrators.solvers.blocks.formulas import FORCES, POSITION, ROWS, TICKS, VELOCITY
 from nbody.integrators.solvers.blocks.gpu_steps import begin, resolve
 from nbody.integrators.solvers.blocks.gpu_workers import (
     BLOCKS_PER_GRAPH,
+    NO_FIELDS,
     BlockKernels,
     Workers,
     blocks_for,
@@ -69,9 +70,17 @@ class DeviceBlocks(BlockLoop):
         rows = state.derivatives.reshape(ROWS, count)
         self._columns = BlockBodies(rows, ticks[0], ticks[1], state.wanted_step, mass, limit)
         parts = parts_for(count, mixed)
-        self._kernels = BlockKernels.of(gravity.softening, order, mixed, shared, parts)
+        self._kernels = BlockKernels.of(
+            gravity.softening, order, mixed, shared, parts, self._fields.terms, state.dimensions
+        )
         devices, self.message = _devices(engine, count, parts)
-        self._workers = Workers(self._columns, self._kernels, devices, state.stream)
+        self._workers = Workers(
+            self._columns,
+            self._kernels,
+            devices,
+            state.stream,
+            self._fields.parameters if self._fields.terms else NO_FIELDS,
+        )
         self._copies: BlockBodies | None = None
         self.restored()
 
@@ -113,12 +122,18 @@ class DeviceBlocks(BlockLoop):
         self.pairs.dissolved = self.pairs.formed
         self._orbits = None
         self._formed()
-        self._workers.copy_bodies()
         for _ in range(2):  # the second one knows the accelerations
+            self._workers.copy_bodies()
             self._set_clock(0.0, 0, 0, 0, 1, 1)
             self._workers.derivatives()
-        state.stream.synchronize()
-        return self._columns.rows.copy_to_host()
+            state.stream.synchronize()
+            rows = self._columns.rows.copy_to_host()
+            if self._fields.terms:
+                sums = rows[FORCES].T.copy()
+                self._fields.add(np.arange(state.count), rows, self.column("mass"), 0.0, sums)
+                rows[FORCES] = sums.T
+                self._columns.rows.copy_to_device(rows)
+        return rows
 
     def new_stretch(self, before: float, tick: float, unit: int, smallest: int) -> int:
         state, orbits = self._state, self._formed()
@@ -141,7 +156,12 @@ class DeviceBlocks(BlockLoop):
     def search_pairs(self, tick: float, unit: int) -> None:
         if self.pairs.threshold == 0.0:
             return
-        self._formed()
+        orbits = self._formed()
+        if len(orbits.first) and self._fields.terms:
+            b = self._bodies()
+            if self.pairs.disturbed(b, orbits, self._now, tick):
+                self.pairs.dissolve(b, self._now, tick, unit)
+                self._pairs_changed(b)
         last, step, limit = (self.column(name) for name in ("last", "step", "limit"))
         if len(self.pairs.candidates(last, step, limit, self._now)) > 1:
             b = self._bodies()
@@ -218,4 +238,6 @@ class DeviceBlocks(BlockLoop):
         clock = np.zeros(layout.CLOCK, np.int64)
         clock[: layout.LISTED], clock[layout.NEXT], clock[layout.FAILED] = layout.FAR, following, -1
         clock[[layout.END, layout.UNIT, layout.SMALLEST, layout.BUDGET]] = end, unit, smallest, budget
-        self._workers.set(clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2]))
+        self._workers.set(
+            clock, np.array([tick, self._eta, self._gravity.G, self._gravity.length2, self._fields.begin])
+        )

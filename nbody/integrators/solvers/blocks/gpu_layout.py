@@ -70,8 +70,8 @@ NEXT, LISTED = 0, 3
 it may still hold the time that was just reached."""
 REACHED, END, UNIT, SMALLEST, BUDGET, BLOCKS_DONE, SINGLE, FAILED, EXCEEDED, CLOCK = range(6, 16)
 
-TICK, ETA, STRENGTH, LENGTH2 = range(4)
-"""The scale, (4,) float64: the length of a tick, eta, G, and the softening length squared."""
+TICK, ETA, STRENGTH, LENGTH2, BEGIN, SCALE = range(6)
+"""The scale, (SCALE,) float64: the length of a tick, eta, G, the softening length squared, and the time at tick 0."""
 
 
 def real_of(mixed: bool) -> type[np.floating]:

@@ -9,9 +9,11 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.fields.field import Term
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
 from nbody.integrators.solvers.blocks.formulas import APPROACH, A, C, J, S, V, X, corrector, predictor, step_length
+from nbody.integrators.solvers.blocks.gpu_fields import lane_sums
 from nbody.integrators.solvers.blocks.gpu_layout import THREADS  # the shape of a shared array must be a name
 from nbody.integrators.solvers.blocks.gpu_sums import totals
 from nbody.integrators.solvers.blocks.memory import rows_per_body
@@ -130,8 +132,9 @@ def largest(value, lane):
 
 
 @cache
-def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
-    """The kernel for one order, precision and number of parts."""
+def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Any:
+    """The kernel for one order, precision and number of parts, and for the ``terms`` of external fields."""
+    in_fields, add_fields = bool(terms), lane_sums(terms, dimensions, order, mixed)
     correct_one, length = (
         corrector(order, compute.exact_function),
         step_length(order, math.sqrt, compute.exact_function),
@@ -156,7 +159,7 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
         return largest(strongest, lane), largest(quickest, lane)
 
     @compute.kernel("gpu")
-    def finish(bodies, p, sums, listed, clock, scale, slot, partition):
+    def finish(bodies, p, sums, listed, clock, scale, slot, partition, parameters):
         """Correct the listed ones of the :class:`.BlockBodies`, a component per lane, and choose their next steps."""
         rows, last, step, required, mass, limit = bodies
         found = cuda.local.array(parts, double)
@@ -174,6 +177,9 @@ def finish_kernel(order: int, mixed: bool, parts: int) -> Any:
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
             value = G * of_all(sums, n, i, partition, chunks, lane, found)
+            if in_fields:
+                end = step[i] * tick, scale[layout.BEGIN] + now * tick
+                value = add_fields(i, value, rows, p, mass[i], end, parameters, lane)
             a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
             x, v, snap1, crackle, fourth, fifth = correct_one(
                 rows[X + k, i],

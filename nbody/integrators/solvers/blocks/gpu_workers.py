@@ -39,18 +39,23 @@ class BlockKernels(NamedTuple):
     finish: Any
 
     @classmethod
-    def of(cls, law: str, order: int, mixed: bool, shared: bool, parts: int) -> "BlockKernels":
-        """The kernels for a law, an order and a precision; ``shared``: all bodies make the shortest step."""
+    def of(cls, law: str, order: int, mixed: bool, shared: bool, parts: int, *fields: Any) -> "BlockKernels":
+        """The kernels for a law, an order and a precision; ``shared``: all bodies make the shortest step; ``fields``: the
+        terms of external fields, and the dimensions."""
         prediction, first_prediction = (prediction_kernels(order, mixed, each) for each in (shared, False))
         sums, first_sums = (force_kernel(law, order, mixed, first) for first in (False, True))
         gather, store = gather_kernel(mixed, parts), store_kernel(mixed, parts)
-        finish = finish_kernel(order, mixed, parts)
+        finish = finish_kernel(order, mixed, parts, *fields)
         return cls(mixed, parts, prediction, first_prediction, sums, first_sums, gather, store, finish)
 
 
 def blocks_for(threads: int) -> int:
     """Blocks of ``THREADS`` threads."""
     return -(-threads // layout.THREADS)
+
+
+NO_FIELDS = np.zeros((1, 1))
+"""The parameters of no external fields."""
 
 
 class BlockWorker:
@@ -60,6 +65,7 @@ class BlockWorker:
         bodies: on this device.
         partition: the parts over which it adds the forces; the capacity follows.
         helper: the device, if it is not the first one.
+        parameters: of the external fields.
     """
 
     def __init__(
@@ -69,12 +75,14 @@ class BlockWorker:
         partition: layout.SumPartition,
         stream: Any,
         helper: compute.Helper | None = None,
+        parameters: np.ndarray = NO_FIELDS,
     ) -> None:
         self.bodies, self.stream, self.helper, self._kernels = bodies, stream, helper, kernels
         self.count, self._tiling = len(bodies.mass), layout.tiling(kernels.mixed)
         self.p = cuda.device_array((self.count * rows_per_body(kernels.mixed), 4), layout.real_of(kernels.mixed))
         self.listed = cuda.device_array(self.count, np.int64)
-        self.clock, self.scale = cuda.device_array(layout.CLOCK, np.int64), cuda.device_array(4, np.float64)
+        self.clock, self.scale = cuda.device_array(layout.CLOCK, np.int64), cuda.device_array(layout.SCALE, np.float64)
+        self._parameters = cuda.to_device(parameters)
         arguments = self.p, cuda.device_array(1, np.float64), self.listed, self.clock, self.scale, 0, partition
         self._blocks = min(
             compute.resident_blocks(kernel, arguments, 32 * self._tiling.warps)
@@ -125,8 +133,9 @@ class BlockWorker:
     def finish(self, sums: Any, slot: int) -> None:
         """Correct the listed bodies."""
         self._kernels.finish[self._warps(), layout.THREADS, self.stream](
-            self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition
-        )
+            self.bodies, self.p, sums, self.listed, self.clock, self.scale, slot, self._partition,
+            self._parameters,
+        )  # fmt: skip
 
     def _warps(self) -> int:
         """Blocks for a warp per listed body, at most as many as there may be sums for."""
@@ -151,20 +160,23 @@ class Workers:
     """All devices of a run.
 
     Args:
+        parameters: of the external fields.
         devices: their numbers. The first one has the bodies, and the others copies of them.
     """
 
-    def __init__(self, bodies: BlockBodies, kernels: BlockKernels, devices: Sequence[int], stream: Any) -> None:
+    def __init__(
+        self, bodies: BlockBodies, kernels: BlockKernels, devices: Sequence[int], stream: Any, parameters: np.ndarray
+    ) -> None:
         count, partitions = len(bodies.mass), divided(kernels.parts, len(devices))
         needed = bytes_to_help(count, "mixed" if kernels.mixed else "float64")
-        self.first = BlockWorker(bodies, kernels, partitions[0], stream)
+        self.first = BlockWorker(bodies, kernels, partitions[0], stream, parameters=parameters)
         self._all, self._helpers = [self.first], list[compute.Helper]()
         self._kernels, self._fork = kernels, compute.Fork()
         for device, partition in zip(devices[1:], partitions[1:], strict=True):
             helper = compute.Helper(device)
             with helper.current(), compute.out_of_memory(f"the copies of {count} particles", needed):
                 copies = empty_bodies(count)
-                self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper))
+                self._all.append(BlockWorker(copies, kernels, partition, helper.stream, helper, parameters))
             self._helpers.append(helper)
         self._graph: Graph | None = None
         self._warm = False

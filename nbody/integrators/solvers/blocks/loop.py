@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.blocks.bodies import PARKED, BlockBodies
+from nbody.integrators.solvers.blocks.fields import BlockFields
 from nbody.integrators.solvers.blocks.formulas import TICKS
 from nbody.integrators.solvers.blocks.pairs import Orbits, Pairs
 
@@ -52,8 +54,17 @@ class BlockLoop(ABC):
     ) -> None:
         self._state: Any = motion.state
         self._gravity, self._order, self._eta, self._shared = motion.engine.gravity, order, eta, shared
-        self.pairs = Pairs(self._gravity, order, eta, np.array(mass, np.float64), threshold)
+        fields = BlockFields(fields_of(motion.engine), motion.state.dimensions, self._gravity.G)
+        threshold = threshold if fields.smooth else 0.0
+        self.pairs, self._fields = (
+            Pairs(self._gravity, order, eta, np.array(mass, np.float64), threshold, fields),
+            fields,
+        )
         self._orbits: Orbits | None = None  # of the formed pairs; None: to be found
+
+    def begin(self, time: float) -> None:
+        """Let a stretch begin at this time."""
+        self._fields.begin = time
 
     # --- Columns ---
 

@@ -34,6 +34,7 @@ from nbody.integrators.solvers.blocks.cpu_kernels import (
     prediction_for,
     start_for,
 )
+from nbody.integrators.solvers.blocks.fields import BlockFields
 from nbody.integrators.solvers.blocks.formulas import (
     ACCELERATION,
     APPROACH,
@@ -128,10 +129,13 @@ class Pairs:
     Args:
         masses: (N,) of the single bodies.
         threshold: the γ at which a pair is dissolved; 0: none forms.
+        fields: the external fields, whose tide perturbs pairs, too.
     """
 
-    def __init__(self, gravity: Gravity, order: int, eta: float, masses: np.ndarray, threshold: float) -> None:
-        self._gravity, self._order, self._eta, self._masses = gravity, order, eta, masses
+    def __init__(
+        self, gravity: Gravity, order: int, eta: float, masses: np.ndarray, threshold: float, fields: BlockFields
+    ) -> None:
+        self._gravity, self._order, self._eta, self._masses, self._fields = gravity, order, eta, masses, fields
         self.threshold = threshold if len(masses) >= FEWEST else 0.0
         self.formed = self.dissolved = 0
 
@@ -153,6 +157,17 @@ class Pairs:
         b.rows[SEPARATION, orbits.second], b.rows[RELATIVE_VELOCITY, orbits.second] = orbits.at(now, tick)
         b.last[orbits.second] = 0
 
+    def disturbed(self, b: BlockBodies, orbits: Orbits, now: int, tick: float) -> bool:
+        """Mark the pairs for :meth:`dissolve` that the tide of the fields perturbs too much, of those that have just ended a
+        step. Returns False if there are none."""
+        found = False
+        for k, i in enumerate(orbits.first if self._fields.terms else ()):
+            if b.last[i] == now and b.limit[i] > 0.0:
+                apocentre = extremes(orbits.x[:, k], orbits.v[:, k], orbits.mu[k])[1]
+                if self._fields.tide(b.rows[POSITION, i], apocentre, now * tick) > b.limit[i]:
+                    b.limit[i], found = -b.limit[i], True
+        return found
+
     def candidates(self, last: np.ndarray, step: np.ndarray, limit: np.ndarray, now: int) -> np.ndarray:
         """The bodies that have just ended a step, and that have shorter steps than most."""
         if self.threshold == 0.0:
@@ -172,7 +187,7 @@ class Pairs:
         if not hard:
             return False
         p = self._predicted(b, now, tick)
-        formed = [i for i, j in hard if self._form(b, p, i, j, now)]
+        formed = [i for i, j in hard if self._form(b, p, i, j, now, tick)]
         if formed:
             self._begin(b, p, formed, now, tick, largest)
             self.formed += len(formed)
@@ -209,7 +224,7 @@ class Pairs:
         axis = 0.5 * sum(extremes(relative[POSITION], relative[VELOCITY], mu))
         return 2 * math.pi * math.sqrt(axis**3 / mu) if mu > 0 else math.inf
 
-    def _form(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int) -> bool:
+    def _form(self, b: BlockBodies, p: np.ndarray, i: int, j: int, now: int, tick: float) -> bool:
         """Form a pair, unless it is perturbed: its centre of mass is body i."""
         total, mu = b.mass[i] + b.mass[j], self._gravity.G * (b.mass[i] + b.mass[j])
         relative = b.rows[PHASE, i] - b.rows[PHASE, j]
@@ -222,6 +237,7 @@ class Pairs:
         moved[:6, i], moved[:3, j], moved[3:, j], masses[i], masses[j] = centre, away, 0.0, total, 0.0
         limit = self._limit(apocentre, total)
         strongest, quickest = perturbation_now(i, moved, masses)
+        strongest = max(strongest, self._fields.tide(centre[POSITION], apocentre, now * tick))
         if not (strongest < FORM_BELOW * limit and self._period(b, i, j) * math.sqrt(quickest) < APPROACH):
             return False
         p[:], b.mass[:] = moved, masses
@@ -250,7 +266,8 @@ class Pairs:
         for _ in range(2):  # the second one knows the accelerations
             for i in which:
                 evaluate(i, i + 1, p, b.mass, length2, G, sums)
-                b.rows[FORCES, i] = sums[i]
+            self._fields.add(np.array(which, np.int64), p, b.mass, now * tick, sums)
+            b.rows[FORCES, which] = sums[which].T
             p[ACCELERATION, which] = b.rows[ACCELERATION, which]
         b.rows[CRACKLE, which] = 0.0
         b.required[which] = first_steps(self._order, self._eta, b.rows[:, which])

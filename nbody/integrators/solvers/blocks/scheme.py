@@ -10,6 +10,7 @@ the end of their last one, with the error of a step of the scheme; it is not kep
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -17,8 +18,10 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from nbody.errors import RunFailed
+from nbody.fields.field import POSITIONS, VELOCITIES, VelocityField
+from nbody.fields.field import Field as ExternalField
 from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
@@ -26,6 +29,7 @@ from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.blocks.formulas import ETA, FOREVER, ROWS, TICKS, first_steps
 from nbody.integrators.solvers.blocks.memory import working_arrays
 from nbody.integrators.solvers.blocks.pairs import BLOCKS_PER_SEARCH
+from nbody.law import Gravity
 from nbody.registry import imported
 from nbody.scenario.values import Group, NotNegative, Positive
 from nbody.state import Column
@@ -44,7 +48,7 @@ are a tenth of what they are later.)"""
 def _facts(order: int, source: str, etas: tuple[float, ...], *on_gpus: str) -> SchemeFacts:
     return SchemeFacts(
         order, source, lengths="individual", adaptive=True, own_forces=True, memory=working_arrays,
-        precisions={"cpu": ("float64",), "gpu": on_gpus}, accuracies={"eta": etas},
+        precisions={"cpu": ("float64",), "gpu": on_gpus}, accuracies={"eta": etas}, fields=(POSITIONS, VELOCITIES),
         columns=(Column("derivatives", ROWS), Column("ticks", 2, dtype="int64"), Column("wanted_step", 0)),
     )  # fmt: skip
 
@@ -91,6 +95,14 @@ class BlockHermite(Integrator):
         # On the CPU ranks divide the forces on large blocks.
         return super().supports(engine, problem._replace(ranks=1) if engine.can.device == "cpu" else problem)
 
+    @classmethod
+    def _misses(cls, fields: Sequence[ExternalField | VelocityField], law: Gravity) -> str:
+        for field in fields:
+            if isinstance(field, ExternalField) and any(part.bodies is not None for part in field.parts()):
+                reason = f"this scheme knows fields with a fixed centre, and {field.title} acts about a body"
+                return Refusal(reason, "fields", "remove 'fields'" if len(fields) == 1 else "remove one of them")
+        return super()._misses(fields, law)
+
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         # Where bodies may touch, no pair moves on Kepler's orbit.
         super().prepare(motion, contacts)
@@ -102,6 +114,7 @@ class BlockHermite(Integrator):
 
     def start(self, motion: Motion) -> None:
         # Evaluates the first accelerations, jerks and snaps.
+        self._blocks.begin(motion.state.clock.time)
         self._blocks.set_column("required", first_steps(self.facts.order, self._eta, self._blocks.first_derivatives()))
         self._now, self._begin, self._end = TICKS, motion.state.clock.time, motion.state.clock.time
         self._begun = False
@@ -188,6 +201,7 @@ class BlockHermite(Integrator):
         self._unit = TICKS // UNITS
         if not self._begin < self._end < math.inf:
             raise self._too_short(motion, int(np.argmin(required)))
+        self._blocks.begin(self._begin)
         failed = self._blocks.new_stretch(before, self._tick, self._unit, self._smallest())
         if failed >= 0:
             raise self._too_short(motion, failed)
@@ -243,6 +257,7 @@ class BlockHermite(Integrator):
             0 <= self._now <= TICKS and 0 < self._unit <= TICKS and within and math.isfinite(self._end - self._begin)
         ):
             raise ValueError("the stretch has no such time")
+        self._blocks.begin(self._begin)
         self._blocks.restored(self._now)
         self._blocks.pairs.formed, self._blocks.pairs.dissolved = map(int, arrays.get("pairs", (0, 0)))
 
