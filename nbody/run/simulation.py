@@ -224,6 +224,25 @@ class Simulation:
         return self.recording.energies_now
 
     @property
+    def kinetic_energy(self) -> float:
+        """T = ½ Σ m v² at this moment, in the scenario's units."""
+        return self._energy_parts()[0]
+
+    @property
+    def potential_energy(self) -> float:
+        """W = ½ Σ m φ at this moment, with the softening of the run, and Σ m Φ of external fields."""
+        return self._energy_parts()[1]
+
+    def _energy_parts(self) -> tuple[float, float]:
+        if not self._running:
+            self._take_written()
+        stepper = self.stepper
+        frame = (stepper.frame() if stepper.begun else stepper.first_frame()).wait()
+        kinetic, potential = float(frame.sums[0]), float(frame.sums[1])
+        frame.release()
+        return kinetic, potential
+
+    @property
     def particles(self) -> Particles:
         """The particles at this moment, on the host in float64, the same until the next step. Before the first step they
         have the digits that were given, whatever the precision of the run.

@@ -16,6 +16,7 @@ iteration ends, so they keep their bits (Rein & Tamayo 2016).
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -110,7 +111,8 @@ class IAS15(AdaptiveStep):
             RadauStep(self._begin, clock, sums[0][0], sums[1][0], sums[2][0], sums[3][0], self._growth[0]),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
-        self._count(motion, done, max(clock[BEGIN], min(clock[END], until)))
+        shown = math.inf if self._watched is not None and self._watched.span is not None else until
+        self._count(motion, done, max(clock[BEGIN], min(clock[END], shown)))
         show(state, x[None], v[None], sums, self._tangents, self._growth)
         if not good:
             raise too_short(motion, clock[NEXT], "a softening")
@@ -119,10 +121,11 @@ class IAS15(AdaptiveStep):
         # In the compiled loop.
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within)
+        self._watched = WatchedSteps(watcher.radii, motion.state.clock.moment.within, watcher.ends_steps)
         try:
             self._advance(motion, steps, until)
-            return self._watched.span
+            span = self._watched.span
+            return span and span._replace(show=partial(self._shown, motion) if watcher.ends_steps else None)
         finally:
             self._watched = None
 

@@ -19,7 +19,7 @@ from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.solvers.blocks import fields, formulas
 from nbody.integrators.solvers.blocks.formulas import A, C, J, S, V, X
 from nbody.integrators.solvers.kepler import kepler_step
-from nbody.law import pair_law, pair_slopes
+from nbody.law import inverse_root, pair_law, pair_slopes
 
 ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
@@ -33,12 +33,7 @@ perturbs = formulas.pair_perturbation(inner(lambda x: np.sqrt(x)), inner(fastmat
 def sums_of(law_name: str, order: int) -> Callable:
     """For kernels: ``sum_forces(i, p, m, length2, sums)``, the nine sums (a, j, s)/G of all other bodies on body i;
     p (9, N): predicted x, v, a."""
-
-    @inner(fastmath=FAST)
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
-
-    made = law_name, 3, rsqrt, inner(fastmath=FAST)
+    made = law_name, 3, inner(fastmath=FAST)(inverse_root), inner(fastmath=FAST)
     weights = formulas.pair_weights(order, pair_law(*made), inner(fastmath=FAST), pair_slopes(*made))
     snap = order == 6
 

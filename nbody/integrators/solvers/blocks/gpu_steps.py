@@ -9,6 +9,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.compute.in_kernels.reduction import block_reduction, keep_least, largest_over_lanes
 from nbody.fields.field import Term
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
@@ -57,7 +58,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
     real = layout.real_of(mixed)
     predict_one = predictor(order, compute.exact_function)
-    rows_each = rows_per_body(mixed)
+    rows_each, earliest = rows_per_body(mixed), block_reduction(THREADS, keep_least)
 
     @compute.kernel("gpu")
     def predict(rows, mass, p, last, step, listed, clock, scale, slot):
@@ -93,12 +94,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
                 p[row + rows_each - 2, k] = real(v)
                 p[row + rows_each - 1, k] = real(a)
             p[j * rows_each, 3] = real(mass[j])
-        half = THREADS // 2
-        while half:
-            cuda.syncthreads()
-            if t < half:
-                ends[t] = min(ends[t], ends[t + half])
-            half //= 2
+        earliest(ends, t)
         if t == 0 and ends[0] < layout.FAR:
             cuda.atomic.min(clock, (slot + 1) % 3, ends[0])
 
@@ -121,14 +117,6 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
 def sum_of_three(value):
     """The sum of the values of the lanes 0, 1 and 2."""
     return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
-
-
-@compute.exact_function
-def largest(value, lane):
-    """The largest of the values of a warp's lanes."""
-    for bit in (1, 2, 4, 8, 16):
-        value = max(value, compute.shuffle(value, lane ^ bit))
-    return value
 
 
 @cache
@@ -156,7 +144,7 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
                     r2, v2 = r2 + d * d, v2 + v * v
                 strong, quick = layout.perturbs(r2, v2, heavy, mass[j])
                 strongest, quickest = max(strongest, strong), max(quickest, quick)
-        return largest(strongest, lane), largest(quickest, lane)
+        return largest_over_lanes(strongest), largest_over_lanes(quickest)
 
     @compute.kernel("gpu")
     def finish(bodies, p, sums, listed, clock, scale, slot, partition, parameters):
