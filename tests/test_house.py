@@ -182,7 +182,7 @@ LINES = {
     "forces": 11370,
     "exchange": 1174,
     "initial": 2673,
-    "integrators": 9571,
+    "integrators": 9607,
     "law": 402,
     "lessons": 1100,
     "manual": 162,
