@@ -40,6 +40,28 @@ def pericentre(particles):
     return math.atan2(axis[1], axis[0])
 
 
+def test_an_equal_pair_turns_as_one_body_and_the_energy_of_all_bodies_is_kept_to_the_fourth_power():
+    """6πG M/(c² a (1 - e²)) per period with the terms of all bodies, too; then three bodies, as with the heaviest one."""
+    initial = {"generator": "kepler", "eccentricity": 0.3, "masses": [0.5, 0.5]}
+    turns, light = [], (100.0, 200.0, 50.0, 100.0)
+    bodies = [{"m": 1.0}, {"m": 0.8, "a": 1.0, "e": 0.3}, {"m": 0.5, "a": 6.0, "e": 0.2, "inc": 20}]
+    planets, changes = {"generator": "planets", "bodies": bodies}, []
+    for c, start in zip(light, (initial, initial, planets, planets), strict=True):
+        values = {
+            "initial": start, "fields": [{"field": "post_newtonian", "c": c, "by": "all"}],
+            "integrator": {"scheme": "ias15", "end": 40 * math.pi}, "engine": "cpu", "precision": "float64",
+            "record": {"dt": 1.0},
+        }  # fmt: skip
+        run = Simulation(Scenario.from_dict(values))
+        run.run()
+        x, v = (rows[1] - rows[0] for rows in (run.particles.position, run.particles.velocity))
+        axis = (v @ v - 1 / np.linalg.norm(x)) * x - (x @ v) * v
+        turns.append(math.atan2(axis[1], axis[0]) / (20 * 6 * math.pi / (c**2 * 0.91)))
+        changes.append(abs(run.energies.largest_error))
+    assert turns[0] == pytest.approx(1, abs=0.02) and turns[1] == pytest.approx(1, abs=0.005)
+    assert changes[2] < 1e-4 and changes[2] / changes[3] == pytest.approx(16, rel=0.3)
+
+
 @pytest.mark.parametrize("mass", [1 / 6023600, 0.5])
 @pytest.mark.parametrize("scheme", ["ias15", "wisdom_holman"])
 def test_mercurys_ellipse_turns_by_43_seconds_of_arc_per_century(scheme, mass):
@@ -213,6 +235,11 @@ precision: float64
         ("c: 100", "c: 0", "3: fields.0.c: must be greater than 0"),
         ("ias15, end: 1", "leapfrog, dt: 0.01, steps: 1", "3: fields: post_newtonian depends on the velocities"),
         ("ias15, end: 1", "hermite4, dt: 0.01, steps: 1", "3: fields: post_newtonian depends on the velocities"),
+        (
+            "ias15, end: 1}\nfields: [{field: post_newtonian, c: 100}]",
+            "wisdom_holman, dt: 0.01, steps: 1}\nfields: [{field: post_newtonian, c: 100, by: all}]",
+            "3: fields: scheme 'wisdom_holman' knows the 1PN term of the heaviest body alone",
+        ),
         ("c: 100}", "c: 100}, {field: nfw, mass: 1, a: 1}", "3: fields: post_newtonian cannot be combined"),
         ("fields:", "gravity: {softening: plummer, length: 0.1}\nfields:", "3: gravity.softening: post_newtonian is"),
     ],
@@ -228,6 +255,6 @@ def test_units_know_the_speed_of_light_and_the_file_keeps_it():
     units = "units: {length: au, mass: Msun, time: day}\n"
     run = Simulation(Scenario.from_text(units + TEXT.replace(", c: 100", "")))
     written = run.setup.plan.resolved()["fields"]
-    assert written == [{"field": "post_newtonian", "c": pytest.approx(LIGHT, rel=1e-9)}]
+    assert written == [{"field": "post_newtonian", "c": pytest.approx(LIGHT, rel=1e-9), "by": "heaviest"}]
     again = Scenario.from_text(TEXT.replace("c: 100", f"c: {written[0]['c']!r}"))
     assert Simulation(again).setup.plan.resolved()["fields"] == written

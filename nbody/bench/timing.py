@@ -125,9 +125,9 @@ def on_device(work: Work, estimate: float) -> Timing:
 
 @cache
 def _busy_kernel() -> Any:
-    from nbody.compute import cuda
+    from nbody import compute
 
-    @cuda.jit
+    @compute.kernel("gpu")
     def busy(numbers, steps):
         x = numbers[0]
         for _ in range(steps):

@@ -26,7 +26,7 @@ _LATER, __getattr__ = names_of(
         "gpu.waiting": "is_done mark wait_for",
         "simulator.functions" if SIMULATED else "in_kernels.intrinsics": (
             "add ballot count_ones device_function exact_function is_nan lane leading_zeros multiply multiply_add row rsqrt "
-            "set_row shuffle subtract sync_warp"
+            "set_row shuffle subtract sync_threads sync_warp"
         ),
     },
 )

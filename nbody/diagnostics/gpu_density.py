@@ -17,6 +17,7 @@ from nbody import compute
 from nbody.compute import cuda
 from nbody.compute.gpu.gpu_sort import padded, sort
 from nbody.compute.in_kernels.morton import key_for
+from nbody.compute.in_kernels.reduction import block_reduction, keep_largest
 from nbody.diagnostics.structure import NEIGHBOURS
 from nbody.particles import Particles
 
@@ -117,7 +118,7 @@ def build(dtype: np.dtype, dimensions: int) -> tuple[Any, Any, Any, Any]:
 
 def _build_search(real: type, dimensions: int, factor: float) -> Any:
     """The kernel that searches the neighbours: one tile of bodies per block."""
-    last = NEIGHBOURS - 1
+    last, reduce_to_largest = NEIGHBOURS - 1, block_reduction(TILE, keep_largest)
 
     @compute.exact_function
     def gap2(low_a, high_a, low_b, high_b):
@@ -165,13 +166,7 @@ def _build_search(real: type, dimensions: int, factor: float) -> Any:
         for turn in range(groups):
             group = (own_tile // TILE + turn) % groups  # the own tile's group first: it has the nearest tiles
             farthest[t] = distance2[last]
-            half = TILE // 2
-            while half > 0:
-                cuda.syncthreads()
-                if t < half:
-                    farthest[t] = max(farthest[t], farthest[t + half])
-                half //= 2
-            cuda.syncthreads()
+            reduce_to_largest(farthest, t)
             other = group * TILE + t
             close = other < tiles and other != own_tile
             if close:

@@ -32,7 +32,12 @@ ABOUT, FIRST, LAST, HEADER = 3, 4, 5, 6
 """A row of parameters has a centre, the row of the body about which it acts (-1: none), the first row that it acts on and
 one past the last one; then the parameters of the term."""
 
-POSITIONS, VELOCITIES, POST_NEWTONIAN = "positions", "velocities", "post_newtonian"
+POSITIONS, VELOCITIES, POST_NEWTONIAN, MUTUAL = (
+    "positions",
+    "velocities",
+    "post_newtonian",
+    "post_newtonian of all bodies",
+)
 """The kinds of fields that schemes tell apart."""
 
 
@@ -170,7 +175,10 @@ class VelocityField(Group):
     forces and energies to what it computes for recorded frames.
     """
 
-    kind: ClassVar[str] = POST_NEWTONIAN
+    @property
+    def kind(self) -> str:
+        """What a scheme must be able to do."""
+        return POST_NEWTONIAN
 
     @abstractmethod
     def strength(self) -> float:

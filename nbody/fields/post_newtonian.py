@@ -15,25 +15,33 @@ where A is the Newtonian acceleration of i relative to s by all bodies. Body i g
 """
 
 import math
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numba import njit
 from pydantic import model_validator
 
-from nbody.fields.field import VelocityField
+from nbody.fields.field import MUTUAL, POST_NEWTONIAN, VelocityField
 from nbody.fields.light import LIGHT, SpeedOfLight
+from nbody.fields.mutual_relativity import add_mutual_energies, add_mutual_forces
 from nbody.state.host import HostState
 
 
 class PostNewtonian(VelocityField, validate_default=True):
-    """The 1PN term of the heaviest body.
+    """The 1PN term of the heaviest body, or of all bodies.
 
     Attributes:
         c: the speed of light. In a scenario with units it is known.
+        by: ``heaviest``: the term of the heaviest body; ``all``: the terms of all bodies on all others
+            (:mod:`nbody.fields.mutual_relativity`), for a few bodies and ``ias15``. Momentum Σ m v is then kept up to 1/c².
     """
 
     c: SpeedOfLight = LIGHT  # type: ignore[assignment]
+    by: Literal["heaviest", "all"] = "heaviest"
+
+    @property
+    def kind(self) -> str:
+        return MUTUAL if self.by == "all" else POST_NEWTONIAN
 
     @model_validator(mode="after")
     def _representable(self) -> Self:
@@ -48,13 +56,16 @@ class PostNewtonian(VelocityField, validate_default=True):
         x, v, a = np.zeros((3, 3, state.count))
         for rows, given in ((x, state.position), (v, state.velocity), (a, state.acceleration)):
             rows[: state.dimensions] = given.T
-        mass = state.mass.astype(np.float64)
+        mass, mutual, law = state.mass.astype(np.float64), self.kind == MUTUAL, (G, self.strength())
         if energy:
             phi = np.zeros(state.count)
-            add_energies(x, v, mass, G, self.strength(), phi)
+            (add_mutual_energies if mutual else add_energies)(x, v, mass, *law, phi)
             state.potential += 2 * phi
         if accelerations:
-            add_forces(x, v, mass, G, self.strength(), a)
+            if mutual:
+                add_mutual_forces(x, v, mass, *law, np.empty(4 * state.count), a)
+            else:
+                add_forces(x, v, mass, *law, a)
             state.acceleration[...] = a.T[:, : state.dimensions]
 
 

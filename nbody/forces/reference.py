@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody.forces.engine import Engine, Memory
 from nbody.forces.problem import Abilities, Problem
-from nbody.law import Gravity, pair_law, pair_slopes
+from nbody.law import Gravity, inverse_root, pair_law, pair_slopes
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -204,10 +204,7 @@ def _evaluator(softening: str) -> Any:
     from nbody import compute
     from nbody.compute.compiling.cpu_inner import inner
 
-    @inner
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
-
+    rsqrt = inner(inverse_root)
     law, slopes = pair_law(softening, 3, rsqrt, inner), pair_slopes(softening, 3, rsqrt, inner)
     cubic, slopes = slopes is None, slopes or law  # an unused function must be one, too
 

@@ -22,6 +22,6 @@ To add a law, write a file with a :class:`~nbody.law.pair.Law`, add a line to ``
 """
 
 from nbody.law.gravity import LAWS, Gravity
-from nbody.law.pair import Law, pair_law, pair_roots, pair_slopes, potential_factor
+from nbody.law.pair import Law, inverse_root, pair_law, pair_roots, pair_slopes, potential_factor
 
-__all__ = ["LAWS", "Gravity", "Law", "pair_law", "pair_roots", "pair_slopes", "potential_factor"]
+__all__ = ["LAWS", "Gravity", "Law", "inverse_root", "pair_law", "pair_roots", "pair_slopes", "potential_factor"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody import compute
 from nbody.compute import FAST, cuda, device_function
 from nbody.linalg.rung import ProductLaunch, ProductShape
 
@@ -36,7 +37,7 @@ class Elementwise:
 def sum_kernel() -> Any:
     """c = a + b for matrices of one shape."""
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def matrix_sum(a, b, c):
         m, n = c.shape
         i = cuda.grid(1)
@@ -51,7 +52,7 @@ def map_kernel(function: Callable[[Any], Any]) -> Any:
     """c = function(a), element by element; ``function`` is a plain Python function that Numba can compile."""
     compiled = device_function(function)
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def matrix_map(a, b, c):
         m, n = c.shape
         i = cuda.grid(1)

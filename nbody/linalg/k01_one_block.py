@@ -7,6 +7,7 @@ multiprocessors of an H200 are idle.
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
@@ -18,7 +19,7 @@ LARGEST = 32
 def kernel(real: Any) -> Any:
     """The kernel for a NumPy scalar type."""
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def one_block(a, b, c):
         row, column = cuda.threadIdx.y, cuda.threadIdx.x
         total = real(0)

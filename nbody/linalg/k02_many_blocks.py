@@ -10,6 +10,7 @@ H200, n = 2048: 1.36 TFLOP/s in float32, 1.25 in float64.
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.rung import Rung, by_tiles
 
@@ -21,7 +22,7 @@ SIDE = 16
 def kernel(real: Any) -> Any:
     """The kernel for a NumPy scalar type."""
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def many_blocks(a, b, c):
         column, row = cuda.grid(2)
         if row < c.shape[0] and column < c.shape[1]:

@@ -9,6 +9,7 @@ H200, n = 2048: 1.24 TFLOP/s in float32 (k02: 1.36), 1.25 in float64 (1.25).
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung
 
@@ -19,7 +20,7 @@ THREADS = 256
 def kernel(real: Any) -> Any:
     """The kernel for a NumPy scalar type."""
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def flat(a, b, c):
         m, n = c.shape
         i = cuda.grid(1)

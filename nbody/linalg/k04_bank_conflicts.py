@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.rung import ProductLaunch, ProductShape, Rung, by_tiles, tile_reads
 
@@ -25,7 +26,7 @@ def tile_kernel(real: Any, width: int, x_is_row: bool) -> Any:
     """Tiles stored in rows of ``width`` numbers; ``x_is_row``: threadIdx.x counts the rows of a tile, not its
     columns."""
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def tiled(a, b, c):
         a_tile = cuda.shared.array((TILE, width), real)
         b_tile = cuda.shared.array((TILE, width), real)

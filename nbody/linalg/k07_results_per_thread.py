@@ -9,6 +9,7 @@ H200, n = 2048: 12.6 and 15.6 TFLOP/s in float32 (k06: 8.1), 6.5 and 8.9 in floa
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
@@ -30,7 +31,7 @@ def kernel(real: Any, results: int) -> Any:
 
     multiply = unrolled(step, TILE)
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def several_results(a, b, c):
         a_tile = cuda.shared.array((TILE, TILE), real)
         b_tile = cuda.shared.array((TILE, TILE), real)

@@ -15,6 +15,7 @@ useful with the loads of k10 and the register tiles after it.
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
@@ -44,7 +45,7 @@ def kernel(real: Any) -> Any:
     multiply = unrolled(step, DEPTH)
     fill_a, fill_b = slab_filler(real, TILE, DEPTH, THREADS), slab_filler(real, DEPTH, TILE, THREADS)
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def sliding_window(a, b, c):
         a_window = cuda.shared.array((TILE, DEPTH), real)
         b_window = cuda.shared.array((DEPTH, TILE), real)

@@ -10,6 +10,7 @@ H200, n = 2048: 20.1 TFLOP/s in float32, 10.5 in float64.
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.k09_sliding_window import DEPTH, RESULTS, ROWS, THREADS, TILE
@@ -24,7 +25,7 @@ def kernel(real: Any) -> Any:
     fetch = vector_fetcher(real)
     a_vectors, b_vectors = DEPTH // length, TILE // length
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def vector_loads(a, b, c):
         a_window = cuda.shared.array((TILE, DEPTH), real)
         b_window = cuda.shared.array((DEPTH, TILE), real)

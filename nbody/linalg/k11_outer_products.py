@@ -14,6 +14,7 @@ of the reads of k12, but gains little: with 167 registers per thread only one bl
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda, device_function
 from nbody.compute.in_kernels.unroll import unrolled
 from nbody.linalg.rung import Rung, by_tiles, tile_reads
@@ -43,7 +44,7 @@ def kernel(real: Any, side: int) -> Any:
     multiply = unrolled(step, DEPTH)
     fill_a, fill_b = slab_filler(real, tile, DEPTH, threads), slab_filler(real, DEPTH, tile, threads)
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def outer_products(a, b, c):
         a_slab = cuda.shared.array((tile, DEPTH), real)
         b_slab = cuda.shared.array((DEPTH, tile), real)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody import compute
 from nbody.compute import bounded, cuda, device_function
 from nbody.linalg.intrinsics import move_vector, vector_length
 from nbody.linalg.register_tile import RegisterTile, register_tile
@@ -74,7 +75,7 @@ def kernel(real: Any) -> Any:
     length = vector_length(real)
     tile, staged, pitch, fetch, put = pieces(real)
 
-    @cuda.jit(**bounded(THREADS, RESIDENT[real]))
+    @compute.kernel("gpu", **bounded(THREADS, RESIDENT[real]))
     def transposed(a, b, c):
         a_slab = cuda.shared.array((DEPTH, pitch), real)
         b_slab = cuda.shared.array((DEPTH, TILE), real)

@@ -12,6 +12,7 @@ latency as well. The copies of k17 bypass the registers.
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import FAST, cuda
 from nbody.linalg.intrinsics import vector_length
 from nbody.linalg.k14_transposed import DEPTH, RESULTS, SIDE, SUMS, TILE, pieces
@@ -25,7 +26,7 @@ def kernel(real: Any) -> Any:
     tile, staged, pitch, fetch, put = pieces(real)
     slabs = 2 * DEPTH
 
-    @cuda.jit(**FAST)
+    @compute.kernel("gpu", **FAST)
     def double_buffer(a, b, c):
         a_slabs = cuda.shared.array((slabs, pitch), real)
         b_slabs = cuda.shared.array((slabs, TILE), real)

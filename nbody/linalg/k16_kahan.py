@@ -11,6 +11,7 @@ H200, n = 2048: 1.31 TFLOP/s in float32 (k02: 1.36). Random numbers, n = 1000: l
 from functools import cache
 from typing import Any
 
+from nbody import compute
 from nbody.compute import cuda
 from nbody.linalg.k02_many_blocks import SIDE
 from nbody.linalg.rung import Rung, by_tiles
@@ -20,7 +21,7 @@ from nbody.linalg.rung import Rung, by_tiles
 def kernel(real: Any) -> Any:
     """The kernel for a NumPy scalar type."""
 
-    @cuda.jit
+    @compute.kernel("gpu")
     def kahan(a, b, c):
         column, row = cuda.grid(2)
         if row < c.shape[0] and column < c.shape[1]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbody import compute
 from nbody.compute import bounded, cuda
 from nbody.linalg import k18_skinny, partial_sums
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length, wait_for_team
@@ -78,7 +79,7 @@ def kernel(real: Any, tiling: ProductTiling, splits: int, vectors: bool, guarded
     wait_for_slab, add_up = copies_waiter(stages - 2), partial_adder(real, tiling.block, threads, splits)
     join = team_adder(real, results, members, teams)
 
-    @cuda.jit(**bounded(threads, resident))
+    @compute.kernel("gpu", **bounded(threads, resident))
     def champion(a, b, c, partial, arrived):
         slabs = cuda.shared.array(room, real)
         last = cuda.shared.array(1, np.int32)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody import compute
 from nbody.compute import bounded, cuda
 from nbody.linalg.intrinsics import commit_copies, copies_waiter, vector_length
 from nbody.linalg.partial_sums import incomplete
@@ -47,7 +48,7 @@ def kernel(tiling: TensorTiling, split: bool, a_vectors: bool, b_vectors: bool, 
         copies_waiter(stages - 2),
     )
 
-    @cuda.jit(**bounded(threads, resident))
+    @compute.kernel("gpu", **bounded(threads, resident))
     def tensor_cores(a, b, c):
         a_slabs = cuda.shared.array(a_numbers, real)
         b_slabs = cuda.shared.array(b_numbers, real)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from nbody import compute
 from nbody.compute import SIMULATED, available, bounded, cuda, device_function, facts
 from nbody.linalg import k17_champion, k18_skinny, partial_sums
 from nbody.linalg.double_tile import REAL, DoubleTiling, double_copiers, double_tile
@@ -53,7 +54,7 @@ def kernel(tiling: DoubleTiling, splits: int, a_vectors: bool, b_vectors: bool, 
     wait_for_slab, add_up = copies_waiter(stages - 2), partial_adder(REAL, tiling.block, threads, splits)
     room = tiling.shared_bytes // 8 if SIMULATED else 0  # 0: the size is given by the launch
 
-    @cuda.jit(**bounded(threads, resident))
+    @compute.kernel("gpu", **bounded(threads, resident))
     def float64_tensor_cores(a, b, c, partial, arrived):
         slabs = cuda.shared.array(room, REAL, 16)
         last = cuda.shared.array(1, np.int32)

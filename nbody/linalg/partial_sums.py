@@ -60,7 +60,9 @@ def team_adder(real: Any, results: int, members: int, teams: int) -> Any:
 
     leave_all, take_all = unrolled(leave, results // length), unrolled(take, results // length)
 
-    @cuda.jit(device=True, **FAST)
+    @cuda.jit(
+        device=True, **FAST
+    )  # so that the simulator replaces ``cuda`` in this file, as it does in that of a kernel
     def join(sums, other, shared, team, t):
         for giver in range(1, teams):
             cuda.syncthreads()
@@ -82,7 +84,7 @@ def partial_adder(real: Any, block: tuple[int, int], threads: int, splits: int) 
     """
     height, width = block
 
-    @cuda.jit(device=True, **FAST)
+    @cuda.jit(device=True, **FAST)  # as above
     def add_up(partial, arrived, last, c, top, edge, t):
         m, n = c.shape
         place = cuda.blockIdx.y * cuda.gridDim.x + cuda.blockIdx.x

@@ -57,11 +57,18 @@ def _displaced(particles: Particles) -> str:
         x = particles.position[rows[:: -(-len(rows) // SAMPLE) or 1]]
         if len(x) < 2:
             continue
-        size = float(np.median(np.linalg.norm(x - np.median(x, axis=0), axis=1)))
-        spacing = float(np.median(np.spacing(np.abs(x).max(axis=1).astype(np.float32))))
+        size = float(_median(np.linalg.norm(x - _median(x), axis=1)))
+        spacing = float(_median(np.spacing(np.abs(x).max(axis=1).astype(np.float32))))
         if 0 < size < STEPS * spacing:
             return f"in float32 positions are {spacing:.1e} apart, and {who} only {size:.2g} from their centre (median)"
     return ""
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """``np.median(values, axis=0)``, which imports ``numpy.ma`` in 11 ms."""
+    in_order, count = np.sort(values, axis=0), len(values)
+    found: np.ndarray = 0.5 * (in_order[(count - 1) // 2] + in_order[count // 2])
+    return found
 
 
 def automatic_precisions(scenario: Scenario, scheme: Integrator, particles: Particles) -> tuple[tuple[str, ...], str]:

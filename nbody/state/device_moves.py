@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.compute import cuda, device_function, kernel, row
+from nbody.compute.in_kernels.reduction import sum_over_lanes
 from nbody.state.clock import StateClock
 from nbody.state.moves import (
     DRIFT,
@@ -38,7 +39,7 @@ PACK = 6
 MOST = 4
 """The most moves per launch."""
 
-ALL, LANES, THREADS = 0xFFFFFFFF, 32, 128
+LANES, THREADS = 32, 128
 
 
 class Area(NamedTuple):
@@ -69,10 +70,7 @@ def _add_up(terms, block_sums):
     for part in range(SUMS * LANES // THREADS):  # each warp computes some of the sums
         k = t // LANES + np.uint32(part * THREADS // LANES)
         total = (terms[k, lane] + terms[k, lane + 64]) + (terms[k, lane + 32] + terms[k, lane + 96])
-        half = LANES // 2
-        while half > 0:
-            total += cuda.shfl_xor_sync(ALL, total, half)
-            half //= 2
+        total = sum_over_lanes(total)
         if lane == 0:
             block_sums[cuda.blockIdx.x, k] = total
 

@@ -33,6 +33,12 @@ def ballot(predicate):
 
 
 @device_function
+def sync_threads():
+    """Wait for all threads of the block; in device functions, where the simulator does not know ``cuda``."""
+    cuda.syncthreads()
+
+
+@device_function
 def sync_warp():
     """Wait for all threads of the warp; they then see what the others wrote to shared memory."""
     cuda.syncwarp(ALL_LANES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numba.cuda.simulator.api import Event
-from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+from numba.cuda.simulator.kernelapi import FakeCUDAShared
 
 from nbody.compute.simulator.threads import current_thread
 
@@ -33,10 +33,9 @@ def _exchange(value, source):
     return board[x - x % 32 + source, y]
 
 
-# The simulator has no shuffles, and completes all work at once.
+# The simulator completes all work at once.
 Event.__init__ = lambda self, timing=True: None
 Event.query = lambda self: True
-FakeCUDAModule.shfl_xor_sync = lambda self, mask, value, bits: _exchange(value, self.laneid ^ bits)
 
 
 def device_function(function):
@@ -61,6 +60,12 @@ def ballot(predicate):
     bits[warp] = bits.get(warp, 0) | bool(predicate) << x % 32
     thread.syncthreads()
     return bits[warp]
+
+
+def sync_threads():
+    """Wait for all threads of the block."""
+    thread: Any = current_thread()
+    thread.syncthreads()
 
 
 def sync_warp():

@@ -15,7 +15,7 @@ from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.forces.engine import Engine
 from nbody.forces.layers.sorted import Sorted
-from nbody.law import pair_law, pair_slopes, potential_factor
+from nbody.law import inverse_root, pair_law, pair_slopes, potential_factor
 from nbody.state import State
 
 NEAREST2 = 1e-200
@@ -198,9 +198,7 @@ def adding_potentials(softening: str, dimensions: int) -> Callable:
     return add_potentials
 
 
-@inner
-def _rsqrt(x):
-    return 1.0 / np.sqrt(x)
+_rsqrt = inner(inverse_root)
 
 
 @inner

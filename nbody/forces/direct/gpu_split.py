@@ -18,6 +18,7 @@ from typing import Any
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.compute.in_kernels.reduction import sum_over_lanes
 from nbody.forces.direct.gpu_rows import RowEngine, ThreadBlock
 from nbody.forces.gpu_engine import Shape
 
@@ -25,22 +26,12 @@ THREADS = 128
 BODIES = 2
 """Bodies per warp."""
 
-ALL = 0xFFFFFFFF
-"""Every lane takes part in an exchange."""
-
 
 @cache
 def build(shape: Shape) -> Any:
     """The acceleration kernel with BODIES bodies per warp, for a law, a precision and 2 or 3 dimensions."""
     law, real, flat, potential = shape.law, shape.real, shape.flat, shape.potential
     potential_factor = shape.potential_factor
-
-    @compute.device_function
-    def sum_of_lanes(value):
-        """The sum over the warp, the same in every lane."""
-        for distance in (16, 8, 4, 2, 1):
-            value += cuda.shfl_xor_sync(ALL, value, distance)
-        return value
 
     @compute.kernel("gpu", **compute.FAST)
     def accelerate_split(body, acceleration, start, acting, G, length2):
@@ -69,8 +60,8 @@ def build(shape: Shape) -> Any:
                     phi[k] -= potential_factor(u, m) * m
             j += 32
         for k in range(BODIES):
-            sx, sy, sz = sum_of_lanes(ax[k]), sum_of_lanes(ay[k]), sum_of_lanes(az[k])
-            sphi = sum_of_lanes(phi[k])
+            sx, sy, sz = sum_over_lanes(ax[k]), sum_over_lanes(ay[k]), sum_over_lanes(az[k])
+            sphi = sum_over_lanes(phi[k])
             i = begin + k
             if lane == 0 and i < n:
                 acceleration[i, 0], acceleration[i, 1], acceleration[i, 2] = G * sx, G * sy, G * sz

@@ -5,7 +5,6 @@ BLAS wait for each other in busy loops: two cores wrote 0.14e9 numbers of W per 
 running), and one core 3.0e9.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from nbody.forces.matrix import blas
 from nbody.forces.matrix.condition import SplitSum
 from nbody.forces.problem import Problem
 from nbody.forces.resources import block_rows
-from nbody.law import pair_law, potential_factor
+from nbody.law import inverse_root, pair_law, potential_factor
 from nbody.linalg.rung import ProductShape
 from nbody.particles import Particles
 from nbody.state import Outputs, State
@@ -36,12 +35,7 @@ EXACT: dict[str, Any] = {"fastmath": {"contract", "nsz"}}
 def block_writer(softening: str, dimensions: int, real: Any, potential: bool) -> Callable:
     """The compiled function ``write_block(x, y, z, mass, block, first, length2)``, which writes rows ``first`` … of W,
     or of U if ``potential``."""
-    one, zero = real(1), real(0)
-
-    @inner(**EXACT)
-    def rsqrt(x):
-        return one / math.sqrt(x)
-
+    zero, rsqrt = real(0), inner(**EXACT)(inverse_root)
     law = pair_law(softening, dimensions, rsqrt, inner(forceinline=True, **EXACT))
     factor = inner(forceinline=True, **EXACT)(potential_factor)
 

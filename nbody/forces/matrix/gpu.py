@@ -18,6 +18,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.compute.in_kernels.reduction import add_row, block_reduction
 from nbody.forces.engine import Memory
 from nbody.forces.gpu_engine import KernelEngine, Shape
 from nbody.forces.matrix.condition import SplitSum
@@ -43,18 +44,7 @@ with 512 MB, 12.6 with 4 GB (H200, as above)."""
 def build_write_factor(real: type) -> Any:
     """The kernel that fills the factor, for a NumPy scalar type: one block of threads, which sum the centre of mass in
     shared memory. (The centre need not be accurate, only the same each time.)"""
-
-    @compute.device_function
-    def reduce(partial, t):
-        """Add the rows of ``partial`` to row 0, always in the same order."""
-        half = THREADS // 2
-        while half > 0:
-            cuda.syncthreads()
-            if t < half:
-                for k in range(4):
-                    partial[t, k] += partial[t + half, k]
-            half //= 2
-        cuda.syncthreads()
+    reduce = block_reduction(THREADS, add_row)
 
     @compute.kernel("gpu", **compute.FAST)
     def write_factor(body, factor):

@@ -12,7 +12,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.options import SystemsOptions
 from nbody.forces.problem import Abilities
 from nbody.forces.systems.pairs import sum_within
-from nbody.law import pair_law
+from nbody.law import inverse_root, pair_law
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -43,15 +43,11 @@ def within_for(law_name: str) -> Callable:
     positions ``x`` (N, D) and masses ``m`` by the others of their systems of ``n`` bodies."""
 
     @inner
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
-
-    @inner
     def body(bodies, j):
         x, m = bodies
         return x[j, 0], x[j, 1], 0.0 if x.shape[1] == 2 else x[j, 2], m[j]
 
-    sums = sum_within(pair_law(law_name, 3, rsqrt, inner), body, inner)
+    sums = sum_within(pair_law(law_name, 3, inner(inverse_root), inner), body, inner)
 
     @compute.kernel("cpu", parallel=True)
     def within(x, m, G, length2, n, a, phi):

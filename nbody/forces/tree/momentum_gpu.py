@@ -12,6 +12,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.compute.in_kernels.reduction import add_row, block_reduction
 from nbody.state.device import DeviceArray
 
 THREADS = 64 if compute.SIMULATED else 256
@@ -19,17 +20,7 @@ PARTS = THREADS
 """The most blocks that add up partial sums."""
 
 
-@compute.device_function
-def _add_up(shared, t):
-    """Leave the sums over all threads of the block in row 0."""
-    half = THREADS // 2
-    while half:
-        cuda.syncthreads()
-        if t < half:
-            for k in range(4):
-                shared[t, k] += shared[t + half, k]
-        half //= 2
-    cuda.syncthreads()
+_add_up = block_reduction(THREADS, add_row)
 
 
 @compute.kernel("gpu")

@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import cuda
+from nbody.compute.in_kernels.reduction import block_reduction, keep_least
 from nbody.integrators.integrator import Motion
 from nbody.integrators.schemes.leapfrog_block_steps import END, TICKS, body_steps, half_steps
 
@@ -21,6 +22,9 @@ _begin, _end = body_steps(
     compute.device_function(lambda length: 63 - compute.leading_zeros(np.uint64(length))),
     dimensions=3,
 )
+
+
+_earliest = block_reduction(THREADS, keep_least)
 
 
 @compute.device_function
@@ -71,12 +75,7 @@ def find_block(steps, found):
     shared = cuda.shared.array(THREADS, np.int32)
     t, i = cuda.threadIdx.x, cuda.grid(1)
     shared[t] = steps[i, END] if i < steps.shape[0] else TICKS
-    half = THREADS // 2
-    while half:
-        cuda.syncthreads()
-        if t < half:
-            shared[t] = min(shared[t], shared[t + half])
-        half //= 2
+    _earliest(shared, t)
     if t == 0:
         cuda.atomic.min(found, BLOCK, shared[0])
 

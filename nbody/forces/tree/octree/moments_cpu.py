@@ -16,7 +16,7 @@ from nbody.compute.in_kernels.cpu_lanes import padded
 from nbody.compute.in_kernels.cpu_threads import for_each
 from nbody.forces.direct.cpu_roots import FAST
 from nbody.forces.direct.cpu_tiles import aligned_zeros
-from nbody.forces.tree.expansions.formulas import m2m_text, norms_text, p2m_text
+from nbody.forces.tree.expansions.formulas import Basis, m2m_text, norms_text, p2m_text
 from nbody.forces.tree.expansions.text import Text, name
 from nbody.forces.tree.octree.cells_cpu import Cells
 from nbody.forces.tree.variant_cpu import Variant, compiled
@@ -210,30 +210,24 @@ def _add_bodies(variant: Variant) -> Callable:
     return compiled(text, variant, "add")
 
 
+def _of_moments(variant: Variant, write: Callable[[Text, Basis], None], begin: list[str], end: list[str]) -> Callable:
+    """``function(cell, result)``: what ``write`` makes of the moments of a row ``cell``, after the lines ``begin`` and
+    before the lines ``end``."""
+    text = Text()
+    write(text, variant.basis)
+    moments = [f"{name('M', n)} = cell[{3 + place}]" for place, n in enumerate(variant.basis.moments)]
+    text.lines = ["def function(cell, result):", *("    " + line for line in (*begin, *moments, *text.lines, *end))]
+    return compiled(text, variant, "function")
+
+
 def _add_child(variant: Variant) -> Callable:
     """``add(child, row)``: add a child's moments to its parent's row."""
-    text, kept = Text(), variant.basis.moments
-    m2m_text(text, variant.basis)
-    made = text.lines
-    text.lines = [
-        "def add(child, row):",
-        "    dx, dy, dz = child[0] - row[0], child[1] - row[1], child[2] - row[2]",
-        *(f"    {name('M', n)} = child[{3 + place}]" for place, n in enumerate(kept)),
-        *("    " + line for line in made),
-        *(f"    row[{3 + place}] += {name('N', n)}" for place, n in enumerate(kept)),
-    ]
-    return compiled(text, variant, "add")
+    d = "dx, dy, dz = cell[0] - result[0], cell[1] - result[1], cell[2] - result[2]"
+    moved = [f"result[{3 + place}] += {name('N', n)}" for place, n in enumerate(variant.basis.moments)]
+    return _of_moments(variant, m2m_text, [d], moved)
 
 
 def _norms(variant: Variant) -> Callable:
     """``norms(row, record)``: the squares of P_2 … P_p, from a cell's moments to its record."""
-    text, kept = Text(), variant.basis.moments
-    norms_text(text, variant.basis)
-    made = text.lines
-    text.lines = [
-        "def norms(row, record):",
-        *(f"    {name('M', n)} = row[{3 + place}]" for place, n in enumerate(kept)),
-        *("    " + line for line in made),
-        *(f"    record[{3 + degree}] = P{degree}" for degree in range(2, variant.order + 1)),
-    ]
-    return compiled(text, variant, "norms")
+    norms = [f"result[{3 + degree}] = P{degree}" for degree in range(2, variant.order + 1)]
+    return _of_moments(variant, norms_text, [], norms)

@@ -26,6 +26,7 @@ from nbody.compute import cuda
 from nbody.compute.compiling.announce import compiling
 from nbody.compute.compiling.cache import kernels, load_bytes, store_bytes
 from nbody.compute.in_kernels.morton import key_for
+from nbody.compute.in_kernels.reduction import block_reduction
 from nbody.errors import DeviceError
 
 LEVELS = 21
@@ -51,20 +52,14 @@ def bounds_kernels() -> tuple[Any, Any]:
     boxes, the inner one at least 1/``widest`` of the other one (with more, powers of coordinates would overflow)."""
 
     @compute.device_function
-    def reduce(shared, t, values):
-        """Leave the extent and the mass of all threads of the block in row 0."""
-        for k in range(7):
-            shared[t, k] = values[k]
-        cuda.syncthreads()
-        half = cuda.blockDim.x // 2
-        while half:
-            if t < half:
-                for k in range(3):
-                    shared[t, k] = min(shared[t, k], shared[t + half, k])
-                    shared[t, 3 + k] = max(shared[t, 3 + k], shared[t + half, 3 + k])
-                shared[t, 6] += shared[t + half, 6]
-            cuda.syncthreads()
-            half //= 2
+    def join(shared, t, other):
+        """The extent and the mass of the bodies of two rows."""
+        for k in range(3):
+            shared[t, k] = min(shared[t, k], shared[other, k])
+            shared[t, 3 + k] = max(shared[t, 3 + k], shared[other, 3 + k])
+        shared[t, 6] += shared[other, 6]
+
+    reduce = block_reduction(THREADS, join)
 
     @compute.device_function
     def power_of_two(x):
@@ -90,7 +85,9 @@ def bounds_kernels() -> tuple[Any, Any]:
             values[1], values[4] = min(values[1], float(y)), max(values[4], float(y))
             values[2], values[5] = min(values[2], float(z)), max(values[5], float(z))
             values[6] += float(m)
-        reduce(shared, t, values)
+        for k in range(7):
+            shared[t, k] = values[k]
+        reduce(shared, t)
         if t < 7:
             parts[cuda.blockIdx.x, t] = shared[0, t]
 
@@ -100,14 +97,11 @@ def bounds_kernels() -> tuple[Any, Any]:
         samples = cuda.shared.array((THREADS, 6), np.float32)
         middle = cuda.shared.array(6, np.float32)
         t, n = cuda.threadIdx.x, parts.shape[0]
-        values = cuda.local.array(7, np.float64)
         for k in range(7):
-            values[k] = parts[min(t, n - 1), k]
-        if t >= n:
-            values[6] = 0.0
+            shared[t, k] = parts[min(t, n - 1), k] if t < n or k < 6 else 0.0
         for k in range(6):
-            samples[t, k] = values[k]
-        reduce(shared, t, values)
+            samples[t, k] = shared[t, k]
+        reduce(shared, t)
         eighth = (n - 1) // 8
         ranks = cuda.local.array(6, np.int32)
         for k in range(6):

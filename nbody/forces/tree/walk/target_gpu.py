@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody import compute
+from nbody.compute.in_kernels.reduction import least_over_lanes, sum_over_lanes
 from nbody.forces.tree.criterion import CANCELLED, FIRST_THETA
 from nbody.forces.tree.expansions.operators import Basis
 from nbody.forces.tree.expansions.text import function_of
@@ -94,12 +95,6 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
     cancelled, first_theta = real(CANCELLED), real(FIRST_THETA)
 
     @compute.device_function
-    def lowest(x):
-        for step in (16, 8, 4, 2, 1):
-            x = min(x, compute.shuffle(x, compute.lane() ^ step))
-        return x
-
-    @compute.device_function
     def extent(targets, acceleration, first, count, factor, lane):
         x, y, z, _ = compute.row(targets.sorted, first)
         lx, ly, lz, hx, hy, hz = x, y, z, x, y, z
@@ -110,9 +105,10 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
             ax, ay, az, _ = compute.row(acceleration, targets.rows[np.uint32(first + k)])
             ax, ay, az = real(ax) * factor, real(ay) * factor, real(az) * factor
             a2 = min(a2, ax * ax + ay * ay + az * az)
-        lx, ly, lz, hx, hy, hz = lowest(lx), lowest(ly), lowest(lz), -lowest(-hx), -lowest(-hy), -lowest(-hz)
+        lx, ly, lz = least_over_lanes(lx), least_over_lanes(ly), least_over_lanes(lz)
+        hx, hy, hz = -least_over_lanes(-hx), -least_over_lanes(-hy), -least_over_lanes(-hz)
         cx, cy, cz = half * (lx + hx), half * (ly + hy), half * (lz + hz)
-        return (cx, cy, cz), (real(hx - cx), real(hy - cy), real(hz - cz)), lowest(a2)
+        return (cx, cy, cz), (real(hx - cx), real(hy - cy), real(hz - cz)), least_over_lanes(a2)
 
     @compute.device_function
     def radius(targets, first, count, centre, lane):
@@ -121,7 +117,7 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
             x, y, z, _ = compute.row(targets.sorted, first + k)
             dx, dy, dz = real(x - cx), real(y - cy), real(z - cz)
             square = max(square, dx * dx + dy * dy + dz * dz)
-        return real(math.sqrt(-lowest(-square)))
+        return real(math.sqrt(-least_over_lanes(-square)))
 
     @compute.device_function
     def criterion(a2, mass, error):
@@ -199,12 +195,5 @@ def target_functions(basis: Basis, wide: type, geometric: bool) -> Target:
 
 def total_over_lanes(count: int) -> Callable:
     """``total(values)``: the sum over the lanes of each of ``count`` numbers, the same in all lanes."""
-
-    @compute.device_function
-    def over_lanes(x):
-        for step in (16, 8, 4, 2, 1):
-            x += compute.shuffle(x, compute.lane() ^ step)
-        return x
-
-    lines = ["def total(values):", f"    return ({''.join(f'over_lanes(values[{k}]), ' for k in range(count))})"]
-    return compute.device_function(function_of("total", lines, over_lanes=over_lanes))
+    lines = ["def total(values):", f"    return ({''.join(f'sum_over_lanes(values[{k}]), ' for k in range(count))})"]
+    return compute.device_function(function_of("total", lines, sum_over_lanes=sum_over_lanes))

@@ -19,7 +19,7 @@ from nbody.forces.direct.cpu_roots import FAST, compile_for_vectors
 from nbody.integrators.solvers.blocks import fields, formulas
 from nbody.integrators.solvers.blocks.formulas import A, C, J, S, V, X
 from nbody.integrators.solvers.kepler import kepler_step
-from nbody.law import pair_law, pair_slopes
+from nbody.law import inverse_root, pair_law, pair_slopes
 
 ALONE = 1 << 18
 """Fewer pairs than this in a block are left to one core: waking the others costs as much."""
@@ -33,12 +33,7 @@ perturbs = formulas.pair_perturbation(inner(lambda x: np.sqrt(x)), inner(fastmat
 def sums_of(law_name: str, order: int) -> Callable:
     """For kernels: ``sum_forces(i, p, m, length2, sums)``, the nine sums (a, j, s)/G of all other bodies on body i;
     p (9, N): predicted x, v, a."""
-
-    @inner(fastmath=FAST)
-    def rsqrt(x):
-        return 1.0 / np.sqrt(x)
-
-    made = law_name, 3, rsqrt, inner(fastmath=FAST)
+    made = law_name, 3, inner(fastmath=FAST)(inverse_root), inner(fastmath=FAST)
     weights = formulas.pair_weights(order, pair_law(*made), inner(fastmath=FAST), pair_slopes(*made))
     snap = order == 6
 
@@ -228,11 +223,18 @@ def adding_fields(terms: tuple[Term, ...], order: int, dimensions: int) -> Calla
     return add_fields
 
 
+@inner
+def squared(sums):
+    """The square of an acceleration."""
+    return sums[0] * sums[0] + sums[1] * sums[1] + sums[2] * sums[2]
+
+
 @cache
 def blocks_for(law_name: str, order: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
     """The kernel ``advance`` for a law, an order, and a sum of external fields."""
     sum_forces, predict_all, correct = sums_of(law_name, order), predicting(order), correcting(order)
     in_fields, add_fields = bool(terms), adding_fields(terms, order, dimensions)
+    shorter = fields.shortened(order, inner)
 
     @inner
     def begin_block(b, parked, scale, memory, end):
@@ -265,10 +267,13 @@ def blocks_for(law_name: str, order: int, terms: tuple[Term, ...] = (), dimensio
             i = active[k]
             for c in range(sums.shape[1]):  # not an assignment of a row, whose error messages take a second to compile
                 sums[k, c] *= scale.G
+            factor = 1.0
             if in_fields:
+                pairs = squared(sums[k])
                 time = scale.begin + now * scale.tick
                 add_fields(i, b, p, sums[k], b.step[i] * scale.tick, time, scale.parameters)
-            required = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
+                factor = shorter(pairs, squared(sums[k]))
+            required = factor * correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)
                 required = min(required, formulas.APPROACH / np.sqrt(quickest))

@@ -9,9 +9,11 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.compute.in_kernels.reduction import block_reduction, keep_least, largest_over_lanes
 from nbody.fields.field import Term
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
+from nbody.integrators.solvers.blocks.fields import shortened
 from nbody.integrators.solvers.blocks.formulas import APPROACH, A, C, J, S, V, X, corrector, predictor, step_length
 from nbody.integrators.solvers.blocks.gpu_fields import lane_sums
 from nbody.integrators.solvers.blocks.gpu_layout import THREADS  # the shape of a shared array must be a name
@@ -57,7 +59,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
     """The kernels; ``shared``: all bodies make the shortest step."""
     real = layout.real_of(mixed)
     predict_one = predictor(order, compute.exact_function)
-    rows_each = rows_per_body(mixed)
+    rows_each, earliest = rows_per_body(mixed), block_reduction(THREADS, keep_least)
 
     @compute.kernel("gpu")
     def predict(rows, mass, p, last, step, listed, clock, scale, slot):
@@ -93,12 +95,7 @@ def prediction_kernels(order: int, mixed: bool, shared: bool) -> Prediction:
                 p[row + rows_each - 2, k] = real(v)
                 p[row + rows_each - 1, k] = real(a)
             p[j * rows_each, 3] = real(mass[j])
-        half = THREADS // 2
-        while half:
-            cuda.syncthreads()
-            if t < half:
-                ends[t] = min(ends[t], ends[t + half])
-            half //= 2
+        earliest(ends, t)
         if t == 0 and ends[0] < layout.FAR:
             cuda.atomic.min(clock, (slot + 1) % 3, ends[0])
 
@@ -123,18 +120,11 @@ def sum_of_three(value):
     return compute.shuffle(value, 0) + (compute.shuffle(value, 1) + compute.shuffle(value, 2))
 
 
-@compute.exact_function
-def largest(value, lane):
-    """The largest of the values of a warp's lanes."""
-    for bit in (1, 2, 4, 8, 16):
-        value = max(value, compute.shuffle(value, lane ^ bit))
-    return value
-
-
 @cache
 def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Any:
     """The kernel for one order, precision and number of parts, and for the ``terms`` of external fields."""
     in_fields, add_fields = bool(terms), lane_sums(terms, dimensions, order, mixed)
+    shorter = shortened(order, compute.exact_function)
     correct_one, length = (
         corrector(order, compute.exact_function),
         step_length(order, math.sqrt, compute.exact_function),
@@ -156,7 +146,7 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
                     r2, v2 = r2 + d * d, v2 + v * v
                 strong, quick = layout.perturbs(r2, v2, heavy, mass[j])
                 strongest, quickest = max(strongest, strong), max(quickest, quick)
-        return largest(strongest, lane), largest(quickest, lane)
+        return largest_over_lanes(strongest), largest_over_lanes(quickest)
 
     @compute.kernel("gpu")
     def finish(bodies, p, sums, listed, clock, scale, slot, partition, parameters):
@@ -177,7 +167,10 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
             value = G * of_all(sums, n, i, partition, chunks, lane, found)
+            pairs = 0.0
             if in_fields:
+                own = compute.shuffle(value, k)
+                pairs = sum_of_three(own * own)
                 end = step[i] * tick, scale[layout.BEGIN] + now * tick
                 value = add_fields(i, value, rows, p, mass[i], end, parameters, lane)
             a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
@@ -199,6 +192,8 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
                 rows[J + k, i], rows[S + k, i], rows[C + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
                 chosen = length(a, j, s, c, d, e, scale[layout.ETA])
+                if in_fields:
+                    chosen *= shorter(pairs, a)
                 if limit[i] > 0.0:
                     chosen = min(chosen, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
