@@ -17,6 +17,7 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
 from nbody.run.changes import Shown
+from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
 from nbody.trajectory.structure.layout import ADDED, REMOVED
@@ -117,7 +118,8 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self.setup.scenario.escape is not None  # before the frame of a step
-        return not (changes or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
+        observed = tangents_of(self.setup.scenario)  # by the scheme, after each frame
+        return not (changes or observed or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
 
     @property
     def turns(self) -> bool:
