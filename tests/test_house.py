@@ -189,7 +189,7 @@ LINES = {
     "manual": 162,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6361,
+    "run": 6378,
     "scenario": 2662,
     "state": 1736,
     "trajectory": 3564,
