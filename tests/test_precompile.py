@@ -2,6 +2,7 @@
 
 import pickle
 import subprocess
+import sys
 import time
 from pathlib import Path
 
