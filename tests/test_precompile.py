@@ -2,7 +2,6 @@
 
 import pickle
 import subprocess
-import sys
 import time
 from pathlib import Path
 
