@@ -142,13 +142,14 @@ def test_any_division_of_a_run_into_times_has_the_same_bits(scheme, engine, tmp_
     check_times(make, 3.0, tmp_path / "run.h5")
 
 
+@pytest.mark.parametrize("rule", ["merge", "bounce"])
 @pytest.mark.parametrize("scheme", ADAPTIVE, ids=str)
-def test_any_division_of_a_run_with_mergers_has_the_same_bits(scheme, tmp_path):
-    """Contacts are looked for in whole steps; several of 24 bodies merge."""
+def test_any_division_of_a_run_with_collisions_has_the_same_bits(scheme, rule, tmp_path):
+    """Contacts are looked for in whole steps; several of 24 bodies merge, or bounce."""
 
     def make(**more):
         return nbody.Simulation(
-            crowded(), integrator=scheme, engine="cpu", precision="float64", collisions="merge", **more
+            crowded(), integrator=scheme, engine="cpu", precision="float64", collisions=rule, **more
         )
 
     check_times(make, 0.5, tmp_path / "run.h5")

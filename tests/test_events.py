@@ -19,6 +19,7 @@ from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.sources.recording import RecordedSource
+from nbody.viewer.window.clock import Playback
 
 SEVERAL = [
     "apsis(1, 2, 3)",
@@ -587,6 +588,8 @@ def test_the_time_line_and_the_caption_show_events(tmp_path):
         source = RecordedSource(run)
         np.testing.assert_allclose(source.marks(), [10 * math.pi, 20 * math.pi], rtol=1e-6)
         assert source.caption(40.0).note == "1 event" and len(source.flashes(32.0)[0]) == 1
-        plain, marked = (Timeline((800, 600)).image(0, len(run), marks) for marks in (None, source.marks()))
+        clock = Playback(len(run), source=source)
+        places = [clock.place(at) for at in source.marks()]
+        plain, marked = (Timeline((800, 600)).image(0.0, each) for each in ((), places))
         assert (plain != marked).any(axis=(0, 2)).sum() >= 2
         source.close()

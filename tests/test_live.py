@@ -21,7 +21,8 @@ from nbody.trajectory.lock import writing_process
 from nbody.viewer.display.body import facts
 from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera
-from nbody.viewer.sources.frames import drawn
+from nbody.viewer.sources.frames import ShownFrame, drawn
+from nbody.viewer.sources.history import History, size
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
@@ -60,22 +61,32 @@ def live(scenario=SCENARIO, budget=100, **options):
         clock = LiveClock(source)
         run.pace.playing = False
         source.shown.thin_out(budget)
-        source.moment(0)
+        source.moment(source.frames - 1)
         yield source, clock, run
     finally:
         run.close()
     assert not [thread.name for thread in set(threading.enumerate()) - before if thread.is_alive()]
 
 
+def now(source):
+    """The caption of the newest frame."""
+    return source.caption(source.frames - 1)
+
+
+def shown(source):
+    """The newest frame."""
+    return source.moment(source.frames - 1).first
+
+
 def shown_step(source, clock):
     """The step shown now, after taking the newest picture."""
     clock.advance(0.0)
-    return source.caption(0).step
+    return now(source).step
 
 
 def stepped(source, clock, steps):
     """Make steps and wait until they are shown."""
-    goal = source.caption(0).step + steps
+    goal = now(source).step + steps
     clock.step(steps)
     until(lambda: shown_step(source, clock) == goal)
 
@@ -92,16 +103,16 @@ def states(steps):
 def test_the_first_picture_is_the_initial_conditions_and_each_step_the_simulations():
     right = states([1, 3])
     with live() as (source, clock, _):
-        assert source.caption(0).step == 0 and source.catalogue.count == source.shown.count == 60
-        first = source.moment(0).first
+        assert now(source).step == 0 and source.catalogue.count == source.shown.count == 60
+        first = shown(source)
         assert np.array_equal(first.position, Simulation(SCENARIO).particles.position.astype(np.float32))
         for steps, step in ((1, 1), (2, 3)):
             stepped(source, clock, steps)
-            frame = source.moment(0).first
+            frame = shown(source)
             assert np.array_equal(frame.position, right[step].astype(np.float32))
-            assert source.caption(0).time == pytest.approx(step * 0.01)
+            assert now(source).time == pytest.approx(step * 0.01)
         assert frame.number != first.number
-        assert np.isfinite(source.caption(0).energy_error)
+        assert np.isfinite(now(source).energy_error)
 
 
 def test_a_paused_run_rests_and_a_running_one_waits_for_its_pictures():
@@ -152,13 +163,105 @@ def test_the_end_and_the_beginning():
         run.pace.steps_per_picture = 16
         clock.toggle()
         until(lambda: shown_step(source, clock) == STEPS and run.ended)
+        assert clock.place(clock.at) == 1
+        clock.restart()
+        assert clock.back and source.caption(clock.at).step == 0 and "Home again" in clock.message
         clock.restart()
         until(lambda: shown_step(source, clock) == 0)
-        assert not run.pace.playing and not run.ended
+        assert not run.pace.playing and not run.ended and source.frames == 1
         stepped(source, clock, 2)
+
+
+def test_a_user_goes_back_to_the_very_pictures_that_were_shown_and_on_to_the_present():
+    right = states(range(1, 9))
+    with live() as (source, clock, run):
+        for _ in range(8):
+            stepped(source, clock, 1)
+
+        def seen():
+            frame, caption = source.moment(clock.at).first, source.caption(clock.at)
+            assert caption.step == frame.step and caption.time == pytest.approx(0.01 * frame.step)
+            assert np.isfinite(caption.energy_error)
+            assert np.array_equal(frame.position, (right | {0: states([0])[0]})[frame.step].astype(np.float32))
+            return frame.step
+
         clock.step(-1)
-        clock.advance(0.0)
-        assert "Home" in clock.message
+        assert (seen(), clock.back, clock.playing) == (7, True, False)
+        clock.step(-5)
+        assert seen() == 2 and "3 of 9" in clock._describe()
+        clock.step(1)
+        assert seen() == 3 and run.simulation.steps_made == 8
+        clock.choose(clock.place(5))  # the bar
+        assert seen() == 5 and clock.place(8) == pytest.approx(8 / STEPS)
+        clock.restart()
+        assert seen() == 0
+        clock.toggle()
+        clock.advance(0.1)
+        assert 0 < clock.at < 8 and clock.back, "the pictures are played"
+        clock.reverse()
+        clock.advance(1.0)
+        assert (seen(), clock.playing) == (0, False)
+        clock.choose(1.0)
+        assert (clock.back, seen(), clock.playing) == (False, 8, False), "the run rests, as it did before"
+        stepped(source, clock, 1)
+
+
+def test_a_run_is_paused_while_a_user_is_back_and_goes_on_from_the_newest_picture():
+    with live() as (source, clock, run):
+        clock.toggle()
+        until(lambda: shown_step(source, clock) >= 4)
+        clock.step(-2)
+        assert clock.back and not run.pace.playing
+        time.sleep(0.05)
+        made = run.simulation.steps_made
+        assert clock.advance(0.0) is not None and clock.back
+        clock.finish()
+        assert not clock.back and run.pace.playing
+        until(lambda: shown_step(source, clock) > made)
+        clock.step(-1)
+        clock.toggle()
+        until(lambda: clock.advance(0.01) and not clock.back)
+        assert run.pace.playing
+
+
+def frame_of(number, bodies=1000):
+    """A shown frame at step ``number``."""
+    position = np.full((bodies, 3), number, np.float32)
+    return ShownFrame(0, position, position, number, number, 0.0, np.ones(bodies))
+
+
+def test_kept_pictures_fit_into_the_memory_and_older_ones_are_spread_evenly():
+    each = size(frame_of(0))
+    history = History(40 * each)
+    for number in range(1000):
+        history.add(frame_of(number))
+        assert len(history) <= 40 + 2  # (the last two are not counted)
+    kept = [history[k].step for k in range(len(history))]
+    assert kept[0] == 0 and kept[-10:] == list(range(990, 1000))
+    assert set(np.diff(kept)[: len(kept) // 4]) == {history.stride} and history.stride <= 1000 / 5 and len(kept) > 25
+    assert all(history[history.place(history[k].number)] is history[k] for k in range(len(history)))
+    history.add(frame_of(0))
+    assert len(history) == 1 and history.stride == 1, "another run has begun"
+
+
+def test_copies_from_a_device_take_at_most_a_tenth_of_the_time():
+    class OnDevice(ShownFrame):
+        released = 0
+
+        def on_host(self):
+            time.sleep(0.02)
+            return frame_of(self.step, 10)
+
+        def release(self):
+            OnDevice.released += 1
+
+    history, began = History(), time.perf_counter()
+    while time.perf_counter() < began + 0.5:
+        history.add(OnDevice(0, None, None, step=history[len(history) - 1].step + 1 if len(history) else 0))
+        time.sleep(0.002)
+    copies = [k for k in range(len(history)) if type(history[k]) is ShownFrame]
+    assert copies == list(range(len(history) - 2)) and 2 <= len(copies) <= 4
+    assert OnDevice.released == history[len(history) - 1].step - 1, "slots are given back"
 
 
 def test_a_recording_begins_at_the_present_and_is_whole_and_resumable(tmp_path):
@@ -230,7 +333,7 @@ def test_no_method_waits_for_a_slow_step_and_closing_gives_it_up(tmp_path, monke
     with live(output=path, make=Slow) as (source, clock, _):
         for act in (clock.toggle, clock.record, clock.restart, clock.toggle, lambda: clock.faster(2)):
             act()
-            assert clock.advance(0.0) is not None and source.caption(0).step == 0
+            assert clock.advance(0.0) is not None and now(source).step == 0
     assert time.monotonic() - before < 15.0  # not the 30 s of the step
 
 
@@ -256,7 +359,7 @@ def test_a_recorded_run_goes_on_when_its_window_is_closed_and_gives_the_same_fil
     Simulation(SCENARIO, plain).run()
     run = LiveRun(SCENARIO, watched, recording=True)
     clock = LiveClock(source := Live(run), detach=True)
-    source.moment(0)
+    source.moment(source.frames - 1)
     clock.restart()
     clock.advance(0.0)
     assert "recorded" in clock.message
@@ -271,7 +374,7 @@ def test_a_recorded_run_is_stopped_after_its_step(tmp_path):
     path = tmp_path / "run.h5"
     run = LiveRun(SCENARIO, path, recording=True, make=Slow)
     source = Live(run)
-    source.moment(0)
+    source.moment(source.frames - 1)
     until(lambda: run.progress is not None)
     run.stop()
     summary = run.wait()
@@ -284,19 +387,19 @@ def test_thinned_out_bodies_are_the_same_in_every_picture():
     with live(budget=20) as (source, clock, _):
         stepped(source, clock, 1)
         rows = [source.shown.body(row) for row in range(source.shown.count)]
-        assert source.moment(0).first.position.shape == (20, 3)
-        assert np.array_equal(source.moment(0).first.position, states([1])[1][rows].astype(np.float32))
+        assert shown(source).position.shape == (20, 3)
+        assert np.array_equal(shown(source).position, states([1])[1][rows].astype(np.float32))
 
 
 def test_the_masses_of_a_picture_are_those_after_mergers():
     merging = Scenario.from_dict(SCENARIO.resolved() | {"collisions": {"rule": "merge", "radius": 0.1}})
     with live(merging) as (source, clock, run):
-        total = source.moment(0).first.mass.sum()
+        total = shown(source).mass.sum()
         stepped(source, clock, 8)
-        mass, state = source.moment(0).first.mass, run.simulation.state
+        mass, state = shown(source).mass, run.simulation.state
         assert mass.sum() == pytest.approx(total) and 0 < (mass == 0).sum() == 60 - state.count
         assert sorted(mass[mass > 0]) == sorted(state.values("mass")[0])
-        assert np.array_equal(drawn(source.moment(0).first.position), mass > 0)  # one of the bodies that are one now
+        assert np.array_equal(drawn(shown(source).position), mass > 0)  # one of the bodies that are one now
 
 
 @pytest.mark.parametrize("budget", [100, 20])
@@ -306,14 +409,17 @@ def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
         gone = np.array([3, 20, 59])
         run.simulation.remove(source.catalogue.id[gone])
         stepped(source, clock, 1)
-        frame, bodies = source.moment(0).first, run.simulation.particles
+        frame, bodies = shown(source), run.simulation.particles
         left = np.delete(np.arange(60), gone)
-        shown = [row for row in range(source.shown.count) if source.shown.body(row) in left]
-        assert np.array_equal(np.flatnonzero(drawn(frame.position)), shown)
+        rows = [row for row in range(source.shown.count) if source.shown.body(row) in left]
+        assert np.array_equal(np.flatnonzero(drawn(frame.position)), rows)
         expected = np.zeros((60, 3), np.float32)
         expected[left] = bodies.position
-        assert np.array_equal(frame.position[shown], source.shown.of(expected)[shown])
+        assert np.array_equal(frame.position[rows], source.shown.of(expected)[rows])
         assert np.array_equal(np.flatnonzero(frame.mass), left)
+        clock.step(-1)
+        assert drawn(source.moment(clock.at).first.position).all(), "they are there when one goes back"
+        clock.step(1)
         assert len(source._samples[-1]) == len(left)
 
 
@@ -321,7 +427,7 @@ def test_bodies_that_are_removed_vanish_from_the_picture_and_no_others(budget):
 def test_bodies_that_are_added_appear_in_the_picture(egl, budget):
     def light(at=12.0):
         """The light where the new bodies are."""
-        studio.draw(0, Camera(np.array([at, 0, 0]), radius=2.0), with_hud=False)
+        studio.draw(source.frames - 1, Camera(np.array([at, 0, 0]), radius=2.0), with_hud=False)
         return int(studio.read().max())
 
     with live(budget=budget) as (source, clock, run):
@@ -329,17 +435,17 @@ def test_bodies_that_are_added_appear_in_the_picture(egl, budget):
 
         stepped(source, clock, 1)
         with closing(Studio(source, (120, 90), Look(color="mass", trails="all"))) as studio:
-            before, dark = source.moment(0).first, light()
+            before, dark = shown(source), light()
             run.simulation.remove(source.catalogue.id[5])
             new = run.simulation.add(
                 mass=[0.02, 0.03], position=[[12, 0, 0], [12.5, 0.3, 0]], velocity=np.zeros((2, 3))
             )
             stepped(source, clock, 1)
-            frame, bodies = source.moment(0).first, run.simulation.particles
+            frame, bodies = shown(source), run.simulation.particles
             assert source.catalogue.id[-2:].tolist() == new.tolist() and source.shown.count == min(budget, 60) + 2
             assert np.array_equal(frame.position[-2:], bodies.position[-2:].astype(np.float32))
             assert frame.mass[[5, -2, -1]].tolist() == [0, 0.02, 0.03]
-            past = source.past(before.number)
+            past = source.past(source.place(before.number))
             assert drawn(past.position).tolist() == [True] * (source.shown.count - 2) + [False] * 2
             assert dark < 40 < 100 < light()
             run.simulation.remove(new)
@@ -352,14 +458,14 @@ def test_a_gpus_bodies_are_packed_into_pictures():
     """In the simulator: the kernel, the slots, and the copy through pinned memory."""
     scenario = SCENARIO.override(particles=40, engine="gpu-tiled", precision="float32")
     with live(scenario, 15) as (source, clock, run):
-        assert len(source.moment(0).first.position) == source.shown.count == 15
+        assert len(shown(source).position) == source.shown.count == 15
         rows = [source.shown.body(row) for row in range(source.shown.count)]
         for _ in range(6):  # more than there are slots
             stepped(source, clock, 1)
-            frame, (position, velocity) = source.moment(0).first, run.simulation.state.values("position", "velocity")
+            frame, (position, velocity) = shown(source), run.simulation.state.values("position", "velocity")
             assert np.array_equal(frame.position, position[rows]) and np.array_equal(frame.velocity, velocity[rows])
             assert source.speeds[1] > 0 and frame.mass is source.catalogue.mass
-        assert "copied through the host" in source.caption(0).note
+        assert "copied through the host" in now(source).note
 
 
 @pytest.mark.gpu
@@ -375,8 +481,8 @@ def test_a_live_run_shows_the_units_of_its_scenario():
     values = SCENARIO.resolved() | {"units": {"length": "pc", "mass": "Msun", "velocity": "km/s"}}
     values["gravity"] = {key: value for key, value in values["gravity"].items() if key != "G"}
     with live(Scenario.from_dict(values)) as (source, _, _):
-        assert source.caption(0).time_unit == "pc s/km" and source.catalogue.units.symbol("energy") == "Msun (km/s)^2"
-        assert facts(source, source.moment(0), 0).units["length"] == "pc"
+        assert now(source).time_unit == "pc s/km" and source.catalogue.units.symbol("energy") == "Msun (km/s)^2"
+        assert facts(source, source.moment(source.frames - 1), 0).units["length"] == "pc"
 
 
 def test_the_error_of_a_scenario_comes_before_any_window():
@@ -396,13 +502,11 @@ def test_the_initial_conditions_are_shown_while_the_engine_is_loaded():
     try:
         clock = LiveClock(source := Live(run))
         assert loading.wait(SECONDS)
-        assert np.array_equal(
-            source.moment(0).first.position, Simulation(SCENARIO).particles.position.astype(np.float32)
-        )
-        assert "preparing" in clock.status and clock.frames == 0
+        assert np.array_equal(shown(source).position, Simulation(SCENARIO).particles.position.astype(np.float32))
+        assert "preparing" in clock.status and clock.frames == 1
         end.set()
         until(lambda: shown_step(source, clock) >= 1)
-        assert clock.frames == STEPS + 1
+        assert 0 < clock.place(clock.at) <= 1
     finally:
         run.close()
 

@@ -11,9 +11,10 @@ from nbody.viewer.display.hud import legend_panel
 from nbody.viewer.gl.lines import bar_length, round_length
 from nbody.viewer.picture.coloring import Coloring
 from nbody.viewer.picture.look import BACKGROUNDS, COLOURS, MAPS, SIZES, Look
-from nbody.viewer.picture.quantities import grid_density
+from nbody.viewer.picture.quantities import grid_density, potential
 from nbody.viewer.picture.styles import ember
 from nbody.viewer.screenshot import draw_frame
+from nbody.viewer.sources.frames import FAR
 from nbody.viewer.sources.samples import LINEAR, LOGARITHMIC, ends
 
 SIZE = (400, 300)
@@ -123,7 +124,6 @@ def test_a_window_does_not_wait_and_gets_the_same_values(recorded):
     exact = Coloring(source, "density", "ember", True).values(source.past(1))
     quick = Coloring(source, "density", "ember", False)
     quick.values(source.past(1))
-    quick.close()
     quick._thread.shutdown(wait=True)
     number, values = quick.values(source.past(1))
     assert number == exact[0] == 1
@@ -142,10 +142,19 @@ def test_the_density_of_cells_agrees_with_that_of_neighbours():
         assert 0.6 < np.median(ratio[(radius > inner) & (radius < outer)]) < 1.7
 
 
-def test_the_potential_is_shown_for_few_bodies_only(recorded):
-    many = recorded(tuple(np.random.default_rng(1).standard_normal((2, 5000, 2))))
-    with pytest.raises(InputError, match="--color potential: can be computed for up to 4096 bodies, not 5000"):
-        Coloring(many, "potential", "ember", True)
+def test_the_potential_of_many_bodies_is_that_of_a_tree(recorded, monkeypatch):
+    """Within the tree's accuracy; a body that is not drawn has no potential, and does not spoil the tree."""
+    x, v = np.random.default_rng(1).standard_normal((2, 600, 3))
+    source = recorded((x, v), resolved={"gravity": {"G": 2.0, "softening": "plummer", "length": 0.1}})
+    frame = source.past(0)
+    frame.position[7] = FAR
+    right = potential(source, frame)
+    monkeypatch.setattr("nbody.viewer.picture.quantities.DIRECT_UP_TO", 100)
+    found = Coloring(source, "potential", "ember", True).values(frame)[1]
+    assert found[7] == right[7] == 0
+    rest = np.arange(600) != 7
+    np.testing.assert_allclose(found[rest], right[rest], rtol=2e-3)
+    assert np.abs(found[rest] / right[rest] - 1).max() > 1e-12, "that is another sum"
 
 
 # --- Sizes, trails, marks -------------------------------------------------------------------------------------------

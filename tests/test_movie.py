@@ -25,6 +25,7 @@ from nbody.viewer.movie.film import moments
 from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
+from nbody.viewer.sources.history import MEMORY
 from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.clock import Playback
@@ -96,7 +97,7 @@ def test_frames_of_unequal_spacing_are_interpolated_in_time(recorded):
 
 def test_frames_are_read_ahead_within_a_bound_in_both_directions():
     read, size = [], 10
-    ahead = ReadAhead(lambda k: read.append(k) or ShownFrame(k, np.zeros((1, 3)), np.zeros((1, 3))), size)
+    ahead = ReadAhead(lambda k: read.append(k) or ShownFrame(k, np.zeros((1, 3)), np.zeros((1, 3))), MEMORY, size)
     assert ahead.capacity == 8
     before = threading.active_count()
     assert ahead.get(3).number == 3 and threading.active_count() == before
@@ -109,7 +110,7 @@ def test_frames_are_read_ahead_within_a_bound_in_both_directions():
     assert ahead.get(50).number == 50 and ahead.get(9).number == 9 and read.count(9) == 1  # an odd one drops nothing
     ahead.close()
     assert threading.active_count() <= before
-    assert ReadAhead(lambda k: None, 10**12).capacity == 3
+    assert ReadAhead(lambda k: None, MEMORY, 10**12).capacity == 3
 
 
 def test_playing_forward_and_backward_shows_the_frames_of_the_file(recorded):

@@ -234,8 +234,9 @@ def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
     bodies = bodies_of(1200)
     with pytest.raises(InputError, match="up to 1000 softening lengths, and there are 1200 different ones; round them"):
         nbody.Simulation(bodies, dt=0.01, softening=np.linspace(0.1, 0.2, 1200))
-    with pytest.raises(InputError, match="softening: must be a number, or one for each of 1200 bodies"):
-        nbody.Simulation(bodies, dt=0.01, softening=[0.1, 0.2])
+    for lengths in ([0.1, 0.2], [[0.1], [0.2, 0.3]]):
+        with pytest.raises(InputError, match="softening: must be a number, or one for each of 1200 bodies"):
+            nbody.Simulation(bodies, dt=0.01, softening=lengths)
     for law in (["a", "b", "c"], ["spline"]):
         with pytest.raises(InputError, match="softening: must be a law and its lengths"):
             nbody.Simulation(bodies, dt=0.01, softening=law)

@@ -214,7 +214,7 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     ours.move((9999, 0), (200, y), line, SIZE)
     assert ours.transport.frame == 100
     for frame in (0, 37, 100):
-        assert line.frame_at(line.left + (frame + 0.5) / 101 * line.width, 101) == frame
+        assert Playback(101).frame_at(line.place(line.left + (frame + 0.5) / 101 * line.width)) == frame
 
 
 def test_the_display_names_what_there_is_to_know(recorded):
@@ -537,7 +537,7 @@ def test_a_window_plays_pauses_scrubs_turns_and_shows_it(display, tmp_path):
 def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen: seen.append(view) or 0
+        "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen, memory: seen.append(view) or 0
     )
     monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view, **options: seen.append(view))
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
@@ -575,7 +575,7 @@ def test_a_picture_that_opengl_cannot_draw_is_refused(run_file, tmp_path, refuse
     assert "OpenGL can't draw a picture of 64x48 here" in said and not list(tmp_path.glob("*big*"))
 
 
-def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorded):
+def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorded, monkeypatch):
     from nbody.viewer.window.offscreen import OffscreenWindow
 
     source = recorded(*cloud(5000, 2))
@@ -583,9 +583,14 @@ def test_the_colour_that_the_footer_names_is_the_one_of_the_picture(egl, recorde
     clock.playing = False
     window = OffscreenWindow(source, clock, Display(Look(color="density"), size=(480, 300)))
     window.draw()
-    window.key("C", False)  # to the potential, which can't be computed for so many
+
+    def refuse(*problem, where):
+        raise InputError(f"{where}the tree has no such law")
+
+    monkeypatch.setattr("nbody.forces.choose.choose", refuse)
+    window.key("C", False)  # to the potential, which can't be computed
     window.draw()
-    assert window.due and "up to 4096 bodies" in window.notice
+    assert window.due and "--color potential: the tree has no such law" in window.notice
     window.draw()
     color = window.controls.look.color
     assert color not in ("density", "potential") and f"color: {color}" in window.notice

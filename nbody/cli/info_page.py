@@ -1,5 +1,8 @@
 """The page that ``nbody info`` prints: one line per fact, rounded, and the scenario as YAML at the end."""
 
+from math import isfinite
+from statistics import median
+
 from nbody.cli.streams import Json
 from nbody.cli.summary import not_conserved, unit_of
 from nbody.diagnostics.observables import ALWAYS
@@ -7,6 +10,9 @@ from nbody.errors import counted, shortened
 from nbody.number_format import duration, size
 from nbody.scenario.quantities import Units, shown_time
 from nbody.scenario.yaml_reader import dump
+
+MOST_NUMBERS = 6
+"""The most numbers of an observable that are shown one by one."""
 
 SHOWN_ELSEWHERE = {"status", "engine", "precision", "seed", "python", "numpy", "numba", "numba-cuda"}
 """Provenance that other lines of the page show: the first line, the packages and the scenario."""
@@ -91,9 +97,17 @@ def _last(found: Json, kind: str, more: str = "") -> dict[str, str]:
 
 
 def _change(first: float | list[float], last: float | list[float]) -> str:
-    """An observable at the first and at the last frame."""
-    texts = [", ".join(f"{x:.4g}" for x in (value if isinstance(value, list) else [value])) for value in (first, last)]
-    return " to ".join(texts)
+    """An observable at the first and at the last frame; of many systems the least, the median and the largest."""
+    return " to ".join(_numbers(value if isinstance(value, list) else [value]) for value in (first, last))
+
+
+def _numbers(values: list[float]) -> str:
+    if len(values) <= MOST_NUMBERS:
+        return ", ".join(f"{x:.4g}" for x in values)
+    finite = sorted(x for x in values if isfinite(x))
+    if not finite:
+        return f"{len(values)} numbers that are not finite"
+    return f"{finite[0]:.4g}, {median(finite):.4g}, {finite[-1]:.4g} (least, median, largest of {len(finite)})"
 
 
 def _origin(provenance: Json) -> dict[str, str]:

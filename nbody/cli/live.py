@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from nbody.cli.streams import flush, print_message
 from nbody.errors import DeviceError, NBodyError
+from nbody.viewer.sources.history import MEMORY
 from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
+    from nbody.cli.options import Served
     from nbody.run.live import LiveRun
     from nbody.run.progress import Summary
     from nbody.scenario import Scenario
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
     Screen = Desktop | Page
 
 
-def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Display", screen: "Screen") -> int:
-    """Compute and show a scenario until the window is closed; ``output`` is what its key for recording writes."""
+def view_scenario(
+    settings: "Scenario", output: Path, overwrite: bool, view: "Display", screen: "Screen", memory: float = MEMORY
+) -> int:
+    """Compute and show a scenario until the window is closed; ``output`` is what its key for recording writes, and
+    ``memory`` the bytes for earlier pictures."""
     from nbody.run.live import LiveRun
 
     screen.check()  # before anything is computed
     run = LiveRun(settings, output, overwrite=overwrite, notify=print_message)
     try:
         screen.load()
-        _show(run, view, screen)
+        _show(run, memory, view, screen)
     finally:
         run.close()
     if run.failure is not None:
@@ -37,7 +42,7 @@ def view_scenario(settings: "Scenario", output: Path, overwrite: bool, view: "Di
 
 
 def run_in_view(
-    settings: "Scenario", output: Path, overwrite: bool, notify: Notify, quiet: bool, as_json: bool, screen: "Screen"
+    settings: "Scenario", output: Path, overwrite: bool, notify: Notify, quiet: bool, as_json: bool, served: "Served"
 ) -> int:
     """Run and record a scenario as ``nbody run`` does, and show it; return the exit code. The run goes on when the window is
     closed, or lost with its screen."""
@@ -47,6 +52,7 @@ def run_in_view(
     from nbody.viewer import backends
     from nbody.viewer.picture.aim import Display
 
+    screen = served.screen()
     try:
         screen.check()
     except DeviceError as error:
@@ -74,7 +80,7 @@ def run_in_view(
 
         try:
             screen.load()
-            _show(run, Display(), screen, goes_on=True, lost=go_on_without_screen)
+            _show(run, served.bytes, Display(), screen, goes_on=True, lost=go_on_without_screen)
             if run.thread.is_alive():
                 notify("the window is closed, the run goes on; Ctrl-C stops it")
         except KeyboardInterrupt:
@@ -93,10 +99,15 @@ def _awaited(run: "LiveRun") -> "Summary":
 
 
 def _show(
-    run: "LiveRun", view: "Display", screen: "Screen", goes_on: bool = False, lost: Callable[[], int] | None = None
+    run: "LiveRun",
+    memory: float,
+    view: "Display",
+    screen: "Screen",
+    goes_on: bool = False,
+    lost: Callable[[], int] | None = None,
 ) -> None:
     from nbody.viewer.sources.live import Live
     from nbody.viewer.window.live_clock import LiveClock
 
-    source = Live(run)
+    source = Live(run, memory)
     screen.show(source, LiveClock(source, detach=goes_on), view, lost)

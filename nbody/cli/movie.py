@@ -51,8 +51,8 @@ class Pictures:
 
     def moments(self, recording: "RecordedSource") -> "Array":
         """The moments that they show, counted in frames."""
-        first = recording.index(0 if self.first is None else self.first)
-        last = recording.index(-1 if self.last is None else self.last)
+        first = recording.run.index(0 if self.first is None else self.first)
+        last = recording.run.index(-1 if self.last is None else self.last)
         return moments(recording.run.time, first, last, self.fps, self.seconds, self.speed)
 
 

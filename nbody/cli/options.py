@@ -146,7 +146,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JS
 
 @dataclass(frozen=True)
 class Served:
-    """A page for any browser, instead of a window."""
+    """Where a run is shown: in a window, or on a page for any browser."""
 
     web: Annotated[
         bool, typer.Option("--web", help="Serve a page for any browser instead of a window; the address is printed.")
@@ -159,10 +159,28 @@ class Served:
         ),
     ] = None
     token: Annotated[str | None, text_option("The secret word in the address [a random one].")] = None
+    memory: Annotated[
+        float | None,
+        text_option(
+            "Gigabytes for earlier pictures of a run, to go back to (when it is full, older ones are thinned out), or for "
+            "frames of a recording that are read ahead [1.07].",
+            parser=between(1e-3, 1e5),
+            metavar="<float>",
+        ),
+    ] = None
+
+    @property
+    def bytes(self) -> float:
+        """:attr:`memory` in bytes."""
+        from nbody.viewer.sources.history import MEMORY
+
+        return MEMORY if self.memory is None else self.memory * 1e9
 
     def screen(self) -> "Desktop | Page":
         """Where the run is shown. Raises InputError."""
-        given = {name: value for name, value in vars(self).items() if name != "web" and value is not None}
+        given = {
+            name: value for name, value in vars(self).items() if name not in ("web", "memory") and value is not None
+        }
         if self.web:
             from nbody.viewer.web.show import Page
 

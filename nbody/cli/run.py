@@ -63,7 +63,7 @@ def run(
         if shown:
             from nbody.cli.live import run_in_view
 
-            return run_in_view(settings, output, overwrite, notify, quiet, as_json, screen)
+            return run_in_view(settings, output, overwrite, notify, quiet, as_json, served)
         summary = run_with_bar(Simulation(settings, output, overwrite=overwrite, notify=notify), quiet)
     return show_summary(summary, as_json)
 

@@ -107,8 +107,10 @@ def view(
     other keys.
 
     A scenario is computed while it is shown: Space pauses, the right arrow makes
-    one step, up and down change the steps per picture, Home starts again, and a
-    key starts and stops a recording.
+    one step, up and down change the steps per picture, and a key starts and stops
+    a recording. The left arrow, Home and the bar go back to earlier pictures and
+    pause the run, which goes on at the newest one (End); Home at the first one
+    starts the run again.
 
     \b
     Examples:
@@ -142,13 +144,15 @@ def view(
                 f"--{option}: is for recordings, and {run} is a scenario; record it with 'nbody run' first"
             )
         settings = replaced.load(locate(run, print_message))
-        return view_scenario(settings, recorded.output or Path("output/run.h5"), recorded.overwrite, shown, screen)
+        return view_scenario(
+            settings, recorded.output or Path("output/run.h5"), recorded.overwrite, shown, screen, served.bytes
+        )
     Replaced(replaced | ({"output": recorded.output} if recorded.output else {})).refuse(run)
     from nbody.trajectory import Trajectory
     from nbody.viewer.sources.recording import RecordedSource
 
     with Trajectory(run) as trajectory:
-        recording = RecordedSource(trajectory)
+        recording = RecordedSource(trajectory, memory=served.bytes)
         if picture.screenshot is not None:
             for option in ("follow", "fps", "web"):
                 if getattr(served if option == "web" else playing, option):
@@ -158,7 +162,7 @@ def view(
 
         playback = Playback(recording.frames, playing.fps or 30.0, playing.follow, recording)
         if picture.frame is not None or playing.follow:
-            playback.seek(recording.index(-1 if picture.frame is None else picture.frame))
+            playback.seek(recording.run.index(-1 if picture.frame is None else picture.frame))
         playback.playing = picture.frame is None or playing.follow
         screen.check()
         screen.load()
@@ -172,7 +176,7 @@ def _save(picture: Screenshot, recording: "RecordedSource", overwrite: bool, vie
 
     assert picture.screenshot is not None
     path = check_picture(picture.screenshot, overwrite)
-    k = recording.index(-1 if picture.frame is None else picture.frame)
+    k = recording.run.index(-1 if picture.frame is None else picture.frame)
     drawn = draw_frame(recording, k, view.size, view.hud, view.look, view.aim.view(recording, k))
     save_picture(drawn, path, overwrite, print_message)
     time = time_text(recording.run.time[k], recording.run.units.symbol("time"))

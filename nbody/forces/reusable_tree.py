@@ -60,7 +60,7 @@ class Tree:
         *,
         G: float = 1.0,
         softening: Any = "none",
-        length: float = 0.0,
+        length: Any = 0.0,
         precision: str | None = None,
         engine: str = "cpu-tree",
         **options: Any,

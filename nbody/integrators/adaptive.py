@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
+from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.scenario.values import Group
@@ -43,6 +44,27 @@ class AdaptiveStep(Integrator):
         last[NEXT], last[LENGTH], state.clock.current = last[LENGTH], 0.0, self.facts.leaves
         state.clock.count(-1, last[BEGIN])
         return 1
+
+    def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
+        if not (watcher.ends_steps and self.facts.adaptive):
+            return super()._advance_to_contact(motion, steps, until, watcher)
+        clock = motion.state.clock
+        while steps > 0 and clock.time < until:  # look at whole steps: what is shown changes none
+            begin, (x0, v0) = clock.time, motion.state.values("position", "velocity")
+            self._advance(motion, 1, math.inf)
+            x, v = motion.state.values("position", "velocity")
+            span = Span(x0, v0, x, v, begin, clock.time, show=partial(self._shown, motion))
+            if watcher.touching(span):
+                return span
+            steps -= 1
+        self.advance(motion, 0, until)
+        return None
+
+    def _shown(self, motion: Motion, time: float) -> tuple[np.ndarray, np.ndarray, int]:
+        """Show a time within the last step: see :class:`.Span`."""
+        self.advance(motion, 0, time)
+        x, v = (rows.astype(np.float64) for rows in motion.state.values("position", "velocity"))
+        return x, v, motion.state.clock.step
 
     def _count(self, motion: Motion, steps: int, time: float) -> None:
         """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""

@@ -171,6 +171,12 @@ class Roster:
         at = order[np.minimum(np.searchsorted(self.bodies.id, ids, sorter=order), len(order) - 1)]
         return np.where(self.bodies.id[at] == ids, at, -1)
 
+    def attraction(self, x: Array, rows: list[int]) -> Array:
+        """The accelerations of bodies in some rows by each other."""
+        slots = self.slots[rows]
+        softening2 = None if self._softening2 is None else self._softening2[slots]
+        return direct_sum(x[rows], self.mass[slots], self._gravity, None, softening2)[0]
+
     def partial_energy(
         self, x: Array, v: Array, mass: Array, some: Array | list[int], time: float, alive: Array | None = None
     ) -> float:

@@ -28,7 +28,10 @@ def with_lengths(particles: Particles, values: Mapping[str, Any]) -> tuple[Parti
         law, given = law if named else ("plummer", law)
     if not isinstance(given, np.ndarray | list | tuple):
         return particles, values
-    lengths = np.asarray(given)
+    try:
+        lengths = np.asarray(given)
+    except ValueError:  # a list of lists of different lengths
+        lengths = np.empty(0)
     if lengths.shape != particles.mass.shape or lengths.dtype.kind not in "fiu":
         raise InputError(f"{key}: must be a number, or one for each of {particles.count} bodies; got {shown(given)}")
     different, which = np.unique(lengths, return_inverse=True)

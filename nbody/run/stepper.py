@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Protocol, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from nbody.diagnostics.observables import columns_of
+from nbody.diagnostics.observables import OF_TANGENTS, columns_of
 from nbody.errors import InputError, RunFailed
 from nbody.events.bodies import Bodies
 from nbody.forces.layers.fields import fields_of
@@ -16,9 +17,10 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
 from nbody.run.changes import Shown
+from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
-from nbody.trajectory.structure.layout import REMOVED
+from nbody.trajectory.structure.layout import ADDED, REMOVED
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -114,7 +116,8 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self.setup.scenario.escape is not None  # before the frame of a step
-        return not (changes or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
+        observed = tangents_of(self.setup.scenario)  # by the scheme, after each frame
+        return not (changes or observed or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
 
     @property
     def turns(self) -> bool:
@@ -198,10 +201,9 @@ class Stepper:
         with np.errstate(all="ignore"):  # numbers that go wrong stop the run at its next frame
             with self.motion.state.moves.turned(self.turns):
                 span = self.integrator.advance(self.motion, steps, until, self.collisions)
-            if span is not None:
-                self._resolve(span)
+            touched = span is not None and self._resolve(span, until)
         self.within_a_step = False
-        return span is not None
+        return touched
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""
@@ -369,6 +371,7 @@ class Stepper:
             self._known_bodies()
         if (keys := self.setup.scenario.collisions) is not None:
             from nbody.integrators.collisions.collisions import Collisions  # imports Numba
+            from nbody.integrators.collisions.outcomes import Bouncing
 
             law, outcome = self.setup.scenario.gravity, self.setup.outcome
             if keys.rule == "function" and outcome is None:
@@ -376,8 +379,8 @@ class Stepper:
                     f"{self.setup.scenario.where('collisions.rule')}'function' is a function in Python: give "
                     "on_collision=FUNCTION to nbody.Simulation, or to resume or rerun"
                 )
-            restitution = 1.0 if keys.restitution is None else keys.restitution
-            self.collisions = Collisions(self._known_bodies(), keys.rule, law, restitution, outcome)
+            bouncing = Bouncing(1.0 if keys.restitution is None else keys.restitution, keys.minimum_speed)
+            self.collisions = Collisions(self._known_bodies(), keys.rule, law, bouncing, outcome)
 
     def _known_bodies(self) -> "Roster":
         """Which bodies are there, from now on."""
@@ -389,17 +392,24 @@ class Stepper:
             self.roster = Roster(self.setup.bodies, self.setup.scenario.gravity, fields, self.setup.used)
         return self.roster
 
-    def _resolve(self, span: Span) -> None:
-        """Act on a step in which bodies touch. If some have merged, the others go on in another state."""
+    def _resolve(self, span: Span, until: float) -> bool:
+        """Act on a step in which bodies touch, and in which the time ``until`` may be. If some have merged or changed, they
+        go on in another state. Returns False if nothing was done."""
         assert self.collisions is not None
         state, collisions = self.state, self.collisions
-        if collisions.changes:
-            x, v = state.values("position", "velocity")
-            span = span._replace(x1=x, v1=v)
-        events, left = collisions.resolve(span, state.clock.step, first=span.begin == self.setup.bodies.time)
+        if span.show is not None:
+            events, left = collisions.end_step(span, until)
+            if left is None:
+                self.integrator.advance(self.motion, 0, until)
+        else:
+            if collisions.changes:
+                x, v = state.values("position", "velocity")
+                span = span._replace(x1=x, v1=v)
+            events, left = collisions.resolve(span, state.clock.step, first=span.begin == self.setup.bodies.time)
         self.events.append(events)
         if left is not None:
             self._go_on_with(left, "a collision")
+        return bool(len(events))
 
     def _go_on_with(self, bodies: Particles, cause: str) -> None:
         """Replace the state by one of other bodies."""
@@ -413,6 +423,8 @@ class Stepper:
             raise RunFailed(f"step {clock.step}: after {cause} the scheme can't go on: {error}") from None
         motion.state.progress.take_over(state.progress)
         self.motion = motion
+        if self.moved and not set(OF_TANGENTS).isdisjoint(self.integrator.report(motion).observed):
+            self.setup.warn(f"warning: {' and '.join(OF_TANGENTS)} begin anew at step {clock.step}, because of {cause}")
 
     def apply(self, changes: np.ndarray, shown: bool = False) -> None:
         """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
@@ -426,6 +438,8 @@ class Stepper:
         fields, gone = fields_of(setup.engine), changes["id_1"][np.isin(changes["kind"], REMOVED)]
         if lost := [about for about, _ in fields.about.values() if about in gone] if fields else []:
             raise InputError(f"body {lost[0]} can't be removed: a field acts about it")
+        if fields and fields.about:
+            fields.of(_after(changes, gone, self._at_the_beginning))  # raises an InputError, before anything is changed
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
@@ -440,6 +454,13 @@ class Stepper:
         roster.book(energy, collision=False)
         changes["time"], changes["step"], changes["energy_change"][0] = clock.time, clock.step + (not shown), energy
         self.events.append(changes)
+
+
+def _after(changes: np.ndarray, gone: np.ndarray, present: Particles) -> Any:
+    """The ids and species of the bodies that are there after changes."""
+    new, stay = changes[np.isin(changes["kind"], ADDED)], ~np.isin(present.id, gone)
+    ids, species = np.append(present.id[stay], new["id_1"]), np.append(present.species[stay], new["id_2"])
+    return SimpleNamespace(id=ids, species=species, species_names=present.species_names)
 
 
 def _frame_of(motion: Motion) -> Frame:

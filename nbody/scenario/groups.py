@@ -328,7 +328,10 @@ class CollisionKeys(Group):
         radius: one for all bodies, one of each species, or ``{density: …}``; bodies that have radii of their own (``bodies:
             [{m: 1, radius: 0.005}]``, a column ``radius`` of a file) need none.
         most: the number of contacts and bounces for which the file has room. (Mergers always have room.)
-        restitution: of ``bounce``, from 0 (the bodies stay together along the line of centres) to 1 (elastic; the default).
+        restitution: of ``bounce``, the part that remains of the speed along the line of centres, from 0 to 1 (elastic; the
+            default).
+        minimum_speed: of ``bounce``, at which bodies part at least, so that those that rest on one another make small hops
+            instead of bounces without end; by default 0.01 of the pair's escape speed if ``restitution`` is less than 1.
     """
 
     rule: Annotated[Name, one_of("rule", RULES)]
@@ -339,6 +342,7 @@ class CollisionKeys(Group):
     ] = None
     most: Count | None = None
     restitution: Annotated[NotNegative, Field(le=1.0)] | None = None
+    minimum_speed: Annotated[Positive, with_unit("velocity")] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -349,6 +353,7 @@ class CollisionKeys(Group):
     def _has_a_limit(self) -> Self:
         if self.most is not None and self.rule in ("merge", "stop"):
             raise KeyProblem("most", f"belongs to rule 'record'; rule '{self.rule}' needs no limit, so remove it")
-        if self.restitution is not None and self.rule != "bounce":
-            raise KeyProblem("restitution", f"belongs to rule 'bounce', and the rule is '{self.rule}'; remove it")
+        for key in ("restitution", "minimum_speed"):
+            if getattr(self, key) is not None and self.rule != "bounce":
+                raise KeyProblem(key, f"belongs to rule 'bounce', and the rule is '{self.rule}'; remove it")
         return self

@@ -26,7 +26,7 @@ def show(source, clock, view, real=window.show, **options):
         from vispy import app
 
         def tick(event):
-            if clock.at < 8:
+            if source.caption(clock.at).step < 8:
                 return
             if end == "close":
                 pane.close()

@@ -42,12 +42,16 @@ for make in (real, refuse):
         for step in range(1, 7):
             run.pace.step(1)
             end = time.monotonic() + 60
-            while not (source.take() and source.caption(0).step == step):
+            while not (source.refresh() and source.caption(source.frames - 1).step == step):
                 assert time.monotonic() < end
                 time.sleep(0.001)
-            studio.draw(0, with_hud=False)
+            studio.draw(source.frames - 1, with_hud=False)
         pictures.append(studio.read())
-        note, frame, state = source.caption(0).note, source.moment(0).first, run.simulation.state
+        note, frame, state = (
+            source.caption(source.frames - 1).note,
+            source.moment(source.frames - 1).first,
+            run.simulation.state,
+        )
         position, velocity = state.values("position", "velocity")
         assert np.array_equal(frame.position, position) and np.array_equal(frame.velocity, velocity)
     run.close()

@@ -32,7 +32,7 @@ def acts(pane):
     clock, source, run = pane.transport, pane.source, pane.transport.run
 
     def step():
-        return source.caption(0).step
+        return source.caption(clock.at).step
 
     def rests():
         return (
@@ -62,6 +62,8 @@ def acts(pane):
     yield "more", "Right", one_more
     yield "saved", "S", lambda: "saved" in pane.notice
     yield "stopped", "O", lambda: not run.recording and not run._command
+    yield "back", "Left", lambda: clock.back and step() == before[0]
+    yield "first", "Home", lambda: clock.back and step() == 0
     yield "restarted", "Home", lambda: rests() and step() == 0
     yield "faster", "Up", lambda: run.pace.steps_per_picture == 2
     yield "goes on", "Space", lambda: clock.playing
@@ -106,7 +108,7 @@ def drive(pane):
     def note():
         clock, source = pane.transport, pane.source
         seen[state["name"]] = {
-            "step": source.caption(0).step, "playing": clock.playing, "status": clock._describe(),
+            "step": source.caption(clock.at).step, "playing": clock.playing, "status": clock._describe(),
             "notice": pane.notice, "recording": str(clock.run.recording or ""),
         }  # fmt: skip
         pane.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))

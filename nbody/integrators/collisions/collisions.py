@@ -4,14 +4,25 @@ A merger empties the slot (:mod:`nbody.integrators.roster`) of the lighter body,
 other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from nbody.errors import RunFailed
+from nbody.events.bodies import Bodies
 from nbody.integrators.collisions.contact import any_contact_of_few, contacts, later_contacts, moment, paths
+from nbody.integrators.collisions.ending import SpanPath, in_order
 from nbody.integrators.collisions.orbit import NEVER, orbit_moment
-from nbody.integrators.collisions.outcomes import Meeting, Outcome, Touches, after
+from nbody.integrators.collisions.outcomes import (
+    MOST_BOUNCES,
+    Bouncing,
+    Meeting,
+    Outcome,
+    Touches,
+    after,
+    meeting_of,
+)
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.roster import Roster
 from nbody.law import Gravity
@@ -28,6 +39,9 @@ FEW = 256
 TOUCH = np.dtype([("time", float), ("i", int), ("j", int), ("inner", int)])
 """The first contact of two bodies: when, in units of the step, and in which step of an encounter; see :data:`WHOLE`."""
 
+SHORTEST_HOP = 1e-10
+"""Bodies that move less between contacts, as a part of their distance, rest on one another."""
+
 WHOLE = -1
 """Marks a contact that was found on the paths of the whole step."""
 
@@ -39,7 +53,7 @@ class Collisions:
         roster: the bodies, which have radii.
         rule: of :data:`~nbody.scenario.groups.RULES`.
         gravity: the law between them.
-        restitution: of bodies that bounce.
+        bouncing: how bodies bounce.
         outcome: the user's function of rule ``function``.
 
     Attributes:
@@ -47,11 +61,17 @@ class Collisions:
     """
 
     def __init__(
-        self, roster: Roster, rule: str, gravity: Gravity, restitution: float = 1.0, outcome: Outcome | None = None
+        self, roster: Roster, rule: str, gravity: Gravity, bouncing: Bouncing, outcome: Outcome | None = None
     ) -> None:
         self.roster, self.rule, self._gravity = roster, rule, gravity
-        self._restitution, self._outcome = restitution, outcome
+        self._bouncing, self._outcome = bouncing, outcome
+        self._last, self._at_once = -math.inf, 0  # the time of the last contact, and how many there were then
         self.touched: tuple[int, int, float] | None = None
+
+    @property
+    def _next_id(self) -> int:
+        """The first id that no body had."""
+        return int(self.roster.ids.max()) + 1
 
     # --- A step ---
 
@@ -59,6 +79,11 @@ class Collisions:
     def changes(self) -> bool:
         """True if bodies that touch merge or become others."""
         return self.rule in CHANGING
+
+    @property
+    def ends_steps(self) -> bool:
+        """True if a step ends where two bodies touch, if the scheme can show the bodies then."""
+        return self.rule in ("bounce", "function")
 
     @property
     def radii(self) -> Array:
@@ -101,6 +126,59 @@ class Collisions:
             self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
         self.roster.count += len(events)
         return _rows(events), None
+
+    def end_step(self, span: Span, until: float) -> tuple[Array, Particles | None]:
+        """Let a step end at the first contact that changes bodies, if there is one until a time.
+
+        Returns:
+            Rows of :data:`layout.EVENT_DTYPE`, and the bodies after that contact, at whose time the state is then. Without
+            one these are None, and rows are returned if the whole step is shown.
+        """
+        assert span.show is not None
+        rows, (begin, end), radii = list[Array](), self._endings(span), self.radii
+        path = SpanPath(span.show, begin, end)
+        for time, i, j in in_order(path, self._found(span)[1], radii):
+            if time > until:
+                return _rows([]), None
+            meeting = self._met(path.at(time), i, j)
+            if not meeting.approaching:
+                continue
+            x, v, step = span.show(time)
+            event = self._event(meeting, i, j, time, step)
+            if self.rule == "bounce":
+                v[[i, j]] += self._bounced(meeting, event)[:, : x.shape[1]]
+                self.roster.count += 1
+                self._require_progress(meeting, event)
+                return event, self.roster.particles(x, v, time, step)
+            rows += (asked := self._asked(meeting, event, [i, j], x, v))
+            if len(asked) > 1:
+                self._require_progress(meeting, event)
+                return self._altered(rows, x, v, time, step)
+        return self._altered(rows if span.end <= until else [], end.position, end.velocity, span.end, 0)
+
+    def _endings(self, span: Span) -> tuple[Bodies, Bodies]:
+        """The bodies at the beginning and at the end of a step."""
+        known = self.roster.particles(span.x0.astype(np.float64), span.v0.astype(np.float64), span.begin, 0)
+        begin = Bodies(span.begin, known.position, known.velocity, known, self._gravity)
+        return begin, Bodies(span.end, span.x1.astype(np.float64), span.v1.astype(np.float64), known, self._gravity)
+
+    def _met(self, now: Bodies, i: int, j: int) -> Meeting:
+        """Bodies i and j at a moment."""
+        more = (0, 0), (0, 3 - now.position.shape[1])
+        x, v = (np.pad(each[[i, j]], more) for each in (now.position, now.velocity))
+        return meeting_of(x, v, self.roster.mass[self.roster.slots[[i, j]]], x[1] - x[0], v[1] - v[0])
+
+    def _require_progress(self, meeting: Meeting, event: Array) -> None:
+        """Raise RunFailed after many contacts between which bodies hardly move."""
+        time = float(event["time"][0])
+        way, least = (time - self._last) * meeting.speed, SHORTEST_HOP * float(event["distance"][0])
+        self._last, self._at_once = time, self._at_once + 1 if way <= least else 0
+        if self._at_once > MOST_BOUNCES:
+            first, second = int(event["id_1"][0]), int(event["id_2"][0])
+            raise RunFailed(
+                f"step {event['step'][0]}: bodies {first} and {second} (ids) rest on one another at t = {time:.9g}: they "
+                "would bounce without end; give collisions.minimum_speed, at which they part, or 'collisions: merge'"
+            )
 
     def _found(self, span: Span) -> tuple[Array, Array]:
         """The paths of a step, and :data:`TOUCH` rows in order of time."""
@@ -165,25 +243,21 @@ class Collisions:
         """Let bodies bounce in order of time, those that approach each other."""
         roster, slots, h = self.roster, self.roster.slots, span.end - span.begin
         x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
-        mass, touches, D = roster.mass[slots], Touches(found, len(slots)), x.shape[1]
+        touches, D = Touches(found, len(slots)), x.shape[1]
         events, later, radii = [], np.empty(len(slots)), self.radii
         for touch in touches:
             s, i, j, _ = touch
-            meeting = self._meeting(control, touch, span)
+            meeting, rest = self._meeting(control, touch, span), (1 - s) * h
             if not meeting.approaching:
                 continue
-            event = self._contact(control, touch, span, step)
-            changes, energy = meeting.bounced(self._restitution)
-            for k, change in zip((i, j), changes, strict=True):
-                x[k] += (1 - s) * h * change[:D]
-                v[k] += change[:D]
-                control[k] += (np.arange(4)[:, None] / 3 - s) * h * change
-            event["kind"], event["energy_change"] = (
-                BOUNCE,
-                energy * meeting.fraction * (mass[i] if mass[i] > 0 else 0.0),
-            )
-            roster.book(float(event["energy_change"][0]))
-            events.append(event)
+            events.append(self._event(meeting, i, j, span.begin + s * h, step))
+            change, both = self._bounced(meeting, events[-1]), [i, j]
+            before = roster.attraction(x, both)
+            x[both] += rest * change[:, :D]
+            further = roster.attraction(x, both) - before  # it has grown since the contact, in proportion to the time
+            x[both] += rest**2 / 6 * further
+            v[both] += change[:, :D] + rest / 2 * further
+            control[both] += (np.arange(4)[:, None] / 3 - s) * h * change[:, None]
             touches.changed(i, j)
             for k, other in ((i, j), (j, i)):
                 later_contacts(control, radii, k, s, self._attraction(span), later)
@@ -192,43 +266,58 @@ class Collisions:
         roster.count += len(events)
         return _rows(events), roster.particles(x, v, span.end, step) if events else None
 
+    def _bounced(self, meeting: Meeting, event: Array) -> Array:
+        """What a bounce changes of the velocities, (2, 3); its event is completed."""
+        change, energy = meeting.bounced(self._bouncing, self._gravity.G)
+        event["kind"], event["energy_change"] = BOUNCE, energy
+        self.roster.book(energy)
+        return change
+
     def _by_function(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
         """Let a user's function say what becomes of bodies that touch and approach each other. Each body has one contact in
         a step."""
-        assert self._outcome is not None
-        roster, slots, rows, D = self.roster, self.roster.slots, [], span.x0.shape[1]
-        free, next_id = np.ones(len(slots), bool), int(roster.ids.max()) + 1
+        rows, free = list[Array](), np.ones(len(self.roster.slots), bool)
+        x, v = (np.array(each, np.float64) for each in (span.x1, span.v1))
         for touch in found.tolist():
             s, i, j, _ = touch
-            meeting = self._meeting(control, touch, span)
+            meeting, rest = self._meeting(control, touch, span), (1 - s) * (span.end - span.begin)
             if not (free[i] and free[j] and meeting.approaching):
                 continue
             free[[i, j]] = False
-            event = self._contact(control, touch, span, step)
-            position, velocity = (each[:, :D] for each in meeting.bodies())
-            pair = roster.particles(span.x1, span.v1, float(event["time"][0]), step).rows(np.array([i, j]))
-            pair.position, pair.velocity = position, velocity
-            rows.append(event)
-            if (left := after(self._outcome, pair)) is not None:
-                end = [(1 - meeting.fraction) * each[i] + meeting.fraction * each[j] for each in (span.x1, span.v1)]
-                rest = (1 - s) * (span.end - span.begin)
-                centre, motion = meeting.centre[:D], meeting.motion[:D]
-                left.position = left.position + left.velocity * rest + (end[0] - centre - motion * rest)
-                left.velocity = left.velocity + (end[1] - motion)
-                rows.append(outcome_rows(pair, left, next_id, float(event["time"][0]), step))
-                next_id += max(0, left.count - 2)
+            rows += self._asked(meeting, self._event(meeting, i, j, span.end - rest, step), [i, j], x, v, rest)
+        return self._altered(rows, x, v, span.end, step)
+
+    def _asked(
+        self, meeting: Meeting, event: Array, both: list[int], x: Array, v: Array, rest: float = 0.0
+    ) -> list[Array]:
+        """The rows of a contact, and of what the user's function makes of the bodies ``both``. ``x``, ``v``: of all bodies a
+        time ``rest`` later."""
+        assert self._outcome is not None
+        time, step, D = float(event["time"][0]), int(event["step"][0]), x.shape[1]
+        pair = self.roster.particles(x, v, time, step).rows(np.array(both))
+        pair.position, pair.velocity = (each[:, :D] for each in meeting.bodies())
+        if (left := after(self._outcome, pair)) is None:
+            return [event]
+        part = np.array([1 - meeting.fraction, meeting.fraction])
+        centre, motion = meeting.centre[:D], meeting.motion[:D]
+        left.position = left.position + left.velocity * rest + (part @ x[both] - centre - motion * rest)
+        left.velocity = left.velocity + (part @ v[both] - motion)
+        return [event, outcome_rows(pair, left, self._next_id, time, step)]
+
+    def _altered(self, rows: list[Array], x: Array, v: Array, time: float, step: int) -> tuple[Array, Particles | None]:
+        """Apply rows of :meth:`_asked` to the bodies at a time."""
+        roster = self.roster
         roster.count += sum(len(each) == 1 and each["kind"][0] == CONTACT for each in rows)
         changes = _rows([each for each in rows if each["kind"][0] != CONTACT])
         if not len(changes):
             return _rows(rows), None
-        x, v = (np.array(each, np.float64) for each in (span.x1, span.v1))
-        x, v, energy = roster.apply(changes, x, v, span.end)
+        x, v, energy = roster.apply(changes, x, v, time)
         if not roster.mass[roster.slots].any():
             raise RunFailed(f"step {step}: the collision leaves no body with a mass")
         roster.book(energy)
         rows[0]["energy_change"] = energy
         contacts_only = [each for each in rows if each["kind"][0] == CONTACT]
-        return _rows([*contacts_only, changes]), roster.particles(x, v, span.end, step)
+        return _rows([*contacts_only, changes]), roster.particles(x, v, time, step)
 
     def _meeting(self, control: Array, touch: tuple[float, int, int, int], span: Span) -> Meeting:
         """Two bodies that touch, a :data:`TOUCH`, at that moment."""
@@ -239,20 +328,20 @@ class Collisions:
             relative, velocity = _inner_relative(span, touch)
         elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
             relative, velocity = orbit
-        m1, m2 = self.roster.mass[self.roster.slots[[i, j]]]
-        fraction = float(m2 / (m1 + m2)) if m1 + m2 > 0 else 0.5
-        return Meeting(x1 + fraction * (x2 - x1), v1 + fraction * (v2 - v1), relative, velocity, fraction)
+        return meeting_of((x1, x2), (v1, v2), self.roster.mass[self.roster.slots[[i, j]]], relative, velocity)
 
     def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
         """The event of two bodies that touch, a :data:`TOUCH`."""
         s, i, j, _ = touch
-        meeting, roster = self._meeting(control, touch, span), self.roster
-        first, second = roster.slots[i], roster.slots[j]
-        event = np.zeros(1, EVENT_DTYPE)
-        event["time"], event["step"] = span.begin + s * (span.end - span.begin), step
+        return self._event(self._meeting(control, touch, span), i, j, span.begin + s * (span.end - span.begin), step)
+
+    def _event(self, meeting: Meeting, i: int, j: int, time: float, step: int) -> Array:
+        """The event of the contact of bodies i and j."""
+        roster, event = self.roster, np.zeros(1, EVENT_DTYPE)
+        event["time"], event["step"] = time, step
         event["kind"], event["event"] = CONTACT, -1
         event["distance"], event["speed"] = np.linalg.norm(meeting.relative), np.linalg.norm(meeting.velocity)
-        for number, slot in (("1", first), ("2", second)):
+        for number, slot in zip("12", roster.slots[[i, j]], strict=True):
             event[f"id_{number}"], event[f"mass_{number}"] = roster.bodies.id[slot], roster.mass[slot]
             event[f"radius_{number}"] = roster.radius[slot]
         event["x"], event["y"], event["z"] = meeting.centre

@@ -1,5 +1,6 @@
 """A step in which bodies may touch. (Without Numba, which runs that look for no collisions need not import.)"""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +29,8 @@ class Encounter(NamedTuple):
 class Span(NamedTuple):
     """The bodies at the beginning and at the end of a step: positions and velocities (N, D) each, and the times. ``star``:
     they have moved on Kepler orbits about body 0 (:class:`nbody.integrators.facts.SchemeFacts`). ``encounter``:
-    those of them that have met."""
+    those of them that have met. ``show``: lets the state be the bodies at a time within the step, and returns their
+    positions, velocities and the number of steps that have begun; None if the scheme shows none."""
 
     x0: np.ndarray
     v0: np.ndarray
@@ -38,6 +40,7 @@ class Span(NamedTuple):
     end: float
     star: bool = False
     encounter: Encounter | None = None
+    show: Callable[[float], tuple[np.ndarray, np.ndarray, int]] | None = None
 
 
 class Watcher(Protocol):
@@ -50,6 +53,10 @@ class Watcher(Protocol):
     @property
     def changes(self) -> bool:
         """True if bodies that touch merge or become others."""
+
+    @property
+    def ends_steps(self) -> bool:
+        """True if a step ends where two bodies touch, if the scheme can show the bodies then."""
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch."""

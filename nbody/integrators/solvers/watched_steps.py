@@ -48,12 +48,14 @@ class WatchedSteps:
     Args:
         radius: (N,).
         within: the bodies are within a step, at which nothing has looked.
+        ends: a step ends at a contact.
 
-    ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until.
+    ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until,
+    unless it ``ends`` there.
     """
 
-    def __init__(self, radius: np.ndarray, within: bool) -> None:
-        self._radius, self._within = radius, within
+    def __init__(self, radius: np.ndarray, within: bool, ends: bool) -> None:
+        self._radius, self._within, self._ends = radius, within, ends
         self.span: Span | None = None
 
     def steps_for(self, kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
@@ -65,9 +67,10 @@ class WatchedSteps:
     ) -> tuple[int, bool]:
         until, clock = limits.until, step.clock
         done, good, touched = watching(x, v, law, step, limits, self._radius, self._within)
-        if clock[END] > until or not (done or self._within):
+        beyond = clock[END] > until or not (done or self._within)
+        if beyond and not (touched and self._ends):
             watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True)
         elif touched:
-            x0, v0 = step.begin[:2].transpose(0, 2, 1).copy()
-            self.span = Span(x0, v0, x.T.copy(), v.T.copy(), clock[BEGIN], clock[END])
+            x0, v0 = step.begin[:2, :3].transpose(0, 2, 1).copy()
+            self.span = Span(x0, v0, x[:3].T.copy(), v[:3].T.copy(), clock[BEGIN], clock[END])
         return done, good

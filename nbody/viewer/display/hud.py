@@ -1,5 +1,6 @@
 """The head-up display: caption, legend of the colours, scale bar and time line, as pixels (h, w, RGBA), uint8."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import isnan
 from textwrap import wrap
@@ -158,22 +159,20 @@ class Timeline:
         """True if the pixel is on the bar or below it (the window's edge is easier to hit than the bar)."""
         return self.left <= x < self.left + self.width and y >= self.top
 
-    def frame_at(self, x: float, frames: int) -> int:
-        """The frame at pixel column ``x``."""
-        fraction = (x - self.left) / self.width
-        return min(max(int(fraction * frames), 0), frames - 1)
+    def place(self, x: float) -> float:
+        """The place on the bar, from 0 to 1, at pixel column ``x``."""
+        return (x - self.left) / self.width
 
-    def image(self, frame: float, frames: int, marks: Array | None = None) -> Array:
-        """The bar with its knob at the moment ``frame``, and ticks at the moments ``marks``, (h, w, RGBA) uint8."""
+    def image(self, place: float, marks: Sequence[float] = ()) -> Array:
+        """The bar with its knob at ``place``, and ticks at the places ``marks``, (h, w, RGBA) uint8."""
         image = Image.new("RGBA", (self.width, self.height))
         draw = ImageDraw.Draw(image)
         middle, thick, knob = self.height / 2, 2 * self.scale, 5 * self.scale
-        at = min(max((frame + 0.5) / frames * self.width, knob), self.width - 1 - knob)
+        at = min(max(place * self.width, knob), self.width - 1 - knob)
         draw.rounded_rectangle((0, middle - thick, self.width - 1, middle + thick), thick, fill=(120, 128, 145, 90))
         draw.rounded_rectangle((0, middle - thick, at, middle + thick), thick, fill=(150, 175, 230, 220))
-        moments = np.zeros(0) if marks is None else marks
-        for x in np.unique(((moments + 0.5) / frames * self.width).astype(int)):
-            ends = int(x), middle - 2 * thick, int(x), middle + 2 * thick
+        for x in {min(int(mark * self.width), self.width - 1) for mark in marks}:
+            ends = x, middle - 2 * thick, x, middle + 2 * thick
             draw.line(ends, fill=(240, 190, 110, 230), width=max(1, round(self.scale)))
         draw.ellipse((at - knob, middle - knob, at + knob, middle + knob), fill=BRIGHT)
         return np.asarray(image)

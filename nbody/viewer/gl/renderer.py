@@ -69,7 +69,7 @@ class PictureRenderer:
     def _meter(self) -> None:
         """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
         self._resize()
-        for k in range(attempts := min(max(self.source.frames, 1), METER_ATTEMPTS)):
+        for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
             try:
                 self.load(k)
                 break

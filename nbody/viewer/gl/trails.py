@@ -71,8 +71,9 @@ class Trails:
         self._take(first)
         self._take(second)
         budget = BYTES // (24 * source.shown.count)
-        for number in range(first.number - 1, max(oldest, 0) - 1, -1):
-            if number not in self._known and budget > 0 and (past := source.past(number)):
+        known = {source.place(number) for number in self._known}
+        for k in range(source.place(first.number) - 1, source.place(max(oldest, 0)) - 1, -1):
+            if k not in known and budget > 0 and (past := source.past(k)):
                 self._take(past)
                 budget -= 1
 

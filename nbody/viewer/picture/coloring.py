@@ -56,8 +56,9 @@ class Coloring:
         self._known: dict[int, Array] = {}
         self._coming: dict[int, Future[Array]] = {}
         self._thread = None if exact or quantity.constant else ThreadPoolExecutor(1, "colours")
-        self._rescale_at = 0
-        self.ends = self._ends()
+        self.ends, self._sampled = (np.nan, np.nan), 0
+        self._coming_ends: Future[tuple[float, float]] | None = None
+        self._sample(source.frames)
 
     @property
     def in_shader(self) -> bool:
@@ -67,6 +68,8 @@ class Coloring:
     @property
     def has_newer_colours(self) -> bool:
         """True if values have been computed that no picture shows yet."""
+        if self._coming_ends is not None and self._coming_ends.done():
+            return True
         return any(coming.done() for coming in self._coming.values())
 
     def scale(self) -> tuple[float, float, float]:
@@ -124,17 +127,21 @@ class Coloring:
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _ends(self) -> tuple[float, float]:
-        """The ends of the scale from some frames of the run."""
-        quantity = self.quantity
-        if self.in_shader or quantity.scale == CATEGORIES or not self.source.frames:
-            return 0.0, 0.0  # of a live simulation: until there are values
+    def _sample(self, frames: int) -> None:
+        """Determine the ends of the scale from some frames of the run, and again when ``frames`` has doubled."""
+        quantity, self._sampled = self.quantity, frames
+        if self.in_shader or quantity.scale == CATEGORIES:
+            return
         samples = 1 if quantity.constant else min(quantity.samples, self.source.frames)
         pasts = map(self.source.past, spread(self.source.frames, samples))
-        found = [self._compute(*self._read(past)) for past in pasts if past is not None]
-        return self._ends_of(np.concatenate(found) if found else np.zeros(0))
+        sampled = [self._read(past) for past in pasts if past is not None]
+        if self._thread is None:
+            self.ends = self._ends(sampled)
+        else:
+            self._coming_ends = self._thread.submit(self._ends, sampled)
 
-    def _ends_of(self, values: Array) -> tuple[float, float]:
+    def _ends(self, sampled: list[tuple[ShownFrame, Around]]) -> tuple[float, float]:
+        values = np.concatenate([np.zeros(0), *(self._compute(*each) for each in sampled)])
         return ends(values, self.quantity.scale) if np.isfinite(values).any() else (np.nan, np.nan)
 
     def _read(self, frame: ShownFrame) -> tuple[ShownFrame, Around]:
@@ -146,12 +153,14 @@ class Coloring:
         return np.ascontiguousarray(self.quantity.compute(self.source, frame, around), np.float32)
 
     def _collect(self) -> None:
+        if self._coming_ends is not None and self._coming_ends.done():
+            self.ends, self._coming_ends = self._coming_ends.result(), None
         for number in [number for number, coming in self._coming.items() if coming.done()]:
             self._remember(number, self._coming.pop(number).result())
 
     def _remember(self, number: int, values: Array) -> None:
         self._known[number] = values
-        if not self.source.frames and number >= self._rescale_at:  # the ends follow the run, ever more slowly
-            self.ends, self._rescale_at = self._ends_of(values), 2 * max(1, number)
+        if number >= 2 * self._sampled and not self.quantity.constant:  # the ends follow a run that goes on
+            self._sample(number)
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

@@ -19,7 +19,7 @@ COLOURS = Registry(
         "relative-speed": Entry(f"{_QUANTITIES}:RELATIVE_SPEED", "its speed relative to the centre of mass"),
         "acceleration": Entry(f"{_QUANTITIES}:ACCELERATION", "its acceleration, from the velocities of its frames"),
         "density": Entry(f"{_QUANTITIES}:DENSITY", "the mass density around it"),
-        "potential": Entry(f"{_QUANTITIES}:POTENTIAL", "the depth of the potential well (up to 4096 bodies)"),
+        "potential": Entry(f"{_QUANTITIES}:POTENTIAL", "the depth of the potential well (a tree, for many bodies)"),
         "species": Entry(f"{_QUANTITIES}:SPECIES", "its species, each with a colour and a name"),
         "id": Entry(f"{_QUANTITIES}:ID", "its id: bodies that started together keep one colour"),
         "mass": Entry(f"{_QUANTITIES}:MASS", "its mass"),

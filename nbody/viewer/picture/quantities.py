@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nbody.compute.in_kernels.cpu_threads import threads
 from nbody.compute.in_kernels.morton import key_for
 from nbody.diagnostics.structure import local_density
-from nbody.errors import InputError
 from nbody.law.gravity import Gravity
 from nbody.particles import Particles
 from nbody.scenario.quantities import Units
+from nbody.state import Outputs
 from nbody.viewer.sources.frames import Array, ShownFrame, drawn
 from nbody.viewer.sources.samples import CATEGORIES, LINEAR, LOGARITHMIC
 from nbody.viewer.sources.source import Source
@@ -18,6 +19,9 @@ from nbody.viewer.sources.source import Source
 NEIGHBOURS_UP_TO = 30_000
 """Bodies up to which neighbours are searched (1e5 would take 1 s per frame on one core); more are counted in cells, which
 takes 0.1 s for 1e5 and 1 s for 1e6."""
+
+DIRECT_UP_TO = 4096
+"""Bodies up to which the potential is a direct sum: 0.3 to 0.5 s on one core."""
 
 LEVELS, LEAST = 20, 16  # halvings of the cell of all bodies along each axis; the fewest bodies in the cell of a body
 
@@ -38,7 +42,7 @@ class ColourQuantity:
         symbol: the unit's symbol for the legend.
         constant: the values are the same in every frame.
         neighbours: it needs the frames before and after.
-        most: the most bodies for which it can be computed.
+        check: raises InputError, which begins with the name, if it can't be shown for a source.
         samples: frames that determine the ends of the scale.
     """
 
@@ -49,19 +53,15 @@ class ColourQuantity:
     symbol: Callable[[Units], str] = lambda units: ""
     constant: bool = False
     neighbours: bool = False
-    most: int | None = None
+    check: Callable[[str, Source], None] = lambda name, source: None
     samples: int = 5
-
-    def check(self, name: str, source: Source) -> None:
-        """Raise InputError if the quantity can't be shown for ``source``."""
-        if self.most is not None and source.shown.count > self.most:
-            raise InputError(f"--color {name}: can be computed for up to {self.most} bodies, not {source.shown.count}")
 
     def around(self, source: Source, frame: ShownFrame) -> Around:
         """The frames that :attr:`compute` needs besides ``frame``."""
         if not self.neighbours:
             return None
-        pasts = map(source.past, range(frame.number - 1, frame.number + 2))
+        k = source.place(frame.number)
+        pasts = map(source.past, range(k - 1, k + 2))
         found = [past.on_host() for past in pasts if past is not None]
         return (found[0], found[-1]) if found and found[-1].time > found[0].time else None
 
@@ -135,13 +135,39 @@ def grid_density(position: Array, mass: Array) -> Array:
 
 
 def potential(source: Source, frame: ShownFrame, around: Around = None) -> Array:
-    """The depth of the potential well at each body, -φ, by direct summation with the law of the run."""
+    """The depth of the potential well at each body, -φ, with the law of the run: a direct sum, or for many bodies that of a
+    tree (median relative error 3e-5, 2.5 µs per body on one core); 0 for bodies that are not drawn."""
     from nbody.forces.reference import direct_sum
+    from nbody.forces.reusable_tree import Tree
 
-    position = frame.position[:, : source.catalogue.dimensions].astype(np.float64) * source.length_unit
-    law, each = source.catalogue.gravity or Gravity(dimensions=source.catalogue.dimensions), source.catalogue.softening2
-    softening2 = None if each is None else source.shown.of(each)
-    return -direct_sum(position, shown_mass(source, frame), law, None, softening2)[1]
+    rows = np.flatnonzero(drawn(frame.position))
+    position, unit = frame.position[rows, : source.catalogue.dimensions].astype(np.float64), source.length_unit
+    mass, law, each = shown_mass(source, frame)[rows], _law(source), source.catalogue.softening2
+    softening2 = None if each is None else source.shown.of(each)[rows]
+    out = np.zeros(len(frame.position))
+    if len(rows) <= DIRECT_UP_TO:
+        out[rows] = -direct_sum(unit * position, mass, law, None, softening2)[1] if len(rows) else 0.0
+        return out
+    # In the picture's unit of length and with a mass of 1, so that all numbers are in the range of float32.
+    total, length = mass.sum() or 1.0, np.asarray(law.length if softening2 is None else np.sqrt(softening2)) / unit
+    with threads(1):  # Numba's threads may belong to the run, and serve one caller at a time
+        tree = Tree(position, mass / total, softening=law.softening, length=length, precision="float32")
+        out[rows] = tree.potential() * (-law.G * total / unit)
+    return out
+
+
+def check_potential(name: str, source: Source) -> None:
+    """Raise InputError if the tree does not have the law of the run."""
+    from nbody.forces.choose import choose
+    from nbody.forces.problem import Problem
+
+    if source.shown.count > DIRECT_UP_TO:
+        problem = Problem(_law(source), "float32", source.shown.count, Outputs.POTENTIAL)
+        choose("cpu-tree", problem, where=f"--color {name}: ")
+
+
+def _law(source: Source) -> Gravity:
+    return source.catalogue.gravity or Gravity(dimensions=source.catalogue.dimensions)
 
 
 SPEED = ColourQuantity(
@@ -160,7 +186,8 @@ DENSITY = ColourQuantity(
 )  # fmt: skip
 POTENTIAL = ColourQuantity(
     "−potential", LOGARITHMIC, potential,
-    symbol=lambda units: f"({units.symbol('velocity')})²" if units.symbol("velocity") else "", most=4096, samples=3,
+    symbol=lambda units: f"({units.symbol('velocity')})²" if units.symbol("velocity") else "", samples=3,
+    check=check_potential,
 )  # fmt: skip
 SPECIES = ColourQuantity("species", CATEGORIES, column("species"), constant=True)
 ID = ColourQuantity("id", LINEAR, column("id"), constant=True)

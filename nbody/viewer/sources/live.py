@@ -19,6 +19,7 @@ from nbody.state import State
 from nbody.state.host import HostState
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, Selection, ShownFrame, ShownMoment, drawn
+from nbody.viewer.sources.history import MEMORY, History
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
 from nbody.viewer.sources.source import Caption, Catalogue, Curve, Series, Source, unit_near
 
@@ -41,13 +42,14 @@ MOST_POINTS = 4000  # with more, every second point is forgotten
 
 
 class Live(Source):
-    """The bodies of a run on its thread, at the latest step that is complete. Raises the error that prevented the run.
+    """The bodies of a run on its thread: the latest state, which is the last frame, and as many of those that were shown
+    before as fit into ``memory`` bytes (:class:`~.history.History`). Raises the error that prevented the run.
 
     The run's thread puts frames into a queue of at most one, and the window takes them out: neither waits for the other.
     (A run that is shown step by step waits until its picture is shown, see :class:`~nbody.run.live.LiveRun`.)
     """
 
-    def __init__(self, run: LiveRun) -> None:
+    def __init__(self, run: LiveRun, memory: float = MEMORY) -> None:
         now, scenario = run.bodies, run.scenario
         self.run = run
         bodies = Catalogue(
@@ -63,8 +65,7 @@ class Live(Source):
         self.speeds = speed_scale(self._samples)
         self._speed_unit = unit_near(self.speeds[1])
         self._newest: queue.SimpleQueue[tuple[ShownFrame, Drawn]] = queue.SimpleQueue()
-        self._now: ShownFrame | None = None
-        self._before: ShownFrame | None = None
+        self._history = History(memory)
         self._device: DeviceFrames | None = None
         self._series = LiveSeries(self)
         self._bodies: Particles | None = None  # those of the latest state, and what follows from them
@@ -79,68 +80,81 @@ class Live(Source):
 
     @property
     def frames(self) -> int:
-        return 0
+        return max(1, len(self._history))
 
     def home(self, frame: int | None = None) -> Camera:
         # The initial conditions, framed.
         return self._home.copy()
 
     def moment(self, at: float) -> ShownMoment:
-        """The latest frame; the first call begins the run."""
-        return ShownMoment(self._present())
+        # The first call begins the run.
+        k = int(at)
+        first = self._frame(k)
+        return ShownMoment(first, self._frame(k + 1), at - k) if at > k else ShownMoment(first)
 
     def caption(self, at: float) -> Caption:
-        now, bodies = self._present(), self.catalogue
+        k, bodies = int(at), self.catalogue
+        now, after = self._frame(k), self._frame(math.ceil(at))
+        time, step = (
+            begin + (at - k) * (end - begin) for begin, end in ((now.time, after.time), (now.step, after.step))
+        )
+        latest = self.run.energy_error
+        energy_error = latest if k == self.frames - 1 else now.energy_error if k else 0.0 * latest
         return Caption(
-            self.name, self._time(now), now.step, 0, 0, self.run.energy_error, bodies.count, self.shown.count,
-            self._way(), bodies.units.symbol("time"),
+            self.name, time * self.length_unit / self.speed_unit, int(step), 0, 0, energy_error, bodies.count,
+            self.shown.count, self._line(k), bodies.units.symbol("time"),
         )  # fmt: skip
 
     def _time(self, frame: ShownFrame) -> float:
         return frame.time * self.length_unit / self.speed_unit
 
+    def marks(self) -> Array:
+        # The present, from which one may have gone back.
+        return np.array([self.frames - 1.0])
+
     def series(self) -> Series:
         return self._series.read()
+
+    def _line(self, k: int) -> str:
+        """How the bodies get to the picture; of an earlier one, how many are kept."""
+        if k == self.frames - 1:
+            return self._way()
+        return f"of older pictures one in {stride} is kept" if (stride := self._history.stride) > 1 else ""
 
     def _way(self) -> str:
         """How the bodies get to the picture."""
         if self._device is None:
-            return "computed on the CPU" if self._present().number else ""
+            return "computed on the CPU" if self.frames > 1 else ""
         if self._device.problem:
             return f"copied through the host ({self._device.problem})"
         return "from the GPU's memory (interop)"
 
-    def past(self, number: int) -> ShownFrame | None:
-        # The present frame, and the one before it.
-        return next((each for each in (self._now, self._before) if each is not None and each.number == number), None)
+    def past(self, k: int) -> ShownFrame | None:
+        return self._frame(k) if 0 <= k < len(self._history) else None
 
-    def take(self) -> bool:
-        """Show the newest frame from now on. Returns True if there is one that has not been shown."""
-        try:
-            newest, (catalogue, shown) = self._newest.get_nowait()
-        except queue.Empty:
-            return False
-        if self._before:
-            self._before.release()
-        self._before, self._now = self._now, newest
-        if shown is not self.shown:
-            if (before := self._before) is not None:
-                self._before = before.grown(shown.count, catalogue.count)
-                before.release()
-            self.catalogue, self.shown = catalogue, shown
-        newest.number = self._before.number + 1 if self._before else 1
-        self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
-        self.run.pace.taken()
-        return True
+    def place(self, number: int) -> int:
+        return self._history.place(number)
 
-    def _present(self) -> ShownFrame:
-        """What is shown; at first the initial conditions, perhaps before there is a simulation, and the run begins. (The
-        bodies that are drawn are known now.)"""
-        if self._now is None:
+    def refresh(self) -> int:
+        # Takes the newest frame over as the last one.
+        with suppress(queue.Empty):
+            newest, (self.catalogue, self.shown) = self._newest.get_nowait()
+            self._history.add(newest)
+            self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
+            self.run.pace.taken()
+        return self.frames
+
+    def _frame(self, k: int) -> ShownFrame:
+        """Frame ``k`` with the rows of the bodies that are drawn now; at first the initial conditions, perhaps before there
+        is a simulation, and the run begins. (The bodies that are drawn are known then.)"""
+        if not len(self._history):
             bodies = self.run.bodies
-            self._now = self._on_host(bodies.position, bodies.velocity, bodies.step, bodies.time)
+            self._history.add(self._on_host(bodies.position, bodies.velocity, bodies.step, bodies.time))
             self.run.begin(self._publish)
-        return self._now
+        frame, total = self._history[k], self.catalogue.count
+        if len(frame.mass) != total:  # bodies were added
+            frame = self._history[k] = frame.grown(self.shown.count, total)
+        return frame
 
     # --- On the run's thread, except for the beginning ---
 

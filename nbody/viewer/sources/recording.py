@@ -17,24 +17,25 @@ from nbody.trajectory import Trajectory
 from nbody.trajectory.structure.layout import BY_CALL, CHANGED, COLLISIONS
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import FAR, Array, ShownFrame, ShownMoment
+from nbody.viewer.sources.history import MEMORY
 from nbody.viewer.sources.samples import SAMPLE, SAMPLES, RecordedSeries, leaves_view, sampled, speed_scale, whole_view
 from nbody.viewer.sources.source import Caption, Catalogue, Series, Source, unit_near
 from nbody.whole_file import Notify
 
 MARKED, SHORTEST_MARK = 0.025, 4  # an event is marked for this fraction of the frames, and at least for so many
 MOST_MARKS = 32  # the most events that are marked at the same time, the latest ones
-MOST_BYTES = 2**30  # bytes of frames that are kept, if that is at least LEAST_FRAMES
 LEAST_FRAMES, MOST_FRAMES = 3, 8  # frames that are kept: two that are shown, and the next; more do not help a playback
 MOST_THREADS = 4  # a frame of 1e7 bodies takes 0.2 s to read and check (page cache, zlib 1.2 on Zen 4)
 
 
 class ReadAhead:
     """Frames by number, as ``read`` returns them (in any thread): those that :meth:`prepare` named are read in threads.
-    ``frame_bytes`` is the size of a frame in memory."""
+    ``memory`` bounds the bytes of frames that are kept, if that is at least :data:`LEAST_FRAMES`; ``frame_bytes`` is the
+    size of one."""
 
-    def __init__(self, read: Callable[[int], ShownFrame], frame_bytes: int) -> None:
+    def __init__(self, read: Callable[[int], ShownFrame], memory: float, frame_bytes: int) -> None:
         self._read = read
-        self.capacity = max(LEAST_FRAMES, min(MOST_FRAMES, MOST_BYTES // max(1, frame_bytes)))
+        self.capacity = max(LEAST_FRAMES, min(MOST_FRAMES, int(memory // max(1, frame_bytes))))
         self._frames: dict[int, Future[ShownFrame]] = {}
         self._threads: ThreadPoolExecutor | None = None
 
@@ -77,14 +78,14 @@ class ReadAhead:
 
 class RecordedSource(Source):
     """The bodies of the trajectory ``run``. While moments follow each other, forward or backward, the next frames are read
-    ahead. ``speeds`` is the same in every frame, so that a constant speed has a constant colour.
+    ahead, within ``memory`` bytes. ``speeds`` is the same in every frame, so that a constant speed has a constant colour.
 
     ``notify`` gets one line for each damaged frame, across which the motion is then interpolated, and one line if bodies are
     left out because their positions are not finite. Without it a damaged frame raises InputError, as does a trajectory
     without a frame.
     """
 
-    def __init__(self, run: Trajectory, notify: Notify | None = None) -> None:
+    def __init__(self, run: Trajectory, notify: Notify | None = None, memory: float = MEMORY) -> None:
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; look again when the run has begun")
         self.run = run
@@ -94,7 +95,8 @@ class RecordedSource(Source):
         self._scaled_at = 0
         self._notify, self._reported = notify, set[str]()
         self._left_out = ""  # the first line about bodies without a finite position
-        self._ahead = ReadAhead(self._read, 2 * 3 * 4 * bodies.count)
+        self._memory = memory
+        self._ahead = self._read_ahead()
         self._at, self._direction = -1.0, 0  # the moment before, and where the playback goes
         self._series: RecordedSeries | None = None
         self._update()
@@ -114,17 +116,16 @@ class RecordedSource(Source):
             run, self.shown = self.run, self.shown.grown(count)
             self.catalogue = replace(self.catalogue, mass=run.mass, id=run.id, species=run.species)
             self._ahead.close()
-            self._ahead = ReadAhead(self._read, 2 * 3 * 4 * count)
+            self._ahead = self._read_ahead()
         self._update()
         return self.frames
+
+    def _read_ahead(self) -> ReadAhead:
+        return ReadAhead(self._read, self._memory, 2 * 3 * 4 * self.catalogue.count)
 
     @property
     def frames(self) -> int:
         return len(self._energy)  # at the last look
-
-    def index(self, frame: int) -> int:
-        """``frame`` counted from the start; a negative one counts from the end. Raises InputError."""
-        return self.run.index(frame)
 
     def moment(self, at: float) -> ShownMoment:
         self._prepare(at)
@@ -139,10 +140,10 @@ class RecordedSource(Source):
         now = float(np.interp(at, [k, k + 1], self.run.time[k : k + 2]))
         return ShownMoment(first, second, (now - begin) / (end - begin) if end != begin else 0.0)
 
-    def past(self, number: int) -> ShownFrame | None:
-        if 0 <= number < self.frames:
+    def past(self, k: int) -> ShownFrame | None:
+        if 0 <= k < self.frames:
             with suppress(InputError):
-                return self._frame(number)
+                return self._frame(k)
         return None
 
     def _prepare(self, at: float) -> None:

@@ -148,7 +148,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def frames(self) -> int:
-        """The number of frames that can be shown, at any time; 0 if only the present one can (a live simulation)."""
+        """The number of frames that can be shown: the last one is the newest."""
 
     @abstractmethod
     def moment(self, at: float) -> ShownMoment:
@@ -164,8 +164,13 @@ class Source(ABC):
         """The initial view, in the picture's units: of the whole run, or one that frames the bodies of ``frame``."""
 
     @abstractmethod
-    def past(self, number: int) -> ShownFrame | None:
-        """Frame ``number``; None if there is none, it is damaged, or it can't be had any more (a live simulation)."""
+    def past(self, k: int) -> ShownFrame | None:
+        """Frame ``k``; None if there is none, or it is damaged."""
+
+    def place(self, number: int) -> int:
+        """Which frame has the number ``number`` (:attr:`ShownFrame.number`), or is the next one: a live simulation does not
+        keep all frames."""
+        return number
 
     def flashes(self, at: float) -> tuple[Array, Array]:
         """The places of the latest events before the moment ``at``, (M, 3) in the picture's units, and how much of the time
@@ -173,7 +178,8 @@ class Source(ABC):
         return np.zeros((0, 3)), np.zeros(0)
 
     def marks(self) -> Array:
-        """The moments of events, (M,), for the time line; not those at which bodies are only changed."""
+        """The moments of events, (M,), for the time line, and of the present of a live simulation; not those at which bodies
+        are only changed."""
         return np.zeros(0)
 
     def waiting(self, at: float) -> bool:

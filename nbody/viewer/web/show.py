@@ -22,7 +22,7 @@ from nbody.viewer import backends
 from nbody.viewer.picture.aim import Display
 from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.clock import Transport
+from nbody.viewer.window.clock import Playback
 from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Page:
         import nbody.viewer.web.server  # noqa: F401
 
     def show(
-        self, source: Source, transport: Transport, view: Display = Display(), lost: Callable[[], int] | None = None
+        self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None
     ) -> None:
         """Show moments of ``source`` by the clock ``transport`` until a page or Ctrl-C ends it, or the run is done; then
         close both. Raises as the window's :func:`~nbody.viewer.window.show.show`."""

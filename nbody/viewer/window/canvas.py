@@ -17,7 +17,7 @@ from nbody.viewer.gl.renderer import PictureRenderer
 from nbody.viewer.picture.aim import Display
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.clock import Transport
+from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import BODY, Controls, Pixel
 from nbody.viewer.window.panels import Panels
 
@@ -38,7 +38,7 @@ class Window(app.Canvas):
         failure: the error that closed the window because nothing could be drawn; None if there was none.
     """
 
-    def __init__(self, source: Source, transport: Transport, view: Display = Display(), on_screen: bool = True) -> None:
+    def __init__(self, source: Source, transport: Playback, view: Display = Display(), on_screen: bool = True) -> None:
         camera, follow = view.aim.start(source, transport.at), view.aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=view.size, show=False, dpi=96, vsync=on_screen)
@@ -91,7 +91,7 @@ class Window(app.Canvas):
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
             pixels = gloo.read_pixels((0, 0, *size), alpha=False)
-            self._save(f"{self.transport.frame:05d}.png", lambda path: save_picture(pixels, path))
+            self._save(f"{self.transport.number:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud:
             self.panels.draw_controls(self.notice)
 

@@ -1,6 +1,4 @@
-"""The clocks: what keys, time line and canvas ask of one, and the one that plays a recording."""
-
-from abc import ABC, abstractmethod
+"""The clock that chooses the moment to show: that of a recording; of a live simulation see :mod:`.live_clock`."""
 
 from nbody.errors import NBodyError
 from nbody.viewer.sources.source import Source
@@ -12,15 +10,20 @@ LOOPS = ("repeat", "there and back", "once")  # what happens at the end of the r
 REFRESH = 0.5  # seconds between checks for new frames, with '--follow'
 
 
-class Transport(ABC):
-    """Chooses the moment to show, and handles the keys. All methods return at once: long work belongs on a thread.
+class Playback:
+    """Plays frames at a fixed rate, and obeys the keys. It measures seconds, so slow drawing skips frames instead of slowing
+    the playback down. All methods return at once: long work belongs on a thread.
 
     Attributes:
         kind: :data:`RECORDED` or :data:`LIVE`; some keys apply to one of them only.
+        frames: their number, which may grow. With fewer than two there is no time line.
         playing: False while paused.
+        rate: frames per second.
+        follow: wait at the last frame for new ones, which :meth:`advance` looks for in the source.
+        direction: 1 forward, -1 backward.
+        loop: one of :data:`LOOPS`.
         message: a line for the user, shown below the caption until the next key; the clock may set it at any time.
         failure: an error because of which there is nothing more to show: the window closes.
-        done: nothing more will come, and the command goes on without a page.
     """
 
     kind: str = RECORDED
@@ -28,100 +31,53 @@ class Transport(ABC):
     message: str = ""
     failure: BaseException | None = None
 
-    @property
-    def done(self) -> bool:
-        return False
-
-    @property
-    @abstractmethod
-    def at(self) -> float:
-        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
-
-    @property
-    @abstractmethod
-    def frames(self) -> int:
-        """The number of frames on the time line. With fewer than two there is no time line."""
-
-    @property
-    @abstractmethod
-    def status(self) -> str:
-        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``."""
-
-    @property
-    def frame(self) -> int:
-        """The frame at or before :attr:`at`."""
-        return int(self.at)
-
-    @abstractmethod
-    def advance(self, seconds: float) -> bool:
-        """Let ``seconds`` pass. Returns True if there is something new to draw."""
-
-    @abstractmethod
-    def seek(self, frame: float) -> None:
-        """Show the moment ``frame``, limited to the first and the last frame."""
-
-    @abstractmethod
-    def step(self, frames: int) -> None:
-        """Pause, and move by ``frames`` (of a live simulation: compute that many steps). May be negative."""
-
-    @abstractmethod
-    def faster(self, factor: float) -> None:
-        """Multiply the speed by ``factor``, within limits."""
-
-    def toggle(self) -> None:
-        """Play or pause."""
-        self.playing = not self.playing
-
-    def restart(self) -> None:
-        """The key Home: go to the first frame, and pause (live: back to the initial conditions)."""
-        self.step(-self.frames)
-
-    def finish(self) -> None:
-        """The key End: go to the last frame, and pause (live: to the present)."""
-        self.step(self.frames)
-
-    def reverse(self) -> None:  # noqa: B027
-        """Play in the other direction (recordings)."""
-
-    def next_loop(self) -> None:  # noqa: B027
-        """Choose what happens at the end (recordings)."""
-
-    def record(self) -> None:  # noqa: B027
-        """Start or stop recording (live)."""
-
-    def close(self) -> None:  # noqa: B027
-        """The window is closing: end threads, finish files. May take a moment."""
-
-
-class Playback(Transport):
-    """Plays frames at a fixed rate. It measures seconds, so slow drawing skips frames instead of slowing the playback down.
-
-    Attributes:
-        frames: their number, which may grow.
-        rate: frames per second.
-        follow: wait at the last frame for new ones, which :meth:`advance` looks for in the source.
-        direction: 1 forward, -1 backward.
-        loop: one of :data:`LOOPS`.
-    """
-
-    frames: int = 0  # type: ignore[assignment]
-
     def __init__(self, frames: int, rate: float = 30.0, follow: bool = False, source: Source | None = None) -> None:
         self.frames, self.rate, self.follow = frames, rate, follow
         self.direction, self.loop = 1, LOOPS[0]
         self._source, self._since_refresh, self._now = source, 0.0, 0.0  # the moment that is shown, in frames
 
     @property
+    def done(self) -> bool:
+        """Nothing more will come, and the command goes on without a page."""
+        return False
+
+    @property
     def at(self) -> float:
+        """The moment to show, counted in frames: 2.5 is halfway between the frames 2 and 3."""
         return min(self._now, self.frames - 1.0)
 
     @property
+    def frame(self) -> int:
+        """The frame at or before :attr:`at`."""
+        return int(self.at)
+
+    @property
+    def number(self) -> int:
+        """The number in the names of saved pictures: of the frame (live: of the step)."""
+        return self.frame
+
+    @property
     def status(self) -> str:
+        """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``."""
         state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
         loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
         return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
 
+    def place(self, at: float) -> float:
+        """Where the moment ``at`` is on the time line, from 0 to 1."""
+        return (at + 0.5) / self.frames
+
+    def frame_at(self, place: float) -> int:
+        """The frame at a place on the time line."""
+        return min(max(int(place * self.frames), 0), self.frames - 1)
+
+    def choose(self, place: float) -> None:
+        """Pause, and show the frame at a place on the time line."""
+        self.playing = False
+        self.seek(self.frame_at(place))
+
     def advance(self, seconds: float) -> bool:
+        """Let ``seconds`` pass. Returns True if there is something new to draw."""
         before = self.at, self.frames
         if self.follow:
             self._look_for_frames(seconds)
@@ -160,25 +116,47 @@ class Playback(Transport):
             self.message = str(error)
 
     def seek(self, frame: float) -> None:
+        """Show the moment ``frame``, limited to the first and the last frame."""
         self._now = float(min(max(frame, 0), self.frames - 1))
 
     def step(self, frames: int) -> None:
-        # Between two frames, a step leads to the next whole frame.
+        """Pause, and move by ``frames`` (of a live simulation: compute that many steps). May be negative."""
         self.playing = False
-        self.seek((self.frame if frames > 0 else -int(-self.at // 1)) + frames)
+        self.seek(self._stepped(frames))
+
+    def _stepped(self, frames: int) -> int:
+        """Between two frames, a step leads to the next whole frame."""
+        return (self.frame if frames > 0 else -int(-self.at // 1)) + frames
 
     def toggle(self) -> None:
-        # At the end of a recording that plays once, begin again.
+        """Play or pause. At the end of a recording that plays once, begin again."""
         end = self.frames - 1 if self.direction > 0 else 0
         if not self.playing and self.loop == "once" and self.at == end and not self.follow:
             self.seek(self.frames - 1 - end)
-        super().toggle()
+        self.playing = not self.playing
 
     def faster(self, factor: float) -> None:
+        """Multiply the speed by ``factor``, within limits."""
         self.rate = min(max(self.rate * factor, SLOWEST), FASTEST)
 
+    def restart(self) -> None:
+        """The key Home: go to the first frame, and pause."""
+        self.step(-self.frames)
+
+    def finish(self) -> None:
+        """The key End: go to the last frame, and pause (live: to the present)."""
+        self.step(self.frames)
+
     def reverse(self) -> None:
+        """Play in the other direction."""
         self.direction, self.playing = -self.direction, True
 
     def next_loop(self) -> None:
+        """Choose what happens at the end (recordings)."""
         self.loop = LOOPS[(LOOPS.index(self.loop) + 1) % len(LOOPS)]
+
+    def record(self) -> None:
+        """Start or stop recording (live)."""
+
+    def close(self) -> None:
+        """The window is closing: end threads, finish files. May take a moment."""

@@ -14,7 +14,7 @@ from nbody.viewer.picture.look import Look
 from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.clock import LIVE, RECORDED, Transport
+from nbody.viewer.window.clock import LIVE, RECORDED, Playback
 
 Pixel = tuple[float, float]
 
@@ -41,7 +41,7 @@ class Controls:
         closed: True if the user asked to close the window.
     """
 
-    def __init__(self, camera: Camera, transport: Transport, look: Look = Look()) -> None:
+    def __init__(self, camera: Camera, transport: Playback, look: Look = Look()) -> None:
         self.camera, self.transport, self.look = camera, transport, look
         self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
         self.chosen: int | None = None
@@ -146,8 +146,7 @@ class Controls:
         self._moved = 0.0
         if button == LEFT and self.show_hud and self.transport.frames > 1 and timeline.contains(*at):
             self._dragged = "timeline"
-            self.transport.playing = False
-            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
+            self.transport.choose(timeline.place(at[0]))
         else:
             self._dragged = "centre" if self.camera.flat or shift or button != LEFT else "angle"
 
@@ -156,7 +155,7 @@ class Controls:
         dx, dy = at[0] - before[0], at[1] - before[1]
         self._moved += math.hypot(dx, dy)
         if self._dragged == "timeline":
-            self.transport.seek(timeline.frame_at(at[0], self.transport.frames))
+            self.transport.choose(timeline.place(at[0]))
         elif self._dragged == "centre":
             self.camera.pan(dx, dy, size)
         elif self._dragged == "angle":
@@ -213,7 +212,7 @@ KEYS = (
     Key(("Down",), lambda c, n: c.transport.faster(1 / SPEED_UP), TIME, "↑ ↓", "faster, slower", "↑ ↓ speed"),
     Key(("Home",), lambda c, n: c.transport.restart()),
     Key(("End",), lambda c, n: c.transport.finish(), TIME, "Home End", "start, end"),
-    Key(("B",), lambda c, n: c.transport.reverse(), TIME, "B", "backward, forward", only=RECORDED),
+    Key(("B",), lambda c, n: c.transport.reverse(), TIME, "B", "backward, forward"),
     Key(("L",), lambda c, n: c.transport.next_loop(), TIME, "L", "what happens at the end", only=RECORDED),
     Key(("O",), lambda c, n: c.transport.record(), TIME, "O", "start, stop recording", "O record", LIVE),
     _mouse(VIEW, "drag", "move", PLANE),

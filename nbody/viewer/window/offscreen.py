@@ -13,7 +13,7 @@ from nbody.viewer.picture.aim import Display
 from nbody.viewer.sources.camera import Size
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.canvas import Window
-from nbody.viewer.window.clock import Transport
+from nbody.viewer.window.clock import Playback
 from nbody.viewer.window.controls import Pixel
 
 LEAST_SIDE = 16  # pixels
@@ -33,7 +33,7 @@ class OffscreenWindow(Window):
     pixel_scale: float = 1.0
     fullscreen: bool = False  # the browser's own key
 
-    def __init__(self, source: Source, transport: Transport, view: Display = Display()) -> None:
+    def __init__(self, source: Source, transport: Playback, view: Display = Display()) -> None:
         self.due, self.closed = True, False
         super().__init__(source, transport, view, on_screen=False)
         self.set_current()

@@ -150,9 +150,8 @@ class Panels:
         size, scale, controls, transport = self._size, self._scale, self._controls, self._transport
         line = self.timeline
         if transport.frames > 1:
-            self._draw(
-                "timeline", line.image(transport.at, transport.frames, self._source.marks()), (line.left, line.top)
-            )
+            marks = [transport.place(at) for at in self._source.marks()]
+            self._draw("timeline", line.image(transport.place(transport.at), marks), (line.left, line.top))
         if controls.show_keys:
             image = key_table(controls.key_table, (size[0], line.top), scale)
             self._draw("keys", image, ((size[0] - image.shape[1]) // 2, (line.top - image.shape[0]) // 2))

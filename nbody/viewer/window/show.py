@@ -10,7 +10,7 @@ from nbody.run.signals import stop_on_signals
 from nbody.viewer import backends
 from nbody.viewer.picture.aim import Display
 from nbody.viewer.sources.source import Source
-from nbody.viewer.window.clock import Transport
+from nbody.viewer.window.clock import Playback
 
 if TYPE_CHECKING:
     from nbody.viewer.window.canvas import Window
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def show(
     source: Source,
-    transport: Transport,
+    transport: Playback,
     view: Display = Display(),
     opened: Callable[["Window"], object] = lambda window: None,
     lost: Callable[[], int] | None = None,
@@ -94,7 +94,7 @@ class Desktop:
         import nbody.viewer.window.canvas  # noqa: F401
 
     def show(
-        self, source: Source, transport: Transport, view: Display = Display(), lost: Callable[[], int] | None = None
+        self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None
     ) -> None:
         """Show a window until it is closed; :func:`show` says how it may end."""
         show(source, transport, view, lost=lost)

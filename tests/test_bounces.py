@@ -1,0 +1,110 @@
+"""Bodies that bounce: a step ends at the contact if the scheme can show it; bodies at rest on one another make hops."""
+
+import numpy as np
+import pytest
+
+from nbody import Particles, Simulation
+from nbody.errors import InputError, RunFailed
+from nbody.run.resume import resume
+from nbody.trajectory import first_difference
+
+NEWTON = {"softening": "none", "precision": "float64", "engine": "cpu"}
+
+
+def bouncing(bodies, scheme="ias15", output=None, restitution=1.0, **values):
+    rule = {"rule": "bounce", "restitution": restitution}
+    return Simulation(bodies, output, integrator=scheme, **{"collisions": rule, **NEWTON, **values})
+
+
+def falling():
+    return Particles([0.5, 0.5], [[-0.5, 0, 0], [0.5, 0, 0]], np.zeros((2, 3)), radius=[0.1, 0.1])
+
+
+def billiard(count=12):
+    """Spheres that fly together, whose gravity matters: they meet some 16 times until t = 1."""
+    rng = np.random.default_rng(1)
+    x = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), -1).reshape(-1, 3)[:count] - 1 + rng.uniform(-0.1, 0.1, (count, 3))
+    return Particles(np.full(count, 0.02), x, rng.normal(size=(count, 3)) - 3 * x, radius=np.full(count, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "error"),
+    [
+        ("ias15", 1e-12),
+        ({"scheme": "hermite4", "eta": 0.01}, 1e-3),  # the errors of the schemes themselves, of order 4 and 2
+        ("leapfrog_adaptive", 1e-3),
+        ("hermite4_block", 1e-3),
+    ],
+)
+def test_spheres_that_fall_onto_each_other_keep_their_energy(scheme, error):
+    run = bouncing(falling(), scheme)
+    done = run.integrate(10.0)
+    assert done.collisions == 5 and abs(done.energy_error) < error
+    speed = np.sqrt(2 * (1 / 0.2 - 1))  # from rest at a distance of 1
+    if scheme == "ias15":
+        assert run.events["speed"].to_numpy() == pytest.approx(np.full(5, speed), rel=1e-12)
+        assert run.events["distance"].to_numpy() == pytest.approx(np.full(5, 0.2), rel=1e-13)
+        gaps = np.diff(run.events["time"])
+        assert gaps == pytest.approx(np.full(4, gaps[0]), rel=1e-12)
+
+
+def test_a_bounce_within_a_step_of_fixed_length_costs_an_error_of_second_order():
+    """Sixteen times as many steps: 256 times less; the place of the contact within a step varies it by a few times."""
+    coarse, fine = (abs(bouncing(falling(), "leapfrog", dt=dt).integrate(4.0).energy_error) for dt in (2**-9, 2**-13))
+    assert fine < coarse / 50 and fine < 1e-4
+
+
+def test_a_billiard_is_resumed_and_copied_between_bounces_with_the_same_bits(tmp_path):
+    values = {"record": {"dt": 0.1}, "end": 1.0}
+    run = bouncing(billiard(), "ias15", tmp_path / "whole.h5", **values)
+    done = run.run()
+    assert done.collisions >= 10 and abs(done.energy_error) < 1e-12
+    other = bouncing(billiard(), "ias15", tmp_path / "part.h5", **values)
+    for time in (0.2345, 0.24, 0.5):
+        other.integrate(time)
+        assert other.time == time
+    copy = other.copy()
+    resume(tmp_path / "part.h5", notify=lambda line: None).integrate(1.0)
+    assert first_difference(tmp_path / "whole.h5", tmp_path / "part.h5") is None
+    copy.integrate(1.0)
+    assert (copy.particles.position == run.particles.position).all() and copy.steps_made == run.steps_made
+
+
+def test_speeds_after_bounces_are_those_of_the_restitution_until_bodies_rest_in_small_hops():
+    ball = Particles([1.0, 1e-9], [[0, 0, 0], [2.0, 0, 0]], np.zeros((2, 3)), radius=[1.0, 0.0])
+    run = bouncing(ball, restitution=0.5)
+    done = run.integrate(5.0)
+    speeds = run.events["speed"].to_numpy()
+    assert speeds[:7] == pytest.approx(0.5 ** np.arange(7), rel=1e-9)  # v²/2 at the surface gives the height
+    hop = 0.01 * np.sqrt(2)  # of the escape speed
+    assert len(speeds) > 10 and speeds[10:] == pytest.approx(np.full(len(speeds) - 10, hop), rel=1e-9)
+    assert abs(done.energy_error) < 1e-12 and done.collision_energy == pytest.approx(-0.5e-9, rel=1e-3)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.9])
+def test_a_pile_of_spheres_does_not_sink_into_itself(restitution):
+    x = np.array([[0, 0, 0], [0.2, 0, 0], [0.45, 0.1, 0], [-0.3, 0.05, 0.02]])
+    run = bouncing(Particles([0.3] * 4, x, np.zeros((4, 3)), radius=[0.1] * 4), restitution=restitution)
+    done = run.integrate(0.4)
+    i, j = np.triu_indices(4, 1)
+    assert done.collisions > 10 and abs(done.energy_error) < 1e-12
+    assert np.linalg.norm(run.particles.position[i] - run.particles.position[j], axis=1).min() > 0.2 * (1 - 1e-9)
+
+
+def test_bounces_without_end_stop_the_run_with_the_fix():
+    """Bodies without mass about a heavy one have no escape speed of their own."""
+    x = [[0, 0, 0], [1, 0, 0], [1.1, 0, 0]]
+    bodies = Particles([1.0, 0, 0], x, [[0, 0, 0], [0, 1, 0], [0, 0.9, 0]], radius=[0.01, 0.05, 0.05])
+    one = bouncing(bodies, collisions={"rule": "bounce", "restitution": 0.0, "minimum_speed": 0.01})
+    assert one.integrate(0.2).collisions < 100
+    for wrong, said in ({"rule": "merge", "minimum_speed": 1}, "belongs to rule 'bounce'"), (
+        {"rule": "bounce", "minimum_speed": 0}, "must be greater than 0, got 0"
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            bouncing(bodies, collisions=wrong)
+    held = bouncing(
+        Particles([1e-30, 1e-30], [[0, 0, -0.05], [0, 0, 0.06]], np.zeros((2, 3)), radius=[0.05, 0.05]),
+        restitution=0.5, fields=[{"field": "plummer", "mass": 1.0, "b": 0.2}],
+    )  # fmt: skip
+    with pytest.raises(RunFailed, match=r"\(ids\) rest on one another at t = .*give collisions.minimum_speed"):
+        held.integrate(5.0)
