@@ -101,7 +101,8 @@ RUNS = {
     "adaptive leapfrog": CLUSTER + TIMES + "integrator: {scheme: leapfrog_adaptive, end: 0.28}\nprecision: float64",
     "blocks of leapfrog": CLUSTER + "record: {every: 2}\nintegrator: {scheme: leapfrog_block, dt: 0.05, steps: 26}",
     "blocks, fourth order": CLUSTER + TIMES + "integrator: {scheme: hermite4_block, end: 0.28}\nprecision: float64",
-    "blocks, sixth order": CLUSTER + TIMES + "integrator: {scheme: hermite6_block, end: 0.28}\nprecision: float64",
+    "blocks, sixth order, in a field": CLUSTER + TIMES + "integrator: {scheme: hermite6_block, end: 0.28}\n"
+    "precision: float64\nfields: [{field: logarithmic_halo, v: 1, core: 1}]",
     "a map": PLANETS + EVERY + "integrator: {scheme: wisdom_holman, dt: 100, steps: 40}\nprecision: float64",
     "the hybrid": PLANETS + EVERY + "integrator: {scheme: hybrid, dt: 100, steps: 40}\nprecision: float64",
     "ias15": PLANETS + "record: {dt: 500}\nintegrator: {scheme: ias15, end: 9000}\nprecision: float64",

@@ -223,11 +223,18 @@ def adding_fields(terms: tuple[Term, ...], order: int, dimensions: int) -> Calla
     return add_fields
 
 
+@inner
+def squared(sums):
+    """The square of an acceleration."""
+    return sums[0] * sums[0] + sums[1] * sums[1] + sums[2] * sums[2]
+
+
 @cache
 def blocks_for(law_name: str, order: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Callable:
     """The kernel ``advance`` for a law, an order, and a sum of external fields."""
     sum_forces, predict_all, correct = sums_of(law_name, order), predicting(order), correcting(order)
     in_fields, add_fields = bool(terms), adding_fields(terms, order, dimensions)
+    shorter = fields.shortened(order, inner)
 
     @inner
     def begin_block(b, parked, scale, memory, end):
@@ -260,10 +267,13 @@ def blocks_for(law_name: str, order: int, terms: tuple[Term, ...] = (), dimensio
             i = active[k]
             for c in range(sums.shape[1]):  # not an assignment of a row, whose error messages take a second to compile
                 sums[k, c] *= scale.G
+            factor = 1.0
             if in_fields:
+                pairs = squared(sums[k])
                 time = scale.begin + now * scale.tick
                 add_fields(i, b, p, sums[k], b.step[i] * scale.tick, time, scale.parameters)
-            required = correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
+                factor = shorter(pairs, squared(sums[k]))
+            required = factor * correct(i, b.rows, sums[k], b.step[i] * scale.tick, scale.eta)
             if b.limit[i] > 0.0:
                 strongest, quickest = perturbation(i, p, b.mass)
                 required = min(required, formulas.APPROACH / np.sqrt(quickest))

@@ -60,6 +60,25 @@ def difference(before2, before, now, after, after2, d):
     return first, (16.0 * (after + before - 2.0 * now) - (after2 + before2 - 2.0 * now)) / (12.0 * d * d)
 
 
+FIELD_DOMINATED = 1e-6
+"""(Forces of bodies on each other / whole force)² below which steps are not shortened any more."""
+
+
+def shortened(order: int, compile: Callable) -> Callable:
+    """``factor(pairs, whole)``: by which a step is shorter in a field, from the squared accelerations by the other bodies
+    and by all. The error of a step is a part (h/T)^order of the whole acceleration. In a star cluster that moves around a
+    galaxy it must be small beside what the stars do to each other, which may be a hundredth of that."""
+    power = 0.5 / order
+
+    @compile
+    def factor(pairs, whole):
+        if not pairs < whole:
+            return 1.0
+        return max(pairs / whole, FIELD_DOMINATED) ** power
+
+    return factor
+
+
 @cache
 def field_sums(terms: tuple[Term, ...], dimensions: int) -> Callable:
     """For kernels on the CPU: ``add(x, v, m, d, time, parameters, sums)`` adds acceleration, jerk and snap of the fields to

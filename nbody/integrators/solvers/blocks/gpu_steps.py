@@ -13,6 +13,7 @@ from nbody.compute.in_kernels.reduction import block_reduction, keep_least, larg
 from nbody.fields.field import Term
 from nbody.integrators.solvers.blocks import gpu_layout as layout
 from nbody.integrators.solvers.blocks.bodies import PARKED
+from nbody.integrators.solvers.blocks.fields import shortened
 from nbody.integrators.solvers.blocks.formulas import APPROACH, A, C, J, S, V, X, corrector, predictor, step_length
 from nbody.integrators.solvers.blocks.gpu_fields import lane_sums
 from nbody.integrators.solvers.blocks.gpu_layout import THREADS  # the shape of a shared array must be a name
@@ -123,6 +124,7 @@ def sum_of_three(value):
 def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] = (), dimensions: int = 3) -> Any:
     """The kernel for one order, precision and number of parts, and for the ``terms`` of external fields."""
     in_fields, add_fields = bool(terms), lane_sums(terms, dimensions, order, mixed)
+    shorter = shortened(order, compute.exact_function)
     correct_one, length = (
         corrector(order, compute.exact_function),
         step_length(order, math.sqrt, compute.exact_function),
@@ -165,7 +167,10 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
             if SIMULATED or (first + warp < number and limit[i] > 0.0):
                 strongest, quickest = perturbation(i, p, mass, lane)
             value = G * of_all(sums, n, i, partition, chunks, lane, found)
+            pairs = 0.0
             if in_fields:
+                own = compute.shuffle(value, k)
+                pairs = sum_of_three(own * own)
                 end = step[i] * tick, scale[layout.BEGIN] + now * tick
                 value = add_fields(i, value, rows, p, mass[i], end, parameters, lane)
             a1, j1, s1 = compute.shuffle(value, k), compute.shuffle(value, 3 + k), compute.shuffle(value, 6 + k)
@@ -187,6 +192,8 @@ def finish_kernel(order: int, mixed: bool, parts: int, terms: tuple[Term, ...] =
                 rows[J + k, i], rows[S + k, i], rows[C + k, i] = j1, snap1, crackle
             if first + warp < number and lane == 0:
                 chosen = length(a, j, s, c, d, e, scale[layout.ETA])
+                if in_fields:
+                    chosen *= shorter(pairs, a)
                 if limit[i] > 0.0:
                     chosen = min(chosen, APPROACH / math.sqrt(quickest))
                     if strongest > limit[i]:
