@@ -180,7 +180,7 @@ LINES = {
     "diagnostics": 1234,
     "fields": 1939,
     "compute": 3220,
-    "forces": 11370,
+    "forces": 11371,
     "exchange": 1174,
     "initial": 2788,
     "integrators": 9987,
