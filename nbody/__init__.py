@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nbody.particles import Particles as Particles
     from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
+    from nbody.run.transition import tangent as tangent
     from nbody.scenario import Scenario as Scenario
     from nbody.trajectory import Trajectory as Trajectory
     from nbody.viewer.notebook import show as show
@@ -64,6 +65,7 @@ __all__, _imported = names_of(
         "particles": "Particles",
         "run.simulate": "simulate",
         "run.simulation": "Simulation",
+        "run.transition": "tangent",
         "scenario": "Scenario",
         "trajectory": "Trajectory",
         "viewer.notebook": "show",

@@ -24,8 +24,10 @@ def run(path: Path) -> list[list[dict[str, Any]]]:
 
 
 def _run_cell(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
-    """Run a cell as a notebook does: the value of a last expression is shown, and so are the open figures."""
+    """Run a cell as a notebook does: the value of a last expression is shown, and so are the open figures. What
+    ``nbody.show`` returns is not stored."""
     import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     tree, last = ast.parse(source), None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
@@ -43,7 +45,10 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
         data = {"image/png": base64.b64encode(buffer.getvalue()).decode()}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
     plt.close("all")
-    if value is not None and not type(value).__module__.startswith("matplotlib"):
+    if isinstance(value, Figure):
+        data = {"image/png": base64.b64encode(value._repr_png_()).decode()}
+        outputs.append({"output_type": "execute_result", "execution_count": None, "data": data, "metadata": {}})
+    elif value is not None and not type(value).__module__.startswith(("matplotlib", "nbody.viewer", "jupyter_rfb")):
         data = {"text/plain": repr(value).splitlines(True)}
         outputs.append({"output_type": "execute_result", "execution_count": None, "data": data, "metadata": {}})
     return outputs

@@ -85,9 +85,9 @@ def test_orbits_are_damped_within_the_given_times():
         found = elements(moved(bodies, [fields.Migration(**{key: tau})], 2 * tau, epsilon=1e-6))[name]
         assert found / begin == pytest.approx(math.exp(-2), rel=5e-3)
     two = star_and({"a": 1.0}, {"a": 3.0})
-    run = moved(two, [fields.Migration(on=2, tau_a=tau), fields.Migration(on=1, tau_a=-tau)], 20.0)
-    assert elements(run, 1)["a"] == pytest.approx(math.exp(0.1), rel=5e-3)
-    assert elements(run, 2)["a"] == pytest.approx(3 * math.exp(-0.1), rel=5e-3)
+    run = moved(two, [fields.Migration(on=2, tau_a=-tau)], 20.0)
+    assert elements(run, 1)["a"] == pytest.approx(1.0, rel=1e-6)
+    assert elements(run, 2)["a"] == pytest.approx(3 * math.exp(0.1), rel=5e-3)
 
 
 def test_dust_feels_a_lighter_star_and_falls_into_it_by_poynting_and_robertson():

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -173,23 +174,23 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1188,
+    "analysis": 1208,
     "bench": 3740,
-    "cli": 3358,
+    "cli": 3462,
     "diagnostics": 1234,
     "fields": 1939,
-    "compute": 3211,
-    "forces": 11370,
+    "compute": 3220,
+    "forces": 11371,
     "exchange": 1174,
-    "initial": 2673,
-    "integrators": 9607,
+    "initial": 2788,
+    "integrators": 9987,
     "law": 402,
-    "lessons": 1100,
+    "lessons": 1370,
     "manual": 162,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6170,
-    "scenario": 2660,
+    "run": 6378,
+    "scenario": 2662,
     "state": 1736,
     "trajectory": 3564,
     "verify": 288,
@@ -201,7 +202,7 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 761,
+    "maps": 790,
     "opengl": 73,
     "particles": 230,
     "registry": 141,
@@ -358,7 +359,8 @@ def test_everything_registered_loads_and_is_documented(registry, name, page):
     assert module.__doc__
     if isinstance(thing, type):
         assert thing.__doc__
-    assert not page or f"`{name}`" in (ROOT / page).read_text(), f"{page} does not name {registry.kind} '{name}'"
+    pages = (ROOT / page).parent.rglob("README.md") if page else ()
+    assert not page or any(f"`{name}`" in each.read_text() for each in pages), f"{page}: no {registry.kind} '{name}'"
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if not ENGINES[name].variants])
@@ -369,9 +371,15 @@ def test_the_tags_of_an_engine_are_what_its_class_does(name):
 
 @pytest.mark.parametrize("room,registry", [("linalg", LADDER), ("forces", ENGINES)], ids=["linalg", "forces"])
 def test_a_lesson_has_a_section_for_everything_of_its_registry(room, registry):
-    headings = [line for line in (PACKAGE / room / "README.md").read_text().splitlines() if line.startswith("## ")]
+    pages = sorted((PACKAGE / room).rglob("README.md"))
+    headings = [line for page in pages for line in page.read_text().splitlines() if line.startswith("## ")]
     for name in registry:
         assert any(f"`{name}`" in heading for heading in headings), f"nbody/{room}/README.md has no section on '{name}'"
+
+
+def test_the_version_to_cite_is_that_of_the_package():
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {package}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_the_gallery_shows_every_scenario():
@@ -423,7 +431,9 @@ def test_every_command_has_help_with_an_example_and_a_line_in_the_readme():
         assert f"nbody {name} " in command.help or f"nbody {name}\n" in command.help + "\n", f"'{name}' has no example"
         assert f"nbody {name.split()[0]}" in readme, f"the README does not name 'nbody {name}'"
         for option in command.params:
-            assert getattr(option, "help", "argument"), f"{name}: {option.name} has no help"
+            help = getattr(option, "help", "argument")
+            assert help, f"{name}: {option.name} has no help"
+            assert not re.search(r"\[[a-z/@#]", help), f"{name}: Rich takes [words] out of the help of {option.name}"
 
 
 def test_every_public_definition_has_a_docstring():

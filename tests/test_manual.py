@@ -88,7 +88,7 @@ PAGES = [
     path for path in sorted(FOLDER.rglob("*.md")) if "```sh" in path.read_text() or "```python" in path.read_text()
 ]
 BLOCK = re.compile(r"^```(sh|yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SLOW = {"galaxy", "star_cluster", "how_to", "own_forces", "coming_from"}
+SLOW = {"galaxy", "star_cluster", "how_to", "own_forces", "coming_from", "stability", "planet_fields"}
 """Pages that take more than a few seconds."""
 
 

@@ -156,6 +156,8 @@ def test_a_wheel_holds_the_scenarios_and_runs_them(tmp_path):
         held = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert {f"nbody/scenarios/{name}.yaml" for name in NAMES} <= set(held)
+    assert {f"nbody/scenarios/pictures/{name}.png" for name in NAMES} <= set(held)
+    assert {f"nbody/scenarios/{path.name}" for path in (ROOT / "scenarios").glob("*.ipynb")} <= set(held)
     assert any(name.endswith("LICENSE") for name in held)
     assert not any(name.startswith(("scenarios/", "tests/")) for name in held)
     code = "import sys; sys.path.insert(0, 'site'); from nbody.cli import main; import nbody; print(nbody.__file__); "
@@ -164,3 +166,9 @@ def test_a_wheel_holds_the_scenarios_and_runs_them(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert "site/nbody" in done.stdout
+    pytest.importorskip("furo")
+    code = "import sys; sys.path.insert(0, 'site'); from pathlib import Path; from nbody.manual.__main__ import build; "
+    code += "sys.exit(build(Path('manual'), strict=True))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "manual" / "_images" / "banks.png").is_file()

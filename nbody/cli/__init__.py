@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from nbody.cli import streams
 from nbody.cli.bench import bench
 from nbody.cli.completion import RECORDINGS, SCENARIOS
+from nbody.cli.course import course
 from nbody.cli.diff import diff
 from nbody.cli.docs import docs
 from nbody.cli.doctor import doctor
@@ -122,6 +123,7 @@ app.command("map", cls=ListCommand)(map_systems)
 app.command("help", cls=ListCommand)(help_command)
 app.command(cls=ListCommand)(docs)
 app.add_typer(bench)
+app.add_typer(course)
 
 
 def main(arguments: list[str] | None = None) -> int:

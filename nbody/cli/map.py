@@ -28,7 +28,9 @@ class Grid:
     y: Annotated[str, text_option("The axis up; without it the map has one axis.")] = ""
     quantity: Annotated[
         list[str] | None,
-        text_option(f"What the map shows: {', '.join(QUANTITIES)}; several with commas [megno].", metavar="<names>"),
+        text_option(
+            f"What the map shows: {', '.join(QUANTITIES)}; several with commas; by default megno.", metavar="<names>"
+        ),
     ] = None
 
 

@@ -158,7 +158,7 @@ class Served:
             "Where the page can be reached [127.0.0.1: from this machine, or through ssh]; it is not encrypted."
         ),
     ] = None
-    token: Annotated[str | None, text_option("The secret word in the address [a random one].")] = None
+    token: Annotated[str | None, text_option("The secret word in the address; by default a random one.")] = None
     memory: Annotated[
         float | None,
         text_option(

@@ -79,7 +79,8 @@ class Recorded:
     """What is written."""
 
     output: Annotated[
-        Path | None, text_option("The recording of a scenario, made by a key [output/run.h5].", "--output", "-o")
+        Path | None,
+        text_option("The recording of a scenario, made by a key; by default output/run.h5.", "--output", "-o"),
     ] = None
     overwrite: Overwrite = False
 

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from nbody.errors import InputError
 from nbody.given import shown
 from nbody.initial.combine import concatenated
+from nbody.initial.planets import VARIED
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
@@ -22,6 +25,22 @@ def member(scenario: Scenario, number: int) -> Scenario:
 
 def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenario]:
     """The scenarios of all systems, or of some."""
+    numbers, varied = _varied(scenario, numbers)
+    values = {key: value for key, value in scenario.source.values.items() if key != "ensemble"}
+    alone = replace(scenario.source, values=values)
+    for at, k in enumerate(numbers):
+        source = alone
+        for path, each in varied.items():
+            value: Any = each[at]
+            try:
+                source = source.with_option(keys_of(path), f"ensemble.vary: system {k}: {path} = {shown(value)}", value)
+            except (AttributeError, TypeError):
+                raise InputError(f"{scenario.where('ensemble.vary')}{path}: there is no such key") from None
+        yield Scenario.from_source(source)
+
+
+def _varied(scenario: Scenario, numbers: range | None) -> tuple[range, dict[str, list[Any]]]:
+    """The numbers of the systems, and the values of each path. Raises InputError."""
     ensemble = scenario.ensemble
     if ensemble is None:
         raise InputError("ensemble: the scenario has no 'ensemble'")
@@ -32,18 +51,23 @@ def members(scenario: Scenario, numbers: range | None = None) -> Iterator[Scenar
             f"{scenario.where('ensemble')}vary is missing: bodies from a file have no seed, so all systems would be the same"
         )
     with arithmetic(scenario.source, ("ensemble",)):
-        varied = ensemble.values(int(getattr(scenario.initial, "seed", 0)))
-    values = {key: value for key, value in scenario.source.values.items() if key != "ensemble"}
-    alone = replace(scenario.source, values=values)
-    for k in numbers or range(ensemble.count):
-        source = alone
-        for path, each in varied.items():
-            value: Any = each[k]
-            try:
-                source = source.with_option(keys_of(path), f"ensemble.vary: system {k}: {path} = {shown(value)}", value)
-            except (AttributeError, TypeError):
-                raise InputError(f"{scenario.where('ensemble.vary')}{path}: there is no such key") from None
-        yield Scenario.from_source(source)
+        numbers = numbers or range(ensemble.count)
+        return numbers, ensemble.values(int(getattr(scenario.initial, "seed", 0)), numbers)
+
+
+def vary_numbers(scenario: Scenario, numbers: range | None) -> dict[tuple[int, str], np.ndarray] | None:
+    """The values of all paths if these are numbers of bodies, such as ``initial.bodies.1.a``: (S,) each, by the body's
+    number and the key; else None."""
+    _, varied = _varied(scenario, numbers)
+    found = {}
+    for path, values in varied.items():
+        _, *keys = keys_of(path)
+        if len(keys) != 3 or keys[0] != "bodies" or not keys[1].isdecimal() or keys[2] not in VARIED:
+            return None
+        if not all(type(each) in (int, float) for each in values):
+            return None
+        found[int(keys[1]), keys[2]] = np.array(values, float)
+    return found
 
 
 def make_systems(scenario: Scenario, make: Callable[[Scenario], Particles], numbers: range | None = None) -> Particles:

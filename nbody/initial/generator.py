@@ -67,6 +67,8 @@ def at_rest(particles: Particles) -> Particles:
 
 
 def _mean(mass: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    equal = (mass == mass[0]).all()  # then without masses, whose products would round
-    found: np.ndarray = vectors.mean(axis=0) if equal else (mass[:, None] * vectors).sum(axis=0) / mass.sum()
-    return found
+    equal = (mass == mass[..., :1]).all(axis=-1)  # then without masses, whose products would round
+    if equal.all():
+        return vectors.mean(axis=-2, keepdims=True)  # type: ignore[no-any-return]
+    weighted = (mass[..., None] * vectors).sum(axis=-2, keepdims=True) / mass.sum(axis=-1)[..., None, None]
+    return np.where(equal[..., None, None], vectors.mean(axis=-2, keepdims=True), weighted) if equal.any() else weighted

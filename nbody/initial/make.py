@@ -9,8 +9,9 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.given import KeyProblem
 from nbody.initial.combine import apportioned, joined, placed, seeds
-from nbody.initial.ensemble import make_systems, member
+from nbody.initial.ensemble import check_bodies, make_systems, member, members, vary_numbers
 from nbody.initial.generator import Generator
+from nbody.initial.planets import Planets
 from nbody.initial.registry import GENERATORS
 from nbody.memory import ALWAYS_FREE, memory_available
 from nbody.particles import Particles
@@ -117,7 +118,8 @@ def make_particles(scenario: Scenario, notify: Notify = lambda line: None, syste
     Raises InputError: one line about a wrong name, parameter or file, or more particles than the memory holds."""
     chosen = scenario.initial
     if scenario.ensemble and not isinstance(chosen, FromArrays):
-        return make_systems(scenario, make_particles, systems)
+        together = _together(scenario, systems or range(scenario.ensemble.count))
+        return together or make_systems(scenario, make_particles, systems)
     parts = parts_of(scenario)
     if not isinstance(chosen, Combined):
         return parts[0].make(None, np.random.SeedSequence(getattr(chosen, "seed", 0)), notify)
@@ -133,6 +135,34 @@ def make_particles(scenario: Scenario, notify: Notify = lambda line: None, syste
         [item.species is not None for item in chosen.combine],
         [part.where("species") for part in parts],
     ).check(scenario.where("initial"))
+
+
+def _together(scenario: Scenario, systems: range) -> Particles | None:
+    """The systems of :func:`make_systems`, which differ in numbers of planets alone: by arrays of these, 100 times as fast.
+    The first and the last one are made alone, too; None if they differ, or if another way has to say what is wrong."""
+    if getattr(scenario.initial, "generator", None) != "planets" or len(systems) < 3:
+        return None
+    values = vary_numbers(scenario, systems)
+    ends = [] if values is None else [*members(scenario, systems[:1]), *members(scenario, systems[-1:])]
+    try:
+        alone = [make_particles(each) for each in ends]
+        generator = parts_of(ends[0])[0].generator if ends else None
+        if not isinstance(generator, Planets) or values is None:
+            return None
+        with np.errstate(all="ignore"):
+            made = generator.systems(values, alone[0], ends[0].gravity.G)
+        if made is None:
+            return None
+        check_bodies(scenario, alone[0].count)
+        made.check()
+    except InputError:
+        return None
+    n = alone[0].count
+    for rows, own in zip((slice(0, n), slice(-n, None)), alone, strict=True):
+        for name in ("mass", "position", "velocity"):
+            if not np.array_equal(getattr(made, name)[rows], getattr(own, name)):
+                return None
+    return made
 
 
 def parts_of(scenario: Scenario) -> list[BodyPart]:

@@ -40,35 +40,38 @@ def on_orbit(
     return (x[..., None] * towards + y[..., None] * ahead, vx[..., None] * towards + vy[..., None] * ahead)
 
 
-def true_anomaly(mean_anomaly: Array | float, eccentricity: Array | float) -> Array:
+def true_anomaly(mean_anomaly: Array | float, eccentricity: Array | float, apart: bool = False) -> Array:
     """The true anomaly, from the mean one n t with n = √(μ/|a|³), or √(μ/2q³) for a parabola, at the time t after the
-    pericentre."""
+    pericentre. ``apart``: each has the bits that it has alone, if all e < 1; else Newton's method ends for all together."""
     mean, e = np.broadcast_arrays(np.asarray(mean_anomaly, float), np.asarray(eccentricity, float))
     found = np.empty(mean.shape)
     for which, solve in ((e < 1, _on_ellipse), (e == 1, _on_parabola), (e > 1, _on_hyperbola)):
         if which.any():
-            found[which] = solve(mean[which], e[which])
+            found[which] = solve(mean[which], e[which], apart)
     return found
 
 
-def _on_ellipse(mean: Array, e: Array) -> Array:
+def _on_ellipse(mean: Array, e: Array, apart: bool) -> Array:
     """Kepler's equation E − e sin E = M, solved by Newton's method to rounding."""
     mean = np.remainder(mean + np.pi, 2 * np.pi) - np.pi
     E = mean + np.copysign(0.85, mean) * e  # Danby's start, from which Newton's method converges for every e < 1
+    ended = np.zeros(E.shape, bool)
     for _ in range(50):
         step = (E - e * np.sin(E) - mean) / (1 - e * np.cos(E))
-        E = E - step
-        if (np.abs(step) < 1e-15 * (1 + np.abs(E))).all():
+        E = np.where(ended, E, E - step) if apart else E - step
+        converged = np.abs(step) < 1e-15 * (1 + np.abs(E))
+        ended |= converged
+        if (ended if apart else converged).all():
             break
     return of_eccentric_anomaly(E, e)
 
 
-def _on_parabola(mean: Array, e: Array) -> Array:
+def _on_parabola(mean: Array, e: Array, apart: bool) -> Array:
     """Barker's equation D + D³/3 = M, D = tan(f/2)."""
     return 2 * np.arctan(2 * np.sinh(np.arcsinh(1.5 * mean) / 3))
 
 
-def _on_hyperbola(mean: Array, e: Array) -> Array:
+def _on_hyperbola(mean: Array, e: Array, apart: bool) -> Array:
     """e sinh F − F = M. From this start, which is nearer to the pericentre, the first step goes beyond F, and the others
     back."""
     F = np.arcsinh(mean / e)

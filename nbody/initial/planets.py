@@ -1,8 +1,8 @@
 """Planetary systems from orbital elements, and discs of small bodies: planetesimals around a star, rings around a planet."""
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
@@ -84,27 +84,49 @@ class Body(Group):
             raise KeyProblem("f", f"must be nearer to 0 than {most:g} for e = {self.e:g}, got {self.f:g}")
         return self
 
-    def relative(self, mu: float) -> tuple[Array, Array]:
-        """Position and velocity (3,) relative to the focus at the time 0; ``mu`` is G times the sum of the masses."""
-        e = self.e
-        a = math.cbrt(mu * (self.P / (2 * math.pi)) ** 2) if self.P is not None else self.a
-        if a is None:
-            assert self.q is not None
-            q = self.q
-        else:
-            q = a * (1 - e)
-        sense = -1.0 if abs(math.remainder(self.inc, 360)) > 90 else 1.0  # of longitudes in backward orbits
-        omega = self.omega or 0.0 if self.pomega is None else sense * (self.pomega - self.Omega)
+    def relative(self, mu: Array | float) -> tuple[Array, Array]:
+        """Position and velocity (…, 3) relative to the focus at the time 0; ``mu`` is G times the sum of the masses. The
+        elements may be arrays (…), see :meth:`Planets.systems`."""
+        e: Any = self.e
+        a = _each(_axis_of_period, mu, self.P) if self.P is not None else self.a
+        q: Any = self.q if a is None else a * (1 - e)
+        sense = _each(_sense, self.inc)  # of longitudes in backward orbits
+        omega: Any = _zero(self.omega) if self.pomega is None else sense * (self.pomega - self.Omega)
         if self.f is not None:
-            anomaly = np.asarray(math.radians(self.f))
+            anomaly = np.radians(self.f)
         elif self.E is not None:
-            anomaly = of_eccentric_anomaly(math.radians(self.E), e)
+            anomaly = of_eccentric_anomaly(np.radians(self.E), e)
         elif self.T is not None:
-            anomaly = true_anomaly(-self.T * math.sqrt(mu / (2 * q**3 if e == 1 else abs(q / (1 - e)) ** 3)), e)
+            anomaly = true_anomaly(_each(_mean_anomaly, self.T, mu, q, e), e, apart=True)
         else:
-            mean = self.M or 0.0 if self.l is None else sense * (self.l - self.Omega) - omega
-            anomaly = true_anomaly(math.radians(mean), e)
-        return on_orbit(mu, q, e, anomaly, *map(math.radians, (self.inc, self.Omega, omega)))
+            mean = _zero(self.M) if self.l is None else sense * (self.l - self.Omega) - omega
+            anomaly = true_anomaly(np.radians(mean), e, apart=True)
+        return on_orbit(mu, q, e, anomaly, *map(np.radians, (self.inc, self.Omega, omega)))
+
+
+VARIED = ("m", "a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E", "l", "T")
+"""The numbers of a body that may be arrays."""
+
+
+def _each(function: Callable, *values: Any) -> Array:
+    """A function of numbers, of arrays: with the bits of :mod:`math`."""
+    return np.asarray(np.frompyfunc(function, len(values), 1)(*values), float)
+
+
+def _zero(value: Any) -> Any:
+    return 0.0 if value is None else value
+
+
+def _axis_of_period(mu: float, period: float) -> float:
+    return math.cbrt(mu * (period / (2 * math.pi)) ** 2)
+
+
+def _sense(inclination: float) -> float:
+    return -1.0 if abs(math.remainder(inclination, 360)) > 90 else 1.0
+
+
+def _mean_anomaly(time: float, mu: float, q: float, e: float) -> float:
+    return -time * math.sqrt(mu / (2 * q**3 if e == 1 else abs(q / (1 - e)) ** 3))
 
 
 def radii_of(bodies: Sequence[Body]) -> Array:
@@ -118,11 +140,14 @@ Bodies = Annotated[
 
 
 def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int = 0) -> tuple[Array, Array, Array]:
-    """Masses (N,), positions and velocities (N, 3), with the first body at rest in the origin; in errors it has the number
-    ``first``. Raises KeyProblem: an orbit without a size, a focus that is not listed before, or an inclination in two
+    """Masses (…, N), positions and velocities (…, N, 3), with the first body at rest in the origin; in errors it has the
+    number ``first``. Raises KeyProblem: an orbit without a size, a focus that is not listed before, or an inclination in two
     dimensions."""
-    mass = np.array([body.m for body in bodies])
-    position, velocity = np.zeros((2, len(bodies), 3))
+    several = np.broadcast_shapes(*(np.shape(getattr(body, key)) for body in bodies for key in VARIED))
+    mass = np.empty((*several, len(bodies)))
+    position, velocity = np.zeros((2, *mass.shape, 3))
+    for k, body in enumerate(bodies):
+        mass[..., k] = body.m
     names = [body.name for body in bodies]
     for k, body in enumerate(bodies):
         at = f"bodies.{first + k}"
@@ -134,23 +159,26 @@ def placed_bodies(bodies: Sequence[Body], G: float, dimensions: int, first: int 
             continue
         if body.a is None and body.P is None and body.q is None:
             raise KeyProblem(f"{at}.a", "is missing; a body on an orbit needs 'a', 'P' or 'q'")
-        if dimensions == 2 and math.sin(math.radians(body.inc)) != 0:
+        if dimensions == 2 and np.any(np.sin(np.radians(body.inc)) != 0):
             raise KeyProblem(f"{at}.inc", "a run in 2 dimensions has no inclinations; remove it")
         if body.around is None:
-            inner = mass[:k].sum()
-            focus, moving = ((mass[:k, None] * each[:k]).sum(axis=0) / (inner or 1) for each in (position, velocity))
+            inner = mass[..., :k].sum(axis=-1)
+            focus, moving = (
+                (mass[..., :k, None] * each[..., :k, :]).sum(axis=-2) / np.where(inner, inner, 1)[..., None]
+                for each in (position, velocity)
+            )
         elif body.around in names[:k]:
             i = names.index(body.around)
-            inner, focus, moving = mass[i], position[i], velocity[i]
+            inner, focus, moving = mass[..., i], position[..., i, :], velocity[..., i, :]
         else:
             known = [name for name in names[:k] if name]
             before = f"; the bodies before it are {', '.join(known) or 'without names'}"
             hint = did_you_mean(body.around, known) or before
             raise KeyProblem(f"{at}.around", f"there is no body '{body.around}' before this one{hint}")
-        if inner + body.m == 0:
+        if np.any(inner + body.m == 0):
             raise KeyProblem(f"{at}.m", "an orbit needs a mass; give the body at the focus one")
         x, v = body.relative(G * (inner + body.m))
-        position[k], velocity[k] = focus + x, moving + v
+        position[..., k, :], velocity[..., k, :] = focus + x, moving + v
     return mass, position, velocity
 
 
@@ -169,6 +197,34 @@ class Planets(FixedGenerator):
     @property
     def bodies_made(self) -> int:
         return len(self.bodies)
+
+    def systems(self, values: Mapping[tuple[int, str], Array], alone: Particles, G: float) -> Particles | None:
+        """The bodies of S systems that differ in numbers of :data:`VARIED`, with the bits that each has alone; None if some
+        are on open orbits, or do not exist.
+
+        Args:
+            values: (S,) each, by the number of the body and the key.
+            alone: one of the systems, which says what else there is of bodies.
+        """
+        for (_, key), each in values.items():
+            good = np.isfinite(each) & (
+                each > 0 if key in ("a", "P", "q") else each >= 0 if key in ("m", "e") else True
+            )
+            if not good.all() or (key == "e" and each.max() >= 1):
+                return None
+        if any(body.e >= 1 for body in self.bodies):
+            return None
+        bodies = [
+            body.model_copy(update={key: each for (i, key), each in values.items() if i == k})
+            for k, body in enumerate(self.bodies)
+        ]
+        mass, *vectors = placed_bodies(bodies, G, D := alone.dimensions)
+        made = centred(Particles(mass, vectors[0][..., :D], vectors[1][..., :D]))  # with an axis for the systems
+        species, radius = (np.tile(each, len(mass)) for each in (alone.species, alone.radius))
+        return Particles(
+            mass.ravel(), made.position.reshape(-1, D), made.velocity.reshape(-1, D), species=species,
+            species_names=alone.species_names, radius=radius,
+        )  # fmt: skip
 
     def generate(self, count: int, gravity: Gravity, rng: np.random.Generator) -> Particles:
         n = gravity.dimensions

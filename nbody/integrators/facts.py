@@ -62,7 +62,8 @@ class SchemeFacts(NamedTuple):
         star: it moves planets about a star, which is body 0 and the heaviest.
         fields: the kinds of external fields (:attr:`nbody.fields.field.Field.kind`) that it computes, besides those that the
             engine adds at given positions.
-        tangents: it moves tangent vectors, for what :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists.
+        tangents: the kinds of external fields in which it moves tangent vectors, which what
+            :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists needs; None: it moves none.
         softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
@@ -84,7 +85,7 @@ class SchemeFacts(NamedTuple):
     precisions: Mapping[str, tuple[str, ...]] = {}
     star: bool = False
     fields: tuple[str, ...] = ()
-    tangents: bool = False
+    tangents: tuple[str, ...] | None = None
     softened: bool = False
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}
@@ -116,6 +117,7 @@ class SchemeReport(NamedTuple):
         bodies_per_step: bodies whose forces are computed in a step, the mean of the steps so far.
         body_steps: steps of single bodies made so far; None if all bodies make the same steps.
         observed: further observables, recorded with each frame (:data:`layout.SYSTEM_COLUMNS`).
+        vectors: the tangent vectors, (M, 2, 3, n), if they were given at the beginning.
         message: a line for the user at the end of a run that was not interrupted; empty for most.
     """
 
@@ -123,4 +125,5 @@ class SchemeReport(NamedTuple):
     bodies_per_step: float
     body_steps: int | None = None
     observed: Mapping[str, np.ndarray] = MappingProxyType({})
+    vectors: np.ndarray | None = None
     message: str = ""

@@ -10,7 +10,6 @@ from nbody.errors import InputError
 from nbody.forces.direct.cpu_few import inlines_sums
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.integrator import Motion
-from nbody.integrators.tangents import COLUMNS
 from nbody.law import Gravity
 from nbody.state.host import HostState
 
@@ -46,20 +45,6 @@ def map_coordinates(state: HostState) -> Iterator[tuple[np.ndarray, np.ndarray]]
     yield X, V
     for rows, found in zip(columns, (X, V), strict=True):
         rows[...] = found.T
-
-
-@contextmanager
-def tangent_vectors(state: HostState, count: int, systems: int = 1) -> Iterator[np.ndarray]:
-    """The columns of :class:`~nbody.integrators.tangents.Tangents` as an (S, M, 2, 3, n) array, which replaces them after a
-    ``with`` block."""
-    n = state.count // systems
-    columns = state.values(*COLUMNS, copy=False) if count else ()
-    found = np.empty((systems, count, 2, 3, n))
-    for c, rows in enumerate(columns):
-        found[:, :, c] = rows.reshape(systems, n, count, 3).transpose(0, 2, 3, 1)
-    yield found
-    for c, rows in enumerate(columns):
-        rows[...] = found[:, :, c].transpose(0, 3, 1, 2).reshape(rows.shape)
 
 
 def components(rows: np.ndarray) -> np.ndarray:

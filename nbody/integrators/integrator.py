@@ -14,7 +14,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal, SchemeProblem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
-from nbody.integrators.tangents import Tangents
+from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
@@ -73,7 +73,12 @@ class Integrator(ABC):
     def follow(self, tangents: Tangents) -> None:
         """Move tangent vectors with the bodies, from the beginning of a run on."""
         self._tangents = tangents
-        self.facts = self.facts._replace(columns=(*self.facts.columns, *tangents.columns))
+        self.facts = self.facts._replace(columns=(*type(self).facts.columns, *tangents.columns))
+
+    def _vectors(self, motion: Motion) -> np.ndarray:
+        """The tangent vectors at this moment, (M, 2, 3, n), a copy."""
+        with tangent_vectors(motion.host, self._tangents.count) as found:
+            return found[0].copy()  # type: ignore[no-any-return]
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -90,11 +95,14 @@ class Integrator(ABC):
             return "this scheme moves one system, not an ensemble"
         if reason := cls._misses(problem.of_scheme.fields, law) or cls._one_way(problem.of_scheme):
             return reason
-        if problem.of_scheme.tangents and not facts.tangents:
+        if problem.of_scheme.tangents and facts.tangents is None:
             reason = f"this scheme has no variational equations, which {' and '.join(OF_TANGENTS)} need"
             return Refusal(reason, "record.observables", "remove them")
-        if problem.of_scheme.tangents and any(field.kind != POST_NEWTONIAN for field in problem.of_scheme.fields):
-            return Refusal(f"{' and '.join(OF_TANGENTS)} know no external fields", "record.observables", "remove them")
+        if problem.of_scheme.tangents and any(
+            field.kind not in (facts.tangents or ()) for field in problem.of_scheme.fields
+        ):
+            reason = "the variational equations of this scheme know no external fields"
+            return Refusal(reason, "record.observables", f"remove {' and '.join(OF_TANGENTS)}")
         if facts.softened and not LAWS.load(law.softening).needs_length:
             able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
             reason = "the steps of this scheme follow from a softening length"
@@ -219,7 +227,8 @@ class Integrator(ABC):
         """What the run shows and records of the steps so far."""
         evaluations = self.facts.evaluations
         pairs, bodies = evaluations * motion.engine.work(motion.state), float(evaluations * motion.state.count)
-        return SchemeReport(pairs, bodies, observed=self._tangents.observed())
+        vectors = self._vectors(motion) if self._tangents.given is not None else None
+        return SchemeReport(pairs, bodies, observed=self._tangents.observed(), vectors=vectors)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Numbers that the scheme needs from step to step besides its columns, without a copy: a checkpoint copies them

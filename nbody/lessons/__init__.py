@@ -6,8 +6,6 @@ Most are made from what the kernels themselves read and write, recorded in Numba
 
 from pathlib import Path
 
-from nbody import machine
-from nbody.errors import InputError
 from nbody.registry import Entry, Registry
 
 FIGURES = Registry(
@@ -38,21 +36,17 @@ FIGURES = Registry(
 )
 """Every figure, in the order of the lessons. Each is a function without arguments that returns a Matplotlib figure."""
 
-FOLDER = machine.ROOT / ".github" / "lessons"
-"""Where the pictures are, in a checkout."""
+FOLDER = Path(__file__).with_name("pictures")
 
 
 def draw(name: str) -> Path:
-    """Draw a figure of :data:`FIGURES` and return the picture's path. Raises InputError: there is no such figure, or this is
-    no checkout."""
+    """Draw a figure of :data:`FIGURES` and return the picture's path. Raises InputError: there is no such figure."""
     from matplotlib import rc_context
 
     from nbody.figures import RC
     from nbody.lessons.style import save
 
     figure = FIGURES.load(name)
-    if not FOLDER.is_dir():
-        raise InputError(f"{FOLDER}: there is no such folder; the figures are drawn in a checkout of nbody")
     path = FOLDER / f"{name}.png"
     with rc_context(RC):
         save(figure(), path)

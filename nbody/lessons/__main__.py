@@ -1,4 +1,4 @@
-"""``python -m nbody.lessons [NAME ...]``: draw the lessons' figures into ``.github/lessons``, in about two minutes."""
+"""``python -m nbody.lessons [NAME ...]``: draw the lessons' figures into :data:`~nbody.lessons.FOLDER`, in two minutes."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """What a rung's kernel reads and writes, counted from its trace in the simulator."""
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nbody.linalg import (
     k14_transposed,
 )  # fmt: skip
 from nbody.linalg.k17_champion import TILINGS, tiled_launch
-from nbody.linalg.rung import ProductLaunch, ProductShape
+from nbody.linalg.rung import ProductShape
 
 BANKS, LINE = 32, 128
 """Banks of shared memory, each a word of 4 bytes wide, and bytes of a line of global memory."""
@@ -52,14 +52,20 @@ def traced(name: str, shape: ProductShape | None = None) -> Trace:
     launch = LADDER.load(name).launch(shape, dtype)
     if name == "k17":
         launch = tiled_launch(shape, dtype, CHAMPION, 1)
-    assert isinstance(launch, ProductLaunch)
+    found, error = trace_of(launch, shape)
+    assert error < 1e-4
+    return found
+
+
+def trace_of(launch: Any, shape: ProductShape) -> tuple[Trace, float]:
+    """The trace of a ``ProductLaunch`` for random float32 matrices, and the largest relative error of its product."""
     rng = np.random.default_rng(1)
-    a, b = (rng.random(size).astype(dtype) for size in ((shape.m, shape.k), (shape.k, shape.n)))
-    c = np.zeros((shape.m, shape.n), dtype)
+    a, b = (rng.random(size, dtype=np.float32) for size in ((shape.m, shape.k), (shape.k, shape.n)))
+    c = np.full((shape.m, shape.n), np.nan, np.float32)
     more = {f"scratch{i}": np.zeros(scratch.shape, scratch.dtype) for i, scratch in enumerate(launch.scratch)}
     found = trace(launch.kernel, launch.grid, launch.block, a=a, b=b, c=c, **more)
-    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
-    return found
+    right = a.astype(np.float64) @ b
+    return found, float(np.nan_to_num(abs(c - right) / right, nan=np.inf).max())
 
 
 def of_warp(threads: list[list[Access]], array: str, write: bool, warp: int = 0) -> np.ndarray:
@@ -83,11 +89,14 @@ class Count(NamedTuple):
 
 
 def count(name: str) -> Count:
-    """What thread 0 of a rung's block does. A number that it reads again before the next barrier stays in a register, and
-    with vectors four neighbours are one access."""
-    shape, threads = ONE_BLOCK[name], traced(name)[0, 0]
+    """What thread 0 of a rung's block does."""
+    return counted(traced(name)[0, 0], ONE_BLOCK[name].k, "vector loads" in LADDER.load(name).claims)
+
+
+def counted(threads: list[list[Access]], depth: int, vectors: bool) -> Count:
+    """What thread 0 of a block does in a product of this k. A number that it reads again before the next barrier stays in a
+    register, and with vectors four neighbours are one access."""
     results = len({e.index for e in threads[0] if e.array == "c" and e.write})
-    vectors = "vector loads" in LADDER.load(name).claims
     shared = 0
     window: dict[str, set[int]] = {}
     for event in [*threads[0], Access(BARRIER, False, 0)]:
@@ -97,7 +106,7 @@ def count(name: str) -> Count:
         elif event.array.startswith("shared") and not event.write:
             window.setdefault(event.array, set()).add(event.index)
     all_reads = sum(len({e.index for e in one if e.array == name and not e.write}) for one in threads for name in "ab")
-    return Count(results * shape.k, all_reads / len(threads), shared)
+    return Count(results * depth, all_reads / len(threads), shared)
 
 
 def _accesses(words: set[int], vectors: bool) -> int:

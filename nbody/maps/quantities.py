@@ -23,11 +23,17 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class SystemsNow:
-    """All systems of a block at one moment: S systems of n bodies."""
+    """All systems of a block at one moment: S systems of n bodies. ``running``: (S,) False for those that have ended; they
+    stand still at the end of their last step, in which two planets were too close for it."""
 
     particles: Particles
-    systems: int
+    running: Array
     G: float
+
+    @property
+    def systems(self) -> int:
+        """S."""
+        return len(self.running)
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Array]:
@@ -141,7 +147,7 @@ class Survival(Quantity):
 
     def look(self, found: Array, now: SystemsNow) -> None:
         assert self.radius is not None
-        found[(now.distance > self.radius) & np.isinf(found)] = abs(now.particles.time)
+        found[(now.distance > self.radius) & now.running & np.isinf(found)] = abs(now.particles.time)
 
     def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
         return np.minimum(found, np.abs(ends["system_time"]))
@@ -157,7 +163,7 @@ class LeastDistance(Quantity):
 
 
 class LargestEccentricity(Quantity):
-    """The largest eccentricity at the moments of ``record``: e_max(1), e_max(inner).
+    """The largest eccentricity at the moments of ``record`` before a system ends: e_max(1), e_max(inner).
 
     Attributes:
         bodies: their ids or names; by default all.
@@ -168,7 +174,7 @@ class LargestEccentricity(Quantity):
 
     def look(self, found: Array, now: SystemsNow) -> None:
         e = now.orbits.e[:, now.columns(self.bodies)] if self.bodies else now.orbits.e
-        np.maximum(found, e.max(axis=1), out=found)
+        np.maximum(found, e.max(axis=1), out=found, where=now.running)
 
 
 class Amplitude(Quantity):
@@ -203,7 +209,9 @@ class Amplitude(Quantity):
         longitude, pomega = now.orbits.l[:, both], now.orbits.pomega[:, both]
         angle = (self.p * longitude[:, 1] - self.q * longitude[:, 0])[:, None] - (self.p - self.q) * pomega
         index = np.nan_to_num(angle % 360).astype(int) % 360
-        np.put_along_axis(found, index[..., None], True, axis=2)
+        visited = np.zeros_like(found)
+        np.put_along_axis(visited, index[..., None], True, axis=2)
+        found |= visited & now.running[:, None, None]
 
     def result(self, found: Array, ends: Mapping[str, Array]) -> Array:
         turn = np.concatenate((found, found), axis=2)

@@ -52,6 +52,8 @@ SAVE_SECONDS = 2.0
 
 NOT_COMPUTED = -1
 
+DONE, ENCOUNTER = SYSTEM_STATUS.index("done"), SYSTEM_STATUS.index("close encounter")
+
 
 class _Unpaced(NamedTuple):
     """A :class:`~nbody.run.loop.Pace` that lets all blocks share one request to stop: no Ctrl-C is lost between two."""
@@ -63,6 +65,17 @@ class _Unpaced(NamedTuple):
 
     def steps(self) -> int:
         return FOREVER
+
+
+def _through_encounters(scenario: Scenario) -> Scenario:
+    """The scenario with the scheme ``ias15`` in place of one of fixed steps, to the same end, with the same frames."""
+    chosen, record = scenario.integrator, scenario.record
+    if chosen.dt is None or chosen.scheme == "ias15":
+        return scenario
+    end = chosen.end if chosen.steps is None else chosen.steps * chosen.dt
+    dt = record.dt if not record.every else record.every * abs(chosen.dt)
+    integrator = {"scheme": "ias15", "dt": None, "steps": None, "end": end}
+    return scenario.with_keywords({"integrator": integrator, "record": {"every": None, "dt": dt}})
 
 
 class StabilityMap:
@@ -168,8 +181,9 @@ class StabilityMap:
         return self._quantities[name]
 
     def at(self, x: float, y: float | None = None) -> Scenario:
-        """The scenario of the system whose values are nearest: ``nbody.Simulation(map.at(1.05, 0.2))``. Raises InputError:
-        a value is outside the map, or missing."""
+        """The scenario of the system whose values are nearest: ``nbody.Simulation(map.at(1.05, 0.2))``. A system that has
+        ended in a close encounter, where its map would stop again, gets the scheme ``ias15``. Raises InputError: a value is
+        outside the map, or missing."""
         index = 0
         for name, axis, value in (("y", self.y, y), ("x", self.x, x)):
             if axis is None and value is None:
@@ -178,7 +192,8 @@ class StabilityMap:
                 limits = "no such axis" if axis is None else f"{axis.min():g} to {axis.max():g}"
                 raise InputError(f"map: there is no point with {name} = {shown(value)}; this map has {limits}")
             index = index * len(axis) + int(np.abs(axis - value).argmin())
-        return member(self.scenario, index)
+        alone = member(self.scenario, index)
+        return _through_encounters(alone) if self.status.flat[index] == ENCOUNTER else alone
 
     def plot(self, *names: str, axes: "Axes | None" = None) -> "RunFigure":
         """A figure with a panel for each of these quantities, by default all; or the first one drawn into ``axes``."""
@@ -191,7 +206,7 @@ class StabilityMap:
     def check(self) -> Plan:
         """The plan of a run of all systems. Raises InputError: the scenario, the grid or a quantity does not fit."""
         planned = plan(self.scenario, measure=False)
-        self._look(self._begun(1), make_particles(self.scenario, systems=range(1)), 1)
+        self._look(self._begun(1), make_particles(self.scenario, systems=range(1)), np.array([True]))
         return planned
 
     def compute(self, show: Show = lambda fraction, text: None, notify: Notify = silent) -> bool:
@@ -236,21 +251,27 @@ class StabilityMap:
         alone = self.scenario.with_keywords({"ensemble": {"systems": len(block), "vary": None}})
         simulation = Simulation(alone, particles=bodies, notify=silent)
         found = self._begun(len(block))
-        self._look(found, bodies, len(block))
+        self._look(found, bodies, np.ones(len(block), bool))
+
+        def ends() -> Mapping[str, np.ndarray]:
+            return simulation.stepper.integrator.report(simulation.stepper.motion).observed
+
+        def look(now: Particles) -> None:
+            self._look(found, now, ends()["system_status"] == DONE)
+
         called = None
         if self._watches:
-            schedule = simulation.setup.plan.schedule
-            called = Callback(simulation.stepper, lambda now: self._look(found, now, len(block)), schedule)
+            called = Callback(simulation.stepper, look, simulation.setup.plan.schedule)
         for event in simulation.progress_events(callback=called, pace=_Unpaced(stop)):
             tell(event.progress.fraction_done)
         assert simulation.summary is not None
         if simulation.summary.interrupted:
             return False
-        self._look(found, simulation.particles, len(block))
-        ends = simulation.stepper.integrator.report(simulation.stepper.motion).observed
+        look(simulation.particles)
+        ended = ends()
         for name, each in self._quantities.items():
-            self.values[name].flat[block.start : block.stop] = each.result(found[name], ends)
-        self.status.flat[block.start : block.stop] = ends["system_status"]
+            self.values[name].flat[block.start : block.stop] = each.result(found[name], ended)
+        self.status.flat[block.start : block.stop] = ended["system_status"]
         return True
 
     def _begun(self, systems: int) -> dict[str, np.ndarray]:
@@ -260,8 +281,8 @@ class StabilityMap:
     def _watches(self) -> bool:
         return any(each.watches for each in self._quantities.values())
 
-    def _look(self, found: Mapping[str, np.ndarray], particles: Particles, systems: int) -> None:
-        now = SystemsNow(particles, systems, self.scenario.gravity.G)
+    def _look(self, found: Mapping[str, np.ndarray], particles: Particles, running: np.ndarray) -> None:
+        now = SystemsNow(particles, running, self.scenario.gravity.G)
         for name, each in self._quantities.items():
             if each.watches:
                 each.look(found[name], now)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
+    from nbody.run.transition import Tangent
     from nbody.trajectory.reading.tables import Table
 
 ShowProgress = Callable[["Progress"], None]
@@ -324,6 +325,36 @@ class Simulation:
         """
         self._require_ready()
         return particles_at(self.stepper, time_given("at: ", time, self.scenario))
+
+    def transition_matrix(self, until: float) -> np.ndarray:
+        """The derivatives ∂z(until)/∂z(now) of the orbits, (2ND, 2ND), from the variational equations; the run stays as it
+        is. z are the positions of all bodies, x₀, y₀, z₀, x₁ …, then the velocities in the same order.
+
+        For ``ias15``, ``wisdom_holman`` (the derivatives of its map) and tables of moves such as ``leapfrog``, without
+        external fields; with fixed steps ``until`` must be a whole number of them away. The matrix is symplectic for the
+        momenta m v: to rounding for maps and tables, to the accuracy of the steps with ``ias15``. (Rein & Tamayo 2016)
+
+        Raises:
+            InputError: the scheme has no variational equations for this run.
+        """
+        from nbody.run.transition import transition_matrix
+
+        self._require_ready()
+        return transition_matrix(self.stepper, time_given("transition_matrix: ", until, self.scenario))
+
+    def derivative(self, until: float, by: "Tangent") -> "Tangent":
+        """The derivative of the bodies at the time ``until``, if that of the present ones is ``by``; the run stays as it is.
+        :func:`nbody.tangent` makes it for a value of the scenario, such as the semi-major axis or the mass of a planet::
+
+            simulation.derivative(100.0, nbody.tangent(simulation.scenario, "bodies.1.m")).position
+
+        The mass of ``by`` acts during the whole time; ``wisdom_holman`` has no derivatives with respect to masses. Else as
+        :meth:`transition_matrix`.
+        """
+        from nbody.run.transition import derivative
+
+        self._require_ready()
+        return derivative(self.stepper, time_given("derivative: ", until, self.scenario), by)
 
     def orbits(self, about: int | str = "inner", bodies: Sequence[int | str] | None = None) -> "Elements":
         """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""

@@ -17,6 +17,7 @@ from nbody.integrators.collisions.span import Span
 from nbody.integrators.integrator import FixedStep, Motion, unsupported
 from nbody.particles import Particles
 from nbody.run.changes import Shown
+from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
 from nbody.trajectory.structure.layout import ADDED, REMOVED
@@ -66,6 +67,7 @@ class Stepper:
         collisions: finds contacts; None if the run does not look for them.
         events: the collisions and changes that nobody has taken yet.
         watch: looks at every step; None if nothing does.
+        cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
@@ -77,6 +79,7 @@ class Stepper:
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
         self.watch: StepWatch | None = None
+        self.cut: Stepper | None = None
         self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
             None,
             None,
@@ -115,7 +118,8 @@ class Stepper:
     def packs_frames(self) -> bool:
         """True if the step to a frame can be made together with it, and many frames in one call."""
         changes = self.collisions is not None or self.setup.scenario.escape is not None  # before the frame of a step
-        return not (changes or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
+        observed = tangents_of(self.setup.scenario)  # by the scheme, after each frame
+        return not (changes or observed or self.watch or self.turns) and isinstance(self.integrator, FixedStep)
 
     @property
     def turns(self) -> bool:
@@ -399,6 +403,8 @@ class Stepper:
             events, left = collisions.end_step(span, until)
             if left is None:
                 self.integrator.advance(self.motion, 0, until)
+            elif self.watch is not None and collisions.rule == "bounce":
+                self.cut = self.copy()
         else:
             if collisions.changes:
                 x, v = state.values("position", "velocity")

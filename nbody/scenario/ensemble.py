@@ -130,12 +130,13 @@ class Ensemble(Group):
         """The number of systems."""
         return self.systems or math.prod(len(axis) for axis in self.axes.values())
 
-    def values(self, seed: int) -> dict[str, list[Any]]:
-        """The values of each path, one per system. ``seed``: the scenario's."""
+    def values(self, seed: int, numbers: range | None = None) -> dict[str, list[Any]]:
+        """The values of each path, one per system of these ``numbers``, or of all. ``seed``: the scenario's."""
+        numbers = range(self.count) if numbers is None else numbers
         if not self.vary:
-            return {"initial.seed": list(range(seed, seed + self.count))}
+            return {"initial.seed": [seed + k for k in numbers]}
         axes, found = self.axes, dict[str, list[Any]]()
-        point = np.arange(self.count) // (self.count // math.prod(map(len, axes.values())))
+        point = np.array(numbers) // (self.count // math.prod(map(len, axes.values())))
         stride = 1
         for path in reversed(self.vary):
             if path in axes:
@@ -144,9 +145,10 @@ class Ensemble(Group):
                 stride *= len(axis)
         for index, (path, values) in enumerate(self.vary.items()):
             if path not in axes:
-                ((name, numbers),) = values.items()
+                ((name, given),) = values.items()
                 rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0x5E7, index])))
-                found[path] = GROUPS[name].values(rng, self.count, *_numbers(numbers)).tolist()
+                drawn = GROUPS[name].values(rng, self.count, *_numbers(given))
+                found[path] = drawn[numbers.start : numbers.stop].tolist()
         return {path: found[path] for path in self.vary}
 
     @property

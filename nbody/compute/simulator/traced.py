@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from numba.core.types import Type
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernelapi import FakeCUDAModule, FakeCUDAShared
+from numba.np.numpy_support import as_dtype
 
 from nbody.compute.simulator import functions
 from nbody.compute.simulator.threads import current_thread, in_kernel
@@ -32,6 +34,11 @@ class Access(NamedTuple):
 
 Trace = dict[tuple[int, int], list[list[Access]]]
 """The accesses of each thread, in order, for each block (x, y)."""
+
+
+def _numpy_dtype(dtype: Any) -> Any:
+    """What NumPy takes for a dtype that Numba takes, such as ``numba.float32``."""
+    return as_dtype(dtype) if isinstance(dtype, Type) else dtype
 
 
 class _Recorded(np.ndarray):
@@ -102,7 +109,9 @@ def trace(kernel: Any, grid: Any, block: Any, **arguments: Any) -> Trace:
         line = asking.f_code.co_filename, asking.f_lineno
         with lock:
             if line not in self._allocations:
-                self._allocations[line] = recorded(np.empty(shape, dtype), f"shared{len(self._allocations)}")
+                self._allocations[line] = recorded(
+                    np.empty(shape, _numpy_dtype(dtype)), f"shared{len(self._allocations)}"
+                )
             return self._allocations[line]
 
     def noted_exchange(value, source):

@@ -5,6 +5,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbody.diagnostics.observables import OF_TANGENTS
+from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import Move, SchemeFacts
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import FixedStep, Motion
@@ -45,7 +48,9 @@ def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1
     moved_after = any(move.kind in DRIFTS for move in moves[forces[-1] :])
     leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
     evaluations = _evaluations(moves, bool(leaves))
-    return SchemeFacts(order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves)
+    return SchemeFacts(
+        order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves, tangents=()
+    )
 
 
 def order_for_oscillator(moves: tuple[Move, ...]) -> float:
@@ -91,6 +96,22 @@ class MoveTable(FixedStep):
         self._last_force = forces[-1] if self.facts.leaves else -1
         self._state: State | None = None
         self._compiled: FewSteps | None = None  # of this state
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        reason, most = super().supports(engine, problem), engine.can.few
+        if reason or not problem.of_scheme.tangents:
+            return reason
+        if not most:
+            return Refusal("this scheme moves tangent vectors with engine cpu alone", "engine", "choose engine cpu")
+        if problem.particles > most or problem.gravity.per_species:
+            reason = f"this scheme moves tangent vectors of at most {most} bodies, with one softening length"
+            return Refusal(reason, "record.observables", f"remove {' and '.join(OF_TANGENTS)}")
+        return ""
+
+    def start(self, motion: Motion) -> None:
+        if self._tangents.count:
+            self._tangents.begin(motion.host)
 
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
         # All moves between two force evaluations are made together, those of the next step too: one launch on a GPU.
@@ -143,7 +164,7 @@ class MoveTable(FixedStep):
             if in_one_call(motion, in_fields=True):
                 from nbody.integrators.schemes.table_few import FewSteps  # imports Numba
 
-                self._compiled = FewSteps(motion, self.facts, self.dt)
+                self._compiled = FewSteps(motion, self.facts, self.dt, self._tangents)
         return self._compiled
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

@@ -372,7 +372,8 @@ def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
     copy(x, begin[0])
     copy(v, begin[1])
     clock[NEXT] = min(guess, h)
-    step = RadauStep(begin, clock, np.zeros((7, x.size)), np.zeros((7, x.size)), np.zeros(x.shape), np.zeros(x.shape))
+    b, e, no_growth = np.zeros((7, x.size)), np.zeros((7, x.size)), np.empty((2, 0, 5))
+    step = RadauStep(begin, clock, b, e, np.zeros(x.shape), np.zeros(x.shape), no_growth)
     law = Attraction(m[rows], 1.0, 0.0, kinds)
     steps = 1 if size.max() > 0.0 else 2**62
     size[0] = -np.inf  # contacts with the star are looked for on orbits

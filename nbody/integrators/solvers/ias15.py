@@ -10,10 +10,12 @@ derivatives, from the polynomial at the end of the step. τ₁ is the criterion 
 where the acceleration of a body passes through zero; there τ₂ (Aarseth 1985) is longer. They agree on a circular orbit.
 
 The steps do not depend on when the bodies are looked at: at a time within the last step they are shown by its polynomial, to
-rounding.
+rounding. Tangent vectors are moved beside the bodies by the same scheme; the bodies alone choose the steps, and when their
+iteration ends, so they keep their bits (Rein & Tamayo 2016).
 """
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +29,7 @@ from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, per_c2, shortest_time
 from nbody.integrators.integrator import Motion
+from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 from nbody.state.host import HostState
@@ -52,7 +55,7 @@ class IAS15(AdaptiveStep):
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
         evaluations=14, own_forces=True, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN, MUTUAL), precisions=FLOAT64_ON_CPU,
-        accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
+        tangents=(), accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
         ),
@@ -60,15 +63,21 @@ class IAS15(AdaptiveStep):
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
         super().__init__(dt, options)
-        self._begin = np.zeros((3, 3, 0))  # positions, velocities and accelerations at the beginning of the last step
+        # Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors.
+        self._begin, self._growth = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5))
         self._watched: WatchedSteps | None = None
+
+    def follow(self, tangents: Tangents) -> None:
+        super().follow(tangents)
+        self.facts = widened(self.facts, tangents)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
-        self._begin = np.zeros((3, 3, motion.state.count))
+        self._begin = np.zeros((3, 3 + 3 * self._tangents.count, motion.state.count))
 
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
+        self._growth = first_growth(motion.host, self._tangents)
         scale = min(shortest_time(motion), _field_time(motion))
         first = 0.01 * scale if math.isfinite(scale) else 1.0  # no force acts: any step is right
         self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, first)
@@ -77,15 +86,15 @@ class IAS15(AdaptiveStep):
         return 0  # the kernel shows any time within the last step
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        from nbody.integrators.solvers.pair_forces import RELATIVITY, Attraction
+        from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED, Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
         state = motion.host
         gravity, n, clock = motion.engine.gravity, state.count, self._clock
         if clock[LENGTH] == UNKNOWN:
-            self._begin[:2] = components(state.position), components(state.velocity)
+            self._begin[0], self._begin[1] = (each[0] for each in rows_of(state, self._tangents))
             clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
-        x, v = np.empty((2, 3, n))
+        x, v = np.empty((2, 3 + 3 * self._tangents.count, n))
         sums = sums_of(state, 1)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         strength, fields = per_c2(motion), fields_of(motion.engine)
@@ -94,15 +103,17 @@ class IAS15(AdaptiveStep):
         terms, more = (
             ((), np.full(1 + 4 * n, strength)) if fields is None or strength else (fields.terms, fields.parameters)
         )
+        if self._tangents.count:
+            kind, more = kind + VARIED, self._tangents.masses
         kernels = steps_for if self._watched is None else self._watched.steps_for
         done, good = kernels(kind, terms, state.dimensions)(
             x, v, Attraction(state.mass, gravity.G, gravity.length2, more),
-            RadauStep(self._begin, clock, *(rows[0] for rows in sums)),
+            RadauStep(self._begin, clock, sums[0][0], sums[1][0], sums[2][0], sums[3][0], self._growth[0]),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
         shown = math.inf if self._watched is not None and self._watched.span is not None else until
         self._count(motion, done, max(clock[BEGIN], min(clock[END], shown)))
-        show(state, x[None], v[None], sums)
+        show(state, x[None], v[None], sums, self._tangents, self._growth)
         if not good:
             raise too_short(motion, clock[NEXT], "a softening")
 
@@ -120,12 +131,12 @@ class IAS15(AdaptiveStep):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock, and the bodies at the beginning of the last step."""
-        return super().arrays() | {"begin": self._begin}
+        return super().arrays() | {"begin": self._begin} | grown(self._growth)
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         if "clock" in arrays:
             super().restore(arrays)
-            self._begin = arrays["begin"].copy()
+            self._begin, self._growth = arrays["begin"].copy(), restored_growth(arrays, self._tangents)
         else:  # nbody 0.2: the bodies are at the end of a step
             self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]
 
@@ -149,20 +160,64 @@ def sums_of(state: HostState, systems: int) -> list[np.ndarray]:
     systems."""
     n = state.count // systems
     found = [
-        np.ascontiguousarray(rows.reshape(systems, n, 3, 7).transpose(0, 3, 2, 1)).reshape(systems, 7, 3 * n)
+        np.ascontiguousarray(rows.reshape(systems, n, -1, 7).transpose(0, 3, 2, 1)).reshape(systems, 7, -1)
         for rows in state.values("polynomial", "prediction", copy=False)
     ]
     for rows in state.values("lost_position", "lost_velocity", copy=False):
-        found.append(np.ascontiguousarray(rows.reshape(systems, n, 3).transpose(0, 2, 1)))
+        found.append(np.ascontiguousarray(rows.reshape(systems, n, -1).transpose(0, 2, 1)))
     return found
 
 
-def show(state: HostState, x: np.ndarray, v: np.ndarray, sums: list[np.ndarray]) -> None:
-    """Let the state be the bodies at positions and velocities, (S, 3, n) each, with the sums of :func:`sums_of`."""
-    systems, D = len(x), state.dimensions
-    state.position[...], state.velocity[...] = (rows.transpose(0, 2, 1).reshape(-1, 3)[:, :D] for rows in (x, v))
-    for name, rows in zip(("polynomial", "prediction"), sums, strict=False):
-        state.column(name)[...] = rows.reshape(systems, 7, 3, -1).transpose(0, 3, 2, 1).reshape(-1, 21)
-    for name, rows in zip(("lost_position", "lost_velocity"), sums[2:], strict=True):
-        state.column(name)[...] = rows.transpose(0, 2, 1).reshape(-1, 3)
+def show(
+    state: HostState, x: np.ndarray, v: np.ndarray, sums: list[np.ndarray], tangents: Tangents, growth: np.ndarray
+) -> None:
+    """Let the state be the bodies at positions and velocities, (S, 3 + 3M, n) each with the tangent vectors, with the sums
+    of :func:`sums_of`."""
+    (systems, rows, n), D = x.shape, state.dimensions
+    state.position[...], state.velocity[...] = (each.transpose(0, 2, 1)[..., :D].reshape(-1, D) for each in (x, v))
+    for name, own in zip(("polynomial", "prediction"), sums, strict=False):
+        state.column(name)[...] = own.reshape(systems, 7, rows, n).transpose(0, 3, 2, 1).reshape(-1, 7 * rows)
+    for name, own in zip(("lost_position", "lost_velocity"), sums[2:], strict=True):
+        state.column(name)[...] = own.transpose(0, 2, 1).reshape(-1, rows)
+    with tangent_vectors(state, tangents.count, systems) as vectors:
+        for c, each in enumerate((x, v)):
+            vectors[:, :, c] = each[:, 3:].reshape(systems, -1, 3, n)
+    tangents.numbers[...] = growth[:, 1]
     state.invalidate()
+
+
+# --- Tangent vectors, which are further rows of the arrays ---
+
+
+def widened(facts: SchemeFacts, tangents: Tangents) -> SchemeFacts:
+    """The facts of the scheme, with sums for the tangent vectors too."""
+    own, rows = IAS15.facts.columns, 1 + tangents.count
+    columns = (each._replace(width=int(each.width) * rows) if each in own else each for each in facts.columns)
+    return facts._replace(columns=tuple(columns))
+
+
+def first_growth(state: HostState, tangents: Tangents) -> np.ndarray:
+    """Let tangent vectors begin; returns their numbers, (S, 2, M, 5): at the beginning of the last step, and now."""
+    tangents.begin(state)
+    return np.repeat(tangents.numbers[:, None], 2, axis=1)
+
+
+def rows_of(state: HostState, tangents: Tangents, systems: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities, (S, 3 + 3M, n) each, with those of the tangent vectors."""
+    with tangent_vectors(state, tangents.count, systems) as vectors:
+        shape = systems, -1, state.count // systems
+        of_bodies = (
+            components(rows).reshape(3, systems, -1).transpose(1, 0, 2) for rows in (state.position, state.velocity)
+        )
+        x, v = (np.concatenate([rows, vectors[:, :, c].reshape(shape)], axis=1) for c, rows in enumerate(of_bodies))
+    return x, v
+
+
+def grown(growth: np.ndarray) -> dict[str, np.ndarray]:
+    """What a checkpoint keeps of these numbers."""
+    return {"begun_growth": growth} if growth.size else {}
+
+
+def restored_growth(arrays: Mapping[str, np.ndarray], tangents: Tangents) -> np.ndarray:
+    """The numbers that :func:`grown` returned."""
+    return arrays["begun_growth"].copy() if tangents.numbers.size else np.zeros((len(tangents.numbers), 2, 0, 5))

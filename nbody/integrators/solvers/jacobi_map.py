@@ -18,7 +18,7 @@ from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.forces.direct.cpu_few import summing, summing_slopes
-from nbody.integrators.solvers.kepler import kepler_step, kepler_tangents
+from nbody.integrators.solvers.kepler import LANES, kepler_steps, kepler_tangents
 from nbody.integrators.solvers.map_fields import MapFields, map_accelerations
 from nbody.integrators.solvers.pair_forces import separation
 
@@ -105,6 +105,7 @@ class MapBodies(NamedTuple):
         near: (n, n) how close planets may come, in units of the sum of their distances from the star.
         per_c2: 1/c² of relativity, 0 without it.
         distance: (n,) those from the star after the last drift.
+        time, lanes: scratch of a drift: (n,) its times, and that of :func:`.kepler_steps`.
         met: two planets that were too close in the last kick, or 0 and 0.
         x, a: (3, n) positions and accelerations in the last kick; if ``varied``, a is (6, n), with the derivatives of these
             along ``dx``.
@@ -119,6 +120,8 @@ class MapBodies(NamedTuple):
     near: np.ndarray
     per_c2: float
     distance: np.ndarray
+    time: np.ndarray
+    lanes: np.ndarray
     met: np.ndarray
     x: np.ndarray
     a: np.ndarray
@@ -137,15 +140,15 @@ def planets_of(m, hill, per_c2, fields, tangents, varied):
         for j in range(1, i):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
     x, a, dx = np.empty((3, n)), np.empty((6 if varied else 3, n)), np.empty((3, n))
-    met = np.zeros(2, np.int64)
-    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), met, x, a, fields, dx, tangents, varied)
+    met, time, lanes = np.zeros(2, np.int64), np.empty(n), np.empty(10 * LANES)
+    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), time, lanes, met, x, a, fields, dx, tangents, varied)
 
 
 @inner
 def without_tangents(planets):
     """The same planets."""
-    m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, _ = planets
-    return MapBodies(m, inner, near, per_c2, distance, met, x, a, fields, dx, tangents, ())
+    m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, _ = planets
+    return MapBodies(m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, ())
 
 
 @part
@@ -156,16 +159,16 @@ def drift(X, V, h, planets):
         X[c, 0] += h * V[c, 0]
         for k in range(len(tangents) if planets.varied else 0):
             tangents[k, 0, c, 0] += h * tangents[k, 1, c, 0]
+    time, rate = planets.time, h * 3.0 * per_c2
     for i in range(1, inner.size):
-        time, rate = h, 0.0
+        time[i] = h
         if per_c2 > 0.0:
             r, v2, _ = sizes(i, X, V)
-            rate = h * 3.0 * per_c2
-            time += rate * (0.5 * v2 - inner[i] / r)
+            time[i] += rate * (0.5 * v2 - inner[i] / r)
         if planets.varied:
-            planets.distance[i] = kepler_tangents(i, X, V, inner[i], time, rate, tangents)
-        else:
-            planets.distance[i] = kepler_step(i, X, V, inner[i], time)
+            planets.distance[i] = kepler_tangents(i, X, V, inner[i], time[i], rate, tangents)
+    if not planets.varied:
+        kepler_steps(1, X, V, inner, time, planets.distance, planets.lanes)
 
 
 @part

@@ -36,32 +36,32 @@ def growing(compiled: Callable) -> Any:
 
 
 _part = inner(_nrt=False)
-_grow = growing(_part)
+grow = growing(_part)
 
 
 @_part
-def size2_of(tangent, first):
-    """The square of the length of a (2, 3, n) tangent vector, of the columns from ``first`` on."""
+def size2_of(dx, dv, first):
+    """The square of the length of a tangent vector, (3, n) each, of the columns from ``first`` on."""
     total = 0.0
     for c in range(3):
-        for i in range(first, tangent.shape[2]):
-            total += tangent[0, c, i] * tangent[0, c, i] + tangent[1, c, i] * tangent[1, c, i]
+        for i in range(first, dx.shape[1]):
+            total += dx[c, i] * dx[c, i] + dv[c, i] * dv[c, i]
     return total
 
 
 @_part
 def begin_growth(tangents, first, numbers):
-    """Let tangent vectors, (M, 2, 3, n), begin to grow; ``numbers`` is (M, 5)."""
-    for k in range(len(tangents)):
+    """Let tangent vectors, (M, 2, 3, n), begin to grow; ``numbers`` is (M, 5), or (0, 5): they are not scaled."""
+    for k in range(len(numbers)):
         numbers[k, :] = 0.0
-        numbers[k, SIZE2] = size2_of(tangents[k], first)
+        numbers[k, SIZE2] = size2_of(tangents[k, 0], tangents[k, 1], first)
 
 
 @_part
 def add_growth(tangents, first, h, numbers):
     """Take in a step of length h."""
-    for k in range(len(tangents)):
-        scale = _grow(size2_of(tangents[k], first), h, numbers[k])
+    for k in range(len(numbers)):
+        scale = grow(size2_of(tangents[k, 0], tangents[k, 1], first), h, numbers[k])
         if scale != 1.0:
             for c in range(3):
                 for i in range(tangents.shape[3]):

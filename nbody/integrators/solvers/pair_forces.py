@@ -1,7 +1,7 @@
 """Accelerations of a few bodies, for kernels that call them in their own loops: each pair once, in order, in float64.
 
-Their *kind* is a pair law (``none``, ``plummer``, …), a law with general relativity's term (``none+1pn``), or ``encounter``:
-planets that meet, and their star.
+Their *kind* is a pair law (``none``, ``plummer``, …), a law with general relativity's term (``none+1pn``) or with tangent
+vectors (``none+tangents``), or ``encounter``: planets that meet, and their star.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,13 @@ from nbody.fields import mutual_relativity, post_newtonian
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import MUTUAL, POST_NEWTONIAN, Term
 from nbody.fields.post_newtonian import STRICT
-from nbody.forces.direct.cpu_few import law_of, summing
+from nbody.forces.direct.cpu_few import law_of, slope_of, summing, summing_slopes
 
 RELATIVITY = {POST_NEWTONIAN: "+1pn", MUTUAL: "+eih"}
 """The ends of the names of kinds with the 1PN term of the heaviest body, and with those of all."""
+
+VARIED = "+tangents"
+"""The end of those with tangent vectors."""
 
 FIXED, FREE, TEST_BODY = 0.0, 1.0, -1.0
 """Of ``encounter``: a star that is at rest in the origin, one that moves, and a body without mass."""
@@ -31,7 +34,8 @@ class Attraction(NamedTuple):
         m: (N,) masses.
         G, length2: the gravitational constant, and the softening length squared.
         more: further numbers of the kind: 1/c² of relativity, (1,), and 4 N working numbers if it is that of all bodies; of
-            ``encounter`` the kinds of bodies, (N,); the parameters of external fields, (K, 3 + n).
+            ``encounter`` the kinds of bodies, (N,); the parameters of external fields, (K, 3 + n); of tangent vectors the
+            changes of masses, (M, N), or (0, N): they have none.
     """
 
     m: np.ndarray
@@ -48,6 +52,8 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     if kind == "encounter":
         return encounter
     law_name, _, relativity = kind.partition("+")
+    if kind.endswith(VARIED):
+        return _with_tangents(law_name)
     add_pairs = _sums(law_name)
     if terms:
         add_fields, D = adding_fields(terms), dimensions
@@ -122,3 +128,34 @@ def _sums(law_name: str) -> Callable:
         add(x, law.m, 1.0, law, a)
 
     return add_pairs
+
+
+@cache
+def _with_tangents(law_name: str) -> Callable:
+    """The rows of a tangent vector follow those before it: 3k + 3 … 3k + 5 of x and a. Its accelerations are the derivative
+    of the bodies', and linear in the change of the masses."""
+    slope = slope_of(law_name, 3)
+
+    @inner(fastmath=STRICT)
+    def pair(i, j, dx, dy, dz, law):
+        f, g = slope(i, j, dx, dy, dz, law.length2)
+        return law.G * f, law.G * g
+
+    @inner(fastmath=STRICT)
+    def force(i, j, dx, dy, dz, law):
+        return pair(i, j, dx, dy, dz, law)[0]
+
+    add, add_of_masses = summing_slopes(pair, separation), summing(force, separation)
+
+    @inner(fastmath=STRICT)
+    def accelerate(x, v, law, time, a):
+        for k in range(
+            x.shape[0] // 3 - 2, -1, -1
+        ):  # the last one first: the rows before are those of the bodies for now
+            row = 3 * k
+            a[row : row + 6] = 0.0
+            add(x, x[row + 3 : row + 6], law.m, 1.0, law, a[row : row + 6])
+            if k < len(law.more):
+                add_of_masses(x, law.more[k], 1.0, law, a[row + 3 : row + 6])
+
+    return accelerate

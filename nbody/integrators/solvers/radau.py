@@ -20,7 +20,8 @@ from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.fields.post_newtonian import STRICT
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT
-from nbody.integrators.solvers.pair_forces import RELATIVITY, accelerations_of
+from nbody.integrators.solvers.megno import grow, size2_of
+from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED, accelerations_of
 from nbody.integrators.solvers.radau_tables import (
     CONTINUED,
     NEWTON,
@@ -91,20 +92,29 @@ def predict_velocity(n, h, v, a0, b, at):
 
 
 @inner(fastmath=STRICT)
-def take_in(n, a, a0, b, g):
+def take_in_one(n, i, a, a0, b, g):
+    """:func:`take_in` for one number; returns the change of its last coefficient."""
+    new = (a[i] - a0[i]) * RECIPROCAL[n, 0]
+    for k in range(1, n):
+        new = (new - g[k - 1, i]) * RECIPROCAL[n, k]
+    difference = new - g[n - 1, i]
+    g[n - 1, i] = new
+    for k in range(n):
+        b[k, i] += difference * TO_B[n - 1, k]
+    return difference
+
+
+@inner(fastmath=STRICT)
+def take_in(n, a, a0, b, g, real):
     """Make the polynomial agree with the acceleration at node n. Returns the change of its last coefficient, relative to the
-    largest acceleration."""
+    largest acceleration, of the first ``real`` numbers, which are those of the bodies."""
     change, largest = 0.0, 0.0
-    for i in range(a.size):
-        new = (a[i] - a0[i]) * RECIPROCAL[n, 0]
-        for k in range(1, n):
-            new = (new - g[k - 1, i]) * RECIPROCAL[n, k]
-        difference = new - g[n - 1, i]
-        g[n - 1, i] = new
-        for k in range(n):
-            b[k, i] += difference * TO_B[n - 1, k]
+    for i in range(real):
+        difference = take_in_one(n, i, a, a0, b, g)
         change = max(change, abs(difference))
         largest = max(largest, abs(a[i]))
+    for i in range(real, a.size):
+        take_in_one(n, i, a, a0, b, g)
     return change / largest if largest > 0.0 else 0.0
 
 
@@ -187,13 +197,15 @@ def continue_polynomial(b, e, ratio):
 
 
 class RadauStep(NamedTuple):
-    """The last step of N bodies, which a kernel replaces by the next one.
+    """The last step of N bodies, which a kernel replaces by the next one. Tangent vectors are further rows: with M of them
+    all arrays have 3 (1 + M) instead of 3 rows of N numbers.
 
     Attributes:
         begin: (3, 3, N) positions, velocities and accelerations at its beginning.
         clock: (4,) when it begins, its length, when it ends, and the length of the next one: :data:`BEGIN` to :data:`NEXT`.
         b, e: (7, 3N) its polynomial, and the guess for it.
         lost_x, lost_v: (3, N) what rounding added to the sums ``begin[0]`` and ``begin[1]``.
+        growth: (2, M, 5) the numbers of tangent vectors at its beginning, and when they are shown.
     """
 
     begin: np.ndarray
@@ -202,6 +214,33 @@ class RadauStep(NamedTuple):
     e: np.ndarray
     lost_x: np.ndarray
     lost_v: np.ndarray
+    growth: np.ndarray
+
+
+@inner
+def grow_tangents(step, h):
+    """Take the growth of tangent vectors in a step of length h into ``growth[0]``; they are at its end. One that becomes
+    long is scaled, with its polynomial."""
+    begin, _, b, e, lost_x, lost_v, growth = step
+    n = 3 * begin.shape[2]
+    for k in range(growth.shape[1]):
+        rows = 3 * k + 3
+        scale = grow(size2_of(begin[0, rows : rows + 3], begin[1, rows : rows + 3], 0), h, growth[0, k])
+        if scale != 1.0:
+            begin[:, rows : rows + 3] *= scale
+            lost_x[rows : rows + 3] *= scale
+            lost_v[rows : rows + 3] *= scale
+            b[:, (k + 1) * n : (k + 2) * n] *= scale
+            e[:, (k + 1) * n : (k + 2) * n] *= scale
+
+
+@inner
+def show_growth(x, v, h, growth):
+    """Let ``growth[1]`` be the numbers a time h after the beginning of the step, when the rows are x and v."""
+    growth[1] = growth[0]
+    for k in range(growth.shape[1] if h > 0.0 else 0):
+        rows = 3 * k + 3
+        grow(size2_of(x[rows : rows + 3], v[rows : rows + 3], 0), h, growth[1, k])
 
 
 class StepLimits(NamedTuple):
@@ -233,6 +272,7 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
     (:func:`.accelerations_of`)."""
     accelerate = accelerations_of(kind, terms, dimensions)
     moving = kind.endswith(tuple(RELATIVITY.values())) or any(term.moving for term in terms)
+    varied = kind.endswith(VARIED)
 
     @inner
     def fit(time, h, x0, v0, a0, b, g, law, scratch):
@@ -248,7 +288,7 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
                 if moving:
                     predict_velocity(node, h, v0, a0, b, moved.reshape(n))
                 accelerate(at, moved, law, time + TAU[node] * h, a)
-                error = take_in(node, a.reshape(n), a0, b, g)
+                error = take_in(node, a.reshape(n), a0, b, g, 3 * law.m.size)
             if error < CONVERGED or (iteration > 1 and error >= before):
                 break
             before = error
@@ -271,8 +311,8 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
         changes(t, h, v0, a0, shown, dx, dv)
 
     def advance(x, v, law, step, limits):
-        """Make steps, until one ends at the time ``until`` or after it; x and v, (3, N), become the positions and velocities
-        at that time, or at the end of the last step if it is earlier.
+        """Make steps, until one ends at the time ``until`` or after it; x and v, (3, N) with the rows of tangent vectors,
+        become the positions and velocities at that time, or at the end of the last step if it is earlier.
 
         Args:
             law: :class:`.Attraction`.
@@ -283,7 +323,7 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
             The number of steps, and False if the next step cannot be made.
         """
         until, last, steps, longest, eta = limits
-        begin, clock, b, e, lost_x, lost_v = step
+        begin, clock, b, e, lost_x, lost_v, growth = step
         n = x.size
         scratch = np.empty(x.shape), np.empty(x.shape), np.empty(x.shape)
         g, dx, dv = np.empty((7, n)), np.zeros(n), np.zeros(n)
@@ -297,6 +337,8 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
                 add(x0, off_x, dx)
                 add(v0, off_v, dv)
                 continue_polynomial(b, e, h / length)
+                if varied:
+                    grow_tangents(step, length)
             time, length = end, 0.0
             accelerate(begin[0], begin[1], law, time, begin[2])
             while True:  # until the step is short enough
@@ -310,7 +352,7 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
                     break
                 shorten(b, e, tried / h)
                 fit(time, tried, x0, v0, a0, b, g, law, scratch)
-                h = next_step(a0, b, n // 3, tried, eta)
+                h = next_step(a0, b, law.m.size, tried, eta)
                 if not np.isfinite(h):  # no force: nothing limits the step
                     h = tried / SAFETY
                 if h >= SAFETY * tried:
@@ -332,6 +374,8 @@ def stepper_for(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 3) ->
         at_x, at_v = x.reshape(n), v.reshape(n)
         for i in range(n):
             at_x[i], at_v[i] = x0[i] + (dx[i] - off_x[i]), v0[i] + (dv[i] - off_v[i])
+        if varied:
+            show_growth(x, v, min(end, until) - time if length > 0.0 else 0.0, growth)
         return done, good
 
     return advance

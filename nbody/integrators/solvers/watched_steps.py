@@ -71,6 +71,6 @@ class WatchedSteps:
         if beyond and not (touched and self._ends):
             watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True)
         elif touched:
-            x0, v0 = step.begin[:2].transpose(0, 2, 1).copy()
-            self.span = Span(x0, v0, x.T.copy(), v.T.copy(), clock[BEGIN], clock[END])
+            x0, v0 = step.begin[:2, :3].transpose(0, 2, 1).copy()
+            self.span = Span(x0, v0, x[:3].T.copy(), v[:3].T.copy(), clock[BEGIN], clock[END])
         return done, good

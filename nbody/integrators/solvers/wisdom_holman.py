@@ -22,11 +22,19 @@ from nbody import compute
 from nbody.errors import RunFailed
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star, tangent_vectors
+from nbody.integrators.few_bodies import components, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import distances, map_moves, moving, planets_of, without_tangents
+from nbody.integrators.solvers.jacobi_map import (
+    distances,
+    from_jacobi,
+    map_moves,
+    moving,
+    planets_of,
+    without_tangents,
+)
 from nbody.integrators.solvers.map_fields import map_fields
 from nbody.integrators.solvers.megno import add_growth, begin_growth
+from nbody.integrators.tangents import tangent_vectors
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
 
@@ -49,7 +57,7 @@ class WisdomHolman(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        tangents=True, precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
+        tangents=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
         columns=(Column("map_position", 3), Column("map_velocity", 3)),
     )  # fmt: skip
 
@@ -101,6 +109,14 @@ class WisdomHolman(Integrator):
             bodies = x, v, X, V, mass
             return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
 
+    def _vectors(self, motion: Motion) -> np.ndarray:
+        # Those of the map's coordinates are half a step ahead.
+        bodies = motion.state.count
+        found, (x, v) = np.empty((self._tangents.count, 2, 3, bodies)), np.empty((2, 3, bodies))
+        self._call(motion, "vectors", x, v, found)
+        back = np.argsort(self._order)
+        return found[..., back]
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The bodies in the order of their distances from the star."""
         return super().arrays() | {"order": self._order}
@@ -122,6 +138,7 @@ class FieldMapKernels(NamedTuple):
 
     begin: Any
     advance: Any
+    vectors: Any
 
 
 @cache
@@ -164,4 +181,15 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         present(X, V, moves.present, without_tangents(planets), x, v)
         return done, first, second
 
-    return FieldMapKernels(begin_map, advance)
+    @compute.kernel("cpu")
+    def vectors(bodies, moves, hill, per_c2, fields, moment, growth, varied, found):
+        """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
+        (x, v, X, V, m), (tangents, _) = bodies, growth
+        found[:] = tangents
+        planets = planets_of(m, hill, per_c2, fields, found, varied)
+        present(X, V, moves.present, planets, x, v)
+        for k in range(len(found)):
+            for c in range(2):
+                from_jacobi(found[k, c].copy(), m, planets.inner, found[k, c])
+
+    return FieldMapKernels(begin_map, advance, vectors)

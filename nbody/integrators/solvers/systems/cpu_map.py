@@ -6,7 +6,6 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.integrators.few_bodies import tangent_vectors
 from nbody.integrators.solvers.jacobi_map import (
     MapMoves,
     distances,
@@ -20,7 +19,7 @@ from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
-from nbody.integrators.tangents import Tangents
+from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.state.host import HostState
 
 move, begin, present = moving()

@@ -72,7 +72,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         u = compute.rsqrt(x)
         return u * u
 
-    kepler = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    kepler = kepler_functions(compute.exact_function, compute.exact_function, roots, inverse, SMALL, CONVERGED)
     solve, moved, tangent, grow = kepler.solve, kepler.moved, kepler.tangent, growing(compute.exact_function)
 
     @compute.exact_function

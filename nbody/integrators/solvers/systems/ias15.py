@@ -14,9 +14,19 @@ from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN
 from nbody.integrators.few_bodies import shortest_times
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.ias15 import IAS15, show, sums_of
+from nbody.integrators.solvers.ias15 import (
+    IAS15,
+    first_growth,
+    grown,
+    restored_growth,
+    rows_of,
+    show,
+    sums_of,
+    widened,
+)
 from nbody.integrators.solvers.systems.chunks import divided
-from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, facts_of_systems
+from nbody.integrators.tangents import Tangents
 from nbody.scenario.values import Group
 
 
@@ -30,6 +40,11 @@ class IAS15Systems(ManySystems):
     def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
         super().__init__(dt, options, systems)
         self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
+        self._growth = np.zeros((systems, 2, 0, 5))
+
+    def follow(self, tangents: Tangents) -> None:
+        super().follow(tangents)
+        self.facts = widened(self.facts, tangents)
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
@@ -39,11 +54,13 @@ class IAS15Systems(ManySystems):
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)
-        self._begin = np.zeros((self._systems, 3, 3, motion.state.count // self._systems))
+        rows = 3 + 3 * self._tangents.count
+        self._begin = np.zeros((self._systems, 3, rows, motion.state.count // self._systems))
 
     def start(self, motion: Motion) -> None:
         # First steps, which are repeated if they turn out too long.
         super().start(motion)
+        self._growth = first_growth(motion.host, self._tangents)
         x, v = self._bodies(motion)
         following = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
         following[np.isinf(following)] = 1.0  # no force: any step will do, and a checkpoint holds finite numbers
@@ -61,36 +78,38 @@ class IAS15Systems(ManySystems):
 
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
-        from nbody.integrators.solvers.pair_forces import Attraction
+        from nbody.integrators.solvers.pair_forces import VARIED, Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
         state = motion.host
-        gravity = motion.engine.gravity
-        x, v = (by_components(rows) for rows in self._bodies(motion))
+        gravity, tangents = motion.engine.gravity, self._tangents
+        x, v = rows_of(state, tangents, self._systems)
         sums = sums_of(state, self._systems)
         if self._last[0, LENGTH] == UNKNOWN:
             self._begin[:, 0], self._begin[:, 1] = x, v
             self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         divided(
-            steps_of_all(gravity.softening), self._systems, x, v,
-            Attraction(self._masses(motion), gravity.G, gravity.length2, np.zeros(1)),
-            RadauStep(self._begin, self._last, *sums), StepLimits(float(until), math.inf, steps, self.dt, eta),
+            steps_of_all(gravity.softening + VARIED * (tangents.count > 0)), self._systems, x, v,
+            Attraction(self._masses(motion), gravity.G, gravity.length2, tangents.masses),
+            RadauStep(self._begin, self._last, sums[0], sums[1], sums[2], sums[3], self._growth),
+            StepLimits(float(until), math.inf, steps, self.dt, eta),
             (self._steps, self._status, self._closest),
         )  # fmt: skip
         self._clock[:] = np.minimum(self._last[:, END], until)
         time = min(self._clock[self._status == DONE], default=until)
         state.clock.count(int(self._steps.max()) - state.clock.step, time)
-        show(state, x, v, sums)
+        show(state, x, v, sums, tangents, self._growth)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The numbers per system, and the arrays of :class:`~nbody.integrators.solvers.ias15.IAS15`."""
-        return super().arrays() | {"begin": self._begin, "last": self._last}
+        return super().arrays() | {"begin": self._begin, "last": self._last} | grown(self._growth)
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
         if "last" in arrays:
             self._begin, self._last = arrays["begin"].copy(), arrays["last"].copy()
+            self._growth = restored_growth(arrays, self._tangents)
         else:  # nbody 0.2: the bodies are at the end of a step
             self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, arrays["next_step"]

@@ -55,7 +55,8 @@ def steps_of_all(law_name: str) -> Callable:
         made, status, closest = ends
         for s in range(first, last):
             if status[s] == DONE:
-                own = RadauStep(step.begin[s], step.clock[s], step.b[s], step.e[s], step.lost_x[s], step.lost_v[s])
+                sums = step.b[s], step.e[s], step.lost_x[s], step.lost_v[s]
+                own = RadauStep(step.begin[s], step.clock[s], sums[0], sums[1], sums[2], sums[3], step.growth[s])
                 status[s], made[s], closest[s] = one_system(
                     x[s], v[s], Attraction(law.m[s], law.G, law.length2, law.more), own,
                     StepLimits(limits.until, limits.last, made[s] + limits.steps, limits.longest, limits.eta),

@@ -1,0 +1,98 @@
+"""``nbody course``: the courses in GPU computing as notebooks, and their graded tasks."""
+
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nbody import child
+from nbody.cli.completion import words
+from nbody.cli.list_command import ListCommand
+from nbody.cli.options import argument
+from nbody.cli.streams import result
+from nbody.errors import InputError, printable
+
+course = typer.Typer(
+    name="course",
+    help="The courses in GPU computing: tasks that are checked, and notebooks. Text: the manual, 'nbody docs'.\n\n"
+    "Begin with:  nbody course start k06",
+    no_args_is_help=True,
+)
+Name = Annotated[str, argument("The task: k01, k04 to k15, rungs of the matrix course.")]
+
+
+@course.command(cls=ListCommand)
+def start(
+    name: Name, file: Annotated[Path | None, argument("The new file; by default named after the task.")] = None
+) -> int:
+    """Write the file with which a task begins: a kernel that is right, and not yet what the rung is about.
+
+    \b
+    Examples:
+      nbody course start k06
+    """
+    from nbody.lessons.task import start as text
+
+    path = file or Path(f"{name}.py")
+    _write(path, text(name, str(path)))
+    return 0
+
+
+@course.command(cls=ListCommand)
+def check(
+    name: Name, file: Annotated[Path | None, argument("Your file; by default named after the task.")] = None
+) -> int:
+    """Check your kernel for a task, in Numba's simulator: results, reads per multiply-add, bank conflicts, lines.
+
+    It executes your file. Exit code 0: all is right; 1: not yet.
+
+    \b
+    Examples:
+      nbody course check k06
+      nbody course check k06 mine.py
+    """
+    from nbody.lessons.task import start as text
+
+    path = file or Path(f"{name}.py")
+    text(name, str(path))  # refuses unknown names
+    if not path.is_file():
+        raise InputError(f"{printable(path)}: there is no such file; begin with: nbody course start {name}")
+    done = subprocess.run(
+        **child.python("-m", "nbody.lessons.task", name, str(path)), stdout=subprocess.PIPE, text=True
+    )
+    result(done.stdout.rstrip())
+    return done.returncode
+
+
+@course.command(cls=ListCommand)
+def notebook(
+    name: Annotated[str, argument("The course: matrix, pairs or trees.", words("matrix", "pairs", "trees"))],
+    file: Annotated[Path | None, argument("The new notebook; by default named after the course.")] = None,
+) -> int:
+    """Write a course as a notebook: its text and figures, and cells that show and run every kernel.
+
+    It runs on a GPU, or without one in Numba's simulator. 'jupyter nbconvert
+    --to slides matrix.ipynb' makes slides of it.
+
+    \b
+    Examples:
+      nbody course notebook matrix
+      nbody course notebook trees lesson3.ipynb
+    """
+    from nbody.lessons.notebook import notebook as text
+
+    _write(file or Path(f"{name}.ipynb"), text(name))
+    return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file. Raises InputError: it exists, or can't be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
+    except OSError as error:
+        raise InputError(f"{printable(path)}: can't be written ({error.strerror})") from None
+    result(str(path))

@@ -1,0 +1,79 @@
+"""A course as a notebook, from its page: text and figures of each section, and cells that show and run what it is about.
+
+Cells say what they are on a slide, so ``jupyter nbconvert --to slides`` makes slides of the same file.
+"""
+
+import json
+import re
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from nbody import machine
+from nbody.errors import unknown
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+COURSES = {"matrix": "linalg", "pairs": "forces", "trees": "forces/tree"}
+"""The folders of the courses' pages."""
+
+FIRST = """\
+import importlib.util, os, shutil, subprocess, sys
+
+SOURCE = "."  # a clone of nbody or its wheel; needed only where nbody is not installed, as in a rented notebook
+card = shutil.which("nvidia-smi") is not None
+if importlib.util.find_spec("nbody") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", SOURCE + "[cu13]" * card], check=True)
+if not card:
+    os.environ["NUMBA_ENABLE_CUDASIM"] = "1"  # before Numba is imported: kernels run in its simulator, slowly
+
+from nbody.lessons.trial import show, trial"""
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+
+
+def notebook(course: str) -> str:
+    """The notebook of a course of :data:`COURSES`, as JSON. Raises InputError: there is no such course."""
+    if course not in COURSES:
+        raise unknown("course", course, COURSES)
+    folder = PACKAGE / COURSES[course]
+    first, *sections = re.split(r"(?m)^(?=## )", (folder / "README.md").read_text())
+    cells = [_text(re.split(r"(?m)^- \[", first)[0], folder, "slide"), _code(FIRST)]
+    for section in sections:
+        told, *solution = re.split(r"(?m)^(?=<details>)", section)
+        idea, *look = re.split(r"(?m)^(?=- \*\*)", told, maxsplit=1)
+        for part, kind in zip(re.split(r"(?m)^(?=!\[)", idea), ("slide", *99 * ["subslide"]), strict=False):
+            cells.append(_text(part, folder, kind))
+        cells += [_text(each, folder, "subslide") for each in look]
+        if name := re.match(r"## `([\w-]+)`", section):
+            cells.append(_code(f'show("{name[1]}")\ntrial("{name[1]}")'))
+        cells += [_text(each, folder, "skip") for each in solution]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"{course}-{number}"
+    about = {
+        "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+        "nbody": machine.version(),
+    }
+    return json.dumps(
+        {"nbformat": 4, "nbformat_minor": 5, "metadata": about, "cells": cells}, indent=1, ensure_ascii=False
+    )
+
+
+def _text(text: str, folder: Path, slide: str) -> dict[str, Any]:
+    """A cell of Markdown with its pictures; links to files become their names, since the files are elsewhere."""
+    attached = {}
+    for _, target in PICTURE.findall(text):
+        path = folder / target
+        attached[path.name] = {"image/png": b64encode(path.read_bytes()).decode()}
+        text = text.replace(f"({target})", f"(attachment:{path.name})")
+    cell = {"cell_type": "markdown", "source": LINK.sub(r"\1", text).strip(), "metadata": _slide(slide)}
+    return cell | ({"attachments": attached} if attached else {})
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {"cell_type": "code", "source": text, "metadata": _slide("skip"), "outputs": [], "execution_count": None}
+
+
+def _slide(kind: str) -> dict[str, Any]:
+    return {"slideshow": {"slide_type": kind}}

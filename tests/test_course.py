@@ -1,0 +1,95 @@
+"""The courses: tasks are checked by what the kernels do, and a notebook runs from top to bottom."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, child
+
+from nbody.cli import main
+from nbody.lessons.notebook import COURSES, notebook
+from nbody.lessons.task import TASKS, start
+
+OWN = "from nbody.linalg import LADDER\nlaunch = LADDER.load('{}').launch\n"
+"""A solution: the rung's own kernel."""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """Each test runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["k11", *(pytest.param(each, marks=pytest.mark.more) for each in TASKS if each != "k11")]
+)
+def test_the_kernel_of_a_rung_solves_its_task(name, capsys):
+    Path("mine.py").write_text(OWN.format(name))
+    assert main(["course", "check", name, "mine.py"]) == 0, capsys.readouterr().out
+    assert all(line.startswith("ok ") for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "name,of,missing", [("k06", "k05", "lines of global memory"), ("k05", "k04", "words of one bank")]
+)
+def test_the_kernel_of_the_rung_before_does_not_solve_it(name, of, missing, capsys):
+    Path(f"{name}.py").write_text(OWN.format(of))
+    assert main(["course", "check", name]) == 1
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok"))
+    assert line.startswith(f"not yet {missing}")
+
+
+def test_a_task_begins_with_a_kernel_that_is_right_and_reads_too_often(capsys):
+    assert main(["course", "start", "k11"]) == 0
+    assert main(["course", "check", "k11"]) == 1
+    out = capsys.readouterr().out
+    assert "k11.py" in out and out.count("ok      results") == 2 and "not yet reads of global memory" in out
+    assert "exists already and is kept" in (main(["course", "start", "k11"]), capsys.readouterr().err)[1]
+    assert all(start(name, "a.py") for name in TASKS)
+
+
+@pytest.mark.parametrize(
+    "text,says",
+    [
+        ("", "has no function 'launch(shape, dtype)'"),
+        ("launch = lambda shape, dtype: 1", "launch() returns int"),
+        ("1 +", "mine.py: SyntaxError"),
+        (None, "there is no such file"),
+    ],
+)
+def test_a_file_that_cannot_be_checked_is_refused(text, says, capfd):
+    if text is not None:
+        Path("mine.py").write_text(text)
+    assert main(["course", "check", "k06", "mine.py"]) == 2
+    error = capfd.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_unknown_names_are_refused(refused):
+    assert "did you mean 'k06'" in refused("course", "check", "k6")
+    assert "did you mean 'trees'" in refused("course", "notebook", "tree")
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_notebook_has_the_figures_of_its_page_and_every_exercise_a_solution(name):
+    cells = json.loads(notebook(name))["cells"]
+    page = (ROOT / "nbody" / COURSES[name] / "README.md").read_text()
+    pictures = {Path(each).name for each in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page)}
+    assert pictures == {each for cell in cells for each in cell.get("attachments", {})}
+    assert page.count("**Exercise:**") == page.count("<details><summary>Solution</summary>") > 2
+    assert sum(cell["source"].startswith("<details>") for cell in cells) == page.count("**Exercise:**")
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("name", COURSES)
+def test_a_notebook_runs_in_the_simulator(name, tmp_path):
+    assert main(["course", "notebook", name]) == 0
+    code = (
+        "import json, sys, pathlib; from notebook_runner import run; print(json.dumps(run(pathlib.Path(sys.argv[1]))))"
+    )
+    done = child("-c", code, str(tmp_path / f"{name}.ipynb"), env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"})
+    assert done.returncode == 0, done.stderr
+    errors = [float(each) for each in re.findall(r"largest relative error is ([-+.e0-9]+)", done.stdout)]
+    assert len(errors) >= 2 and max(errors) < 0.1
