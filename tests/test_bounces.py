@@ -70,6 +70,25 @@ def test_a_billiard_is_resumed_and_copied_between_bounces_with_the_same_bits(tmp
     assert (copy.particles.position == run.particles.position).all() and copy.steps_made == run.steps_made
 
 
+@pytest.mark.parametrize("scheme", ["ias15", "leapfrog_adaptive"])
+def test_events_in_steps_that_end_in_a_bounce_are_on_the_path_before_it(scheme):
+    """Two spheres that meet head-on are at a distance of 0.22 just before they touch at 0.2, and again after it."""
+    bodies = Particles([1e-9, 1e-9], [[0, -1, 0], [0, 1.0, 0]], [[0, 1.0, 0], [0, -1.0, 0]], radius=[0.1, 0.1])
+    limits = (
+        {"kind": "distance", "bodies": [0, 1], "below": 0.22},
+        {"kind": "distance", "bodies": [0, 1], "above": 0.22},
+    )
+    found = []
+    for ends in ((2.0,), (0.5, 0.895, 2.0), (0.88, 0.9, 0.905, 2.0)):
+        run = bouncing(bodies, scheme, dt=0.3, events=list(limits))
+        for end in ends:
+            run.integrate(end)
+        rows = run.events[run.events["kind"] == "distance"]
+        found.append(rows["time"].to_numpy())
+        assert found[-1] == pytest.approx([0.89, 0.91], abs=1e-6)
+        assert (found[-1] == found[0]).all()
+
+
 def test_speeds_after_bounces_are_those_of_the_restitution_until_bodies_rest_in_small_hops():
     ball = Particles([1.0, 1e-9], [[0, 0, 0], [2.0, 0, 0]], np.zeros((2, 3)), radius=[1.0, 0.0])
     run = bouncing(ball, restitution=0.5)

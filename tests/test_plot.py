@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 import nbody
 from nbody.analysis import PLOTS
@@ -13,6 +14,7 @@ from nbody.analysis.data import SAMPLES
 from nbody.cli import main
 from nbody.diagnostics import density_centre, lagrangian_radii
 from nbody.errors import InputError
+from nbody.figures import SERIES
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, Trajectory, TrajectoryWriter
 
@@ -251,3 +253,12 @@ def test_a_damaged_frame_is_left_out_of_a_curve_and_of_a_path_with_a_line(tmp_pa
         figure = nbody.plot(path, name, notify=said.append)
         assert [len(line) for line in lines(figure) if len(line) > 1] == [4] * curves
         assert said.pop() == f"{path}: {what} without 1 frame that is damaged or not finite"
+
+
+def test_a_style_gives_its_colours_fonts_and_background(run, tmp_path, refused):
+    file = tmp_path / "paper.mplstyle"
+    file.write_text("axes.prop_cycle: cycler('color', ['123456'])\nfont.size: 5\nfigure.facecolor: eeeeee\n")
+    plain, styled = (nbody.plot(run, "energy", style=style) for style in ("", file))
+    assert [figure.axes[0].lines[0].get_color() for figure in (plain, styled)] == [SERIES[0], "#123456"]
+    assert [to_hex(figure.get_facecolor()) for figure in (plain, styled)] == ["#ffffff", "#eeeeee"]
+    assert "style papper: is neither" in refused("plot", run, "energy", "--style", "papper")

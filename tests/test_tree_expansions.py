@@ -1,6 +1,7 @@
 """Cartesian expansions: each operator against a direct sum in float64; the error falls as the order says."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -142,3 +143,8 @@ def test_float32_stays_float32():
 
 def test_folding_makes_the_costly_operator_cheaper():
     assert operations(Basis(4))["m2l"] < 0.85 * operations(Basis(4, softened=True))["m2l"]
+
+
+def test_an_operator_belongs_to_a_module():
+    """Else pickle asks all modules for it, and the first run of a tree on the CPU imports ``numba.cuda``."""
+    assert m2p(Basis(2), 2).__module__ in sys.modules

@@ -9,7 +9,9 @@ from textwrap import fill
 from typing import Any, TypeAlias
 
 import numpy as np
+from cycler import cycler
 from matplotlib import rc_context
+from matplotlib import style as styles
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -18,7 +20,7 @@ from nbody.analysis.data import RunData
 from nbody.analysis.elements import resonance_of
 from nbody.analysis.panel import Plot, View
 from nbody.errors import InputError
-from nbody.figures import GREY, RC, plain, tidy_log
+from nbody.figures import GREY, RC, SERIES, plain, tidy_log
 from nbody.trajectory import Trajectory
 from nbody.whole_file import Notify
 
@@ -32,6 +34,9 @@ FEW = 16
 """The most bodies for which a run is shown by orbits instead of profiles."""
 
 DPI = 200
+
+LOOK = RC | {"axes.prop_cycle": cycler(color=SERIES), "figure.facecolor": "white"}
+"""What a style may replace."""
 
 
 class RunFigure(Figure):
@@ -52,6 +57,7 @@ def plot(
     cylindrical: bool = False,
     about: int | str = "inner",
     resonance: str | Sequence[int] = "",
+    style: str | os.PathLike = "",
     notify: Notify = lambda line: None,
 ) -> RunFigure:
     """Draw plots of a run, or of several runs into the same panels.
@@ -72,12 +78,13 @@ def plot(
         about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id or the name of a
             body.
         resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
+        style: the name of a matplotlib style, or a file with one (``.mplstyle``), for fonts, lines, colours and backgrounds.
         notify: receives a line about each quantity that is computed from a part of the frames.
 
     Raises:
         InputError: an unknown plot, a file that is no recording, a frame or a body that it does not have, a frame with
-            numbers that are not finite, one frame where a change is to be shown, an observable that was not recorded, a
-            body without an orbit about the focus.
+            numbers that are not finite, no such style, one frame where a change is to be shown, an observable that was not
+            recorded, a body without an orbit about the focus.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
     frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
@@ -92,8 +99,19 @@ def plot(
         view = View(data, frames, tuple(bodies), cylindrical, about, resonance_of(resonance) if resonance else None)
         named = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), data, named)
-        with rc_context(RC):
+        with rc_context(LOOK):
+            _apply(style)
             return _drawn(panels, view, named)
+
+
+def _apply(style: str | os.PathLike) -> None:
+    """Draw in a style from now on. Raises InputError if there is none."""
+    try:
+        styles.use(os.fspath(style) or {})
+    except OSError:
+        raise InputError(
+            f"style {style}: is neither a matplotlib style nor a style file; matplotlib.style.available lists the names"
+        ) from None
 
 
 def _labels(runs: Sequence[Trajectory]) -> list[str]:
@@ -132,7 +150,7 @@ def _drawn(panels: dict[str, Plot], view: View, named: bool) -> RunFigure:
     columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
     rows = -(-len(panels) // columns)
     size = SINGLE if len(panels) == 1 else (columns * PANEL[0], rows * PANEL[1])
-    figure = RunFigure(figsize=size, layout="constrained", facecolor="white")
+    figure = RunFigure(figsize=size, layout="constrained")
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     errors: list[InputError] = []
     for axes, panel in zip(grid, panels.values(), strict=False):

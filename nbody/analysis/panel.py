@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -57,9 +58,10 @@ class View:
 
     def colour(self, run: int, kind: int = 0) -> Any:
         """The colour of a line of a run: that of the run if there are several, else that of what the line shows."""
-        if len(self.runs) > len(SERIES):
+        series = rcParams["axes.prop_cycle"].by_key().get("color", SERIES)
+        if len(self.runs) > len(series):
             return ramp(len(self.runs))[run]
-        return SERIES[(run if self.several else kind) % len(SERIES)]
+        return series[(run if self.several else kind) % len(series)]
 
     def unit(self, quantity: str) -> str:
         """The symbol of a unit if all runs have the same one, else nothing."""

@@ -37,6 +37,7 @@ class Choices:
     resonance: Annotated[
         str, text_option("The resonance of the plot resonance: 3:2 (else the nearest of first order).", metavar="<p:q>")
     ] = ""
+    style: Annotated[str, text_option("A matplotlib style, by its name or file (.mplstyle).", metavar="<text>")] = ""
     cylindrical: Annotated[
         bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
     ] = False
@@ -77,7 +78,7 @@ def plot(
       nbody plot output/run.h5 profile --frame 0 40 80
       nbody plot output/run.h5 orbits --bodies 1,2
       nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
-      nbody plot a.h5 b.h5 energy
+      nbody plot a.h5 b.h5 energy --style paper.mplstyle
       nbody plot output/map.h5 megno -o map.png
       nbody plot --list
     """

@@ -164,24 +164,26 @@ class EventWatch:
         stepper, finder = self._stepper, self._finder
         now, sign = stepper.moment, stepper.sign
         if now.within:
-            if self._ahead is None:
-                whole = self._copy()
-                whole.make(0)
-                x, v = whole.vectors()
-                end = stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
-                self._ahead = finder.find(end, now.step, lambda first, last: StepPath(whole, first, last))
+            self._look_ahead(self._copy)
+            assert self._ahead is not None
             self.happened += [each for each in self._ahead if finder.shown < sign * each.time <= sign * now.time]
             finder.shown = sign * now.time
             return
         end = stepper.bodies(self._ids)
-        found = self._ahead
+        if (cut := stepper.cut) is not None:
+            self._look_ahead(lambda: cut)
+            stepper.cut = None
+        found = self._ahead and [each for each in self._ahead if sign * each.time <= sign * now.time]
         if found is None:
             found = finder.find(end, now.step, lambda first, last: StepPath(self._copy(), first, last, self._ids))
         if found:
             self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]
         self._ahead = None
-        finder.go_on(end)
+        if cut is None:
+            finder.go_on(end)
+        else:
+            finder.start(end)
         self._warn()
 
     def _copy(self) -> Stepper:
@@ -192,6 +194,17 @@ class EventWatch:
         else:
             self._copied[1].go_back(stepper.moving_arrays(), stepper.moment)
         return self._copied[1]
+
+    def _look_ahead(self, partway: Callable[[], Stepper]) -> None:
+        """Find the events of a whole step, which is shown partway or has ended in a bounce, unless that is done.
+        ``partway``: makes a copy of the stepper within it."""
+        if self._ahead is None:
+            whole = partway()
+            whole.make(0)
+            x, v = whole.vectors()
+            end = self._stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
+            step = self._stepper.moment.step
+            self._ahead = self._finder.find(end, step, lambda first, last: StepPath(whole, first, last))
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""

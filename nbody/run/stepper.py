@@ -68,6 +68,7 @@ class Stepper:
         collisions: finds contacts; None if the run does not look for them.
         events: the collisions and changes that nobody has taken yet.
         watch: looks at every step; None if nothing does.
+        cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
@@ -79,6 +80,7 @@ class Stepper:
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
         self.watch: StepWatch | None = None
+        self.cut: Stepper | None = None
         self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
             None,
             None,
@@ -432,6 +434,8 @@ class Stepper:
             events, left = collisions.end_step(span, until)
             if left is None:
                 self.integrator.advance(self.motion, 0, until)
+            elif self.watch is not None and collisions.rule == "bounce":
+                self.cut = self.copy()
         else:
             if collisions.changes:
                 x, v = state.values("position", "velocity")

@@ -45,6 +45,7 @@ def name(letter: str, n: Index) -> str:
 
 def function_of(called: str, lines: Iterable[str], **known: Any) -> Callable:
     """The Python function ``called`` that the lines define, with ``known`` as its globals."""
+    known["__name__"] = __name__  # without it pickle searches all modules for the function, and imports numba.cuda
     exec("\n".join(lines), known)
     function: Callable = known[called]
     return function
