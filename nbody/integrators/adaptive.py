@@ -100,7 +100,7 @@ class AdaptiveStep(Integrator):
         while steps and clock.time < until and not failed:
             made, time, h, failed = loop(
                 *self._changed(host), self._clock, (clock.time, clock.origin, clock.step), law,
-                (steps if few else 1, float(until), float(self.dt)), host.notes if few else NO_NOTES, *more,
+                (steps if few else 1, float(until), float(self.dt)), host.clock.notes if few else NO_NOTES, *more,
             )  # fmt: skip
             steps -= made
             self._count(motion, made, time)

@@ -218,7 +218,7 @@ class Integrator(ABC):
         return None
 
     def can_note(self, motion: Motion) -> bool:
-        """True if a compiled loop makes the steps, which notes the bodies at their ends in ``motion.host.notes``."""
+        """True if a compiled loop makes the steps, which notes the bodies at their ends in ``motion.state.clock.notes``."""
         return False
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

@@ -220,11 +220,11 @@ class Stepper:
         begun, (*_, rows, _) = self.moment.step, self._known
         times, vectors = np.empty(steps + 1), np.empty((steps + 1, 2, state.count, state.dimensions))
         times[0], vectors[0] = now.time, self.vectors()
-        state.notes = StepNotes(times[1:], vectors[1:])
+        state.clock.notes = StepNotes(times[1:], vectors[1:])
         try:
             self.make(steps, until)
         finally:
-            state.notes = NO_NOTES
+            state.clock.notes = NO_NOTES
         made = self.moment.complete - begun
         if not self.integrator.facts.adaptive:
             times[1:] = self.clock.origin + (begun + 1 + np.arange(steps)) * self.dt

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nbody.state.notes import NO_NOTES, StepNotes
 from nbody.state.outputs import Outputs
 
 
@@ -37,12 +38,14 @@ class StateClock:
         revision: how often the positions have been declared changed.
         dt: the length of steps that are all the same.
         made: steps that ``step`` does not count yet.
+        notes: get the bodies at the ends of steps by schemes that can note them.
         synchronize: lets all bodies end a step now. Schemes of individual steps set it; others move all bodies together.
         current: the results that belong to the present positions. Engines add to it, moves of the positions clear it; see
             :meth:`nbody.forces.engine.Engine.evaluate`.
     """
 
     def __init__(self, time: float) -> None:
+        self.notes: StepNotes = NO_NOTES
         self.dt, self.time_dependent, self.current = 0.0, False, Outputs.NOTHING
         self.revision = 0
         self.synchronize: Callable[[], None] = lambda: None

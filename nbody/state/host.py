@@ -10,7 +10,6 @@ from nbody.state.clock import StateClock
 from nbody.state.columns import Column
 from nbody.state.frames import Frame, StateFrames
 from nbody.state.moves import DRIFTS, MoveKind, StateMove, StateMoves, moving, parts_of
-from nbody.state.notes import NO_NOTES, StepNotes
 from nbody.state.progress import ForceProgress
 from nbody.state.state import State
 from nbody.state.sums import system_sums
@@ -62,11 +61,7 @@ class HostFrames(StateFrames):
 
 class HostState(State[np.ndarray]):
     """Positions, velocities and accelerations as (N, D) arrays, mass and potential as (N,), all C-contiguous; and
-    ``_taylor_term``, (N, D), for moves (:mod:`nbody.state.moves`).
-
-    Attributes:
-        notes: get the bodies at the ends of steps by schemes that can note them.
-    """
+    ``_taylor_term``, (N, D), for moves (:mod:`nbody.state.moves`)."""
 
     COLUMNS = (
         Column("mass", 0, saved=False),
@@ -86,7 +81,6 @@ class HostState(State[np.ndarray]):
 
     def __init__(self, particles: Particles, dtype: np.dtype) -> None:
         super().__init__(particles, dtype)
-        self.notes: StepNotes = NO_NOTES
         self.mass[...] = particles.mass
         self.position[...] = particles.position
         self.velocity[...] = particles.velocity

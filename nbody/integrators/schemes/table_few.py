@@ -147,7 +147,7 @@ class FewSteps:
             evaluations = self._kernel(
                 self._parts, (time, origin, step, self._dt), self._parameters, steps, bool(clock.current),
                 (state.position, state.velocity, state.acceleration, state.column("_taylor_term")), state.mass, self._sums,
-                *self._law, (vectors, tangents.masses, self._work, tangents.numbers[0]), state.notes,
+                *self._law, (vectors, tangents.masses, self._work, tangents.numbers[0]), state.clock.notes,
             )  # fmt: skip
             found[0] = vectors.transpose(0, 1, 3, 2)
         clock.count_steps(steps, self._dt)

@@ -96,7 +96,7 @@ class Hybrid(Integrator):
             if kicked:
                 self._kick(motion, x, v)
             done, good, touched, company, contacts = self._call(
-                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left, state.notes
+                motion, _advance, x, v, x0, v0, bodies, self.dt, guess, eta, 1 if kicked else left, state.clock.notes
             )
             state.clock.count_steps(done, self.dt)
             if kicked:

@@ -106,7 +106,7 @@ class IAS15(AdaptiveStep):
         if self._tangents.count:
             kind, more = kind + VARIED, self._tangents.masses
         watched = self._watched
-        if watched is None and len(state.notes.times):
+        if watched is None and len(state.clock.notes.times):
             watched = self._watching(motion, np.empty(0))
         kernels = steps_for if watched is None else watched.steps_for
         done, good = kernels(kind, terms, state.dimensions)(
@@ -134,7 +134,7 @@ class IAS15(AdaptiveStep):
     def _watching(motion: Motion, radii: np.ndarray, ends: bool = False) -> "WatchedSteps":
         from nbody.integrators.solvers.watched_steps import WatchedSteps
 
-        return WatchedSteps(radii, motion.state.clock.moment.within, ends, motion.host.notes)
+        return WatchedSteps(radii, motion.state.clock.moment.within, ends, motion.state.clock.notes)
 
     def can_note(self, motion: Motion) -> bool:
         return few(motion) and not self._tangents.count

@@ -86,10 +86,10 @@ class WisdomHolman(Integrator):
         # ``until`` is ignored, since the run's schedule counts steps.
         state = motion.host
         x, v = (np.zeros((3, state.count)) for _ in range(2))
-        done, i, j = self._call(motion, "advance", x, v, steps, state.notes)
+        done, i, j = self._call(motion, "advance", x, v, steps, state.clock.notes)
         state.clock.count_steps(done, self.dt)
         order = self._order
-        if len(noted := state.notes.vectors[:done]):
+        if len(noted := state.clock.notes.vectors[:done]):
             noted[:, :, order] = noted.copy()
         state.position[order], state.velocity[order] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
