@@ -191,7 +191,7 @@ LINES = {
     "parallel": 841,
     "run": 6462,
     "scenario": 2665,
-    "state": 1770,
+    "state": 1776,
     "trajectory": 3564,
     "verify": 288,
     "viewer": 6953,
