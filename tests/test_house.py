@@ -179,7 +179,7 @@ LINES = {
     "cli": 3466,
     "diagnostics": 1234,
     "fields": 1939,
-    "compute": 3220,
+    "compute": 3222,
     "forces": 11371,
     "exchange": 1174,
     "initial": 2788,
