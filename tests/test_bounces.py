@@ -127,3 +127,95 @@ def test_bounces_without_end_stop_the_run_with_the_fix():
     )  # fmt: skip
     with pytest.raises(RunFailed, match=r"\(ids\) rest on one another at t = .*give collisions.minimum_speed"):
         held.integrate(5.0)
+
+
+# --- Outcomes of a user's own -----------------------------------------------------------------------------------------
+
+
+def chance(calls, seed=0):
+    """A function with a memory: of ten contacts one turns the bodies round."""
+    rng = np.random.default_rng(seed)
+
+    def outcome(pair):
+        calls.append((pair.time, *pair.id.tolist()))
+        if rng.random() < 0.9:
+            return None
+        pair.velocity[:] = pair.velocity[::-1].copy()
+        return pair
+
+    return outcome
+
+
+def deciding(bodies, outcome, scheme="ias15", **values):
+    values = {"integrator": scheme, **NEWTON, **values}
+    return Simulation(bodies, values.pop("output", None), on_collision=outcome, **values)
+
+
+def test_a_function_is_asked_once_about_each_contact_however_a_run_is_divided(tmp_path):
+    found = []
+    for count in (1, 10, 37):
+        calls = []
+        run = deciding(billiard(), chance(calls))
+        for time in np.linspace(0, 0.5, count + 1)[1:]:
+            run.integrate(float(time))
+            assert len(calls) == np.count_nonzero(run.events["kind"] == "contact")  # known when it has happened
+        found.append((calls, run.particles.position.tobytes(), run.particles.velocity.tobytes(), run.steps_made))
+    assert found[0] == found[1] == found[2] and len(found[0][0]) > 20
+    calls, path = [], tmp_path / "run.h5"
+    outcome = chance(calls)  # the memory goes from one to the other
+    run = deciding(billiard(), outcome, output=path, end=0.5, record={"dt": 0.1})
+    run.integrate(0.3)
+    resume(path, notify=lambda line: None, on_collision=outcome).integrate(0.5)
+    assert calls == found[0][0]
+
+
+def test_a_function_is_asked_about_every_contact_of_a_step_that_ends_there_and_once_for_a_body_in_others():
+    """Body 0 meets 1 and then 2 in one step."""
+    x = [[0, 0, 0], [0.5, 0.1, 0], [0.5, -0.1001, 0]]
+    bodies = Particles([1e-9] * 3, x, [[1, 0, 0], [0, 0, 0], [0, 0, 0]], radius=[0.1] * 3)
+    for scheme, pairs in (("ias15", [(0, 1), (0, 2)]), ("leapfrog", [(0, 1)])):
+        run = deciding(bodies, lambda pair: None, scheme, dt=1.0)
+        run.integrate(1.0 if scheme == "leapfrog" else 0.335)
+        first = run.events[run.events["step"] == run.events["step"].min()]
+        assert list(zip(first["id_1"], first["id_2"], strict=True)) == pairs, scheme
+
+
+@pytest.mark.parametrize("scheme", ["ias15", "leapfrog"])
+def test_energy_and_fragments_are_those_of_the_contact_that_made_them(scheme):
+    """Bodies 0 and 1 pass through each other; 2 and 3, and then 4 and 5, part more slowly, each pair with two fragments."""
+    x, v = np.zeros((6, 3)), np.zeros((6, 3))
+    x[:, 0], x[:, 1] = np.repeat([0, 5, 10], 2), [-0.9, 0.9, -1, 1, -1.1, 1.1]
+    x[1, 0] = 0.05
+    v[:, 1] = [1, -1] * 3
+    bodies = Particles([1e-9] * 6, x, v, radius=[0.1] * 6)
+
+    def outcome(pair):
+        if 0 in pair.id:
+            return None
+        pieces = np.vstack([pair.position, pair.position + np.array([[0, 0, 1], [0, 0, 2]])])
+        motion = np.vstack([-0.5 * pair.velocity, np.zeros((2, 3))])
+        return Particles([*pair.mass, 1e-12, 1e-12], pieces, motion, radius=[0.1, 0.1, 0.01, 0.01])
+
+    run = deciding(bodies, outcome, scheme, dt=1.25)
+    done = run.integrate(1.25)
+    rows = run.events[run.events["kind"] == "contact"]
+    first = [int(min(pair)) for pair in zip(rows["id_1"], rows["id_2"], strict=True)]
+    lost = -0.75 * 2 * 0.5e-9
+    for pair, energy in zip(first, rows["energy_change"], strict=True):
+        assert energy == pytest.approx(lost if pair else 0.0, rel=1e-6), pair  # attraction: G m / v² r
+    assert {0, 2, 4} == set(first) and done.collision_energy == rows["energy_change"].sum()
+    assert run.particles.id.tolist() == list(range(10))
+
+
+def test_bodies_that_rest_on_one_another_end_a_run_that_is_copied_at_each_step_too():
+    bodies = Particles([1e-30, 1e-30], [[0, 0, -0.05], [0, 0, 0.06]], np.zeros((2, 3)), radius=[0.05, 0.05])
+    said = []
+    for divided in (False, True):
+        run = bouncing(bodies, restitution=0.5, fields=[{"field": "plummer", "mass": 1.0, "b": 0.2}])
+        with pytest.raises(RunFailed, match="rest on one another") as error:
+            while divided and run.steps_made < 10_000:
+                run = run.copy()
+                run.run(1)
+            run.integrate(5.0)
+        said.append(str(error.value))
+    assert said[0] == said[1]

@@ -147,8 +147,10 @@ class Stepper:
         self.events.clear()
         bodies = self.setup.bodies if self.roster is None else self.particles()
         self.setup = self.setup.beginning_with(bodies, self.ids)
-        self.roster, self.state.frames.slots = None, None
+        self.roster, self.state.frames.slots, before = None, None, self.collisions
         self._look_for_collisions()
+        if self.collisions is not None and before is not None:
+            self.collisions.restore(before.arrays())
 
     # --- Steps ---
 
@@ -340,8 +342,10 @@ class Stepper:
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a bit-exact resume needs, as copies: the state's columns, and the arrays of the scheme, of
         collisions and of the watch."""
-        own = {**(self.roster.arrays() if self.roster else {}), **(self.watch.arrays() if self.watch else {})}
-        return self.moving_arrays() | {name: array.copy() for name, array in own.items()}
+        found = self.moving_arrays()
+        for each in (self.roster, self.collisions, self.watch):
+            found |= {name: array.copy() for name, array in each.arrays().items()} if each is not None else {}
+        return found
 
     def moving_arrays(self) -> dict[str, np.ndarray]:
         """What :meth:`go_back` needs, as copies: the state's columns, and the arrays of the scheme."""
@@ -356,8 +360,9 @@ class Stepper:
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
         _require_like(arrays, self.arrays())
         self.go_back(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
-        if self.watch is not None:
-            self.watch.restore(arrays)
+        for each in (self.collisions, self.watch):
+            if each is not None:
+                each.restore(arrays)
 
     def go_back(self, arrays: Mapping[str, np.ndarray], moment: Moment) -> None:
         """The same for the bodies alone, if none have merged since."""

@@ -4,8 +4,9 @@ A merger empties the slot (:mod:`nbody.integrators.roster`) of the lighter body,
 other slot then holds both: mass, momentum and centre of mass are conserved, and R³ = R₁³ + R₂³.
 """
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from nbody.integrators.collisions.outcomes import (
     meeting_of,
 )
 from nbody.integrators.collisions.span import Span
-from nbody.integrators.roster import Roster
+from nbody.integrators.roster import OWN, Roster
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.groups import CHANGING
@@ -41,6 +42,9 @@ TOUCH = np.dtype([("time", float), ("i", int), ("j", int), ("inner", int)])
 
 SHORTEST_HOP = 1e-10
 """Bodies that move less between contacts, as a part of their distance, rest on one another."""
+
+LONG_AGO = -1e300
+"""Before every time, as a checkpoint holds it: a finite number."""
 
 WHOLE = -1
 """Marks a contact that was found on the paths of the whole step."""
@@ -65,7 +69,11 @@ class Collisions:
     ) -> None:
         self.roster, self.rule, self._gravity = roster, rule, gravity
         self._bouncing, self._outcome = bouncing, outcome
-        self._last, self._at_once = -math.inf, 0  # the time of the last contact, and how many there were then
+        self._last, self._at_once = LONG_AGO, 0  # the time of the last contact, and how many there were then
+        self._begin, self._passed = (
+            LONG_AGO,
+            0,
+        )  # of a step that is shown partway, and how many contacts lie before that
         self.touched: tuple[int, int, float] | None = None
 
     @property
@@ -131,15 +139,17 @@ class Collisions:
         """Let a step end at the first contact that changes bodies, if there is one until a time.
 
         Returns:
-            Rows of :data:`layout.EVENT_DTYPE`, and the bodies after that contact, at whose time the state is then. Without
-            one these are None, and rows are returned if the whole step is shown.
+            Rows of :data:`layout.EVENT_DTYPE` of the contacts until then that no earlier call has returned, and the bodies
+            after the one that changes bodies, at whose time the state is then; None without one.
         """
         assert span.show is not None
         rows, (begin, end), radii = list[Array](), self._endings(span), self.radii
-        path = SpanPath(span.show, begin, end)
-        for time, i, j in in_order(path, self._found(span)[1], radii):
+        path, passed = SpanPath(span.show, begin, end), self._passed if span.begin == self._begin else 0
+        self._begin = LONG_AGO
+        for time, i, j in islice(in_order(path, self._found(span)[1], radii), passed, None):
             if time > until:
-                return _rows([]), None
+                break
+            passed += 1
             meeting = self._met(path.at(time), i, j)
             if not meeting.approaching:
                 continue
@@ -154,7 +164,20 @@ class Collisions:
             if len(asked) > 1:
                 self._require_progress(meeting, event)
                 return self._altered(rows, x, v, time, step)
-        return self._altered(rows if span.end <= until else [], end.position, end.velocity, span.end, 0)
+        if span.end > until:  # a user's function is asked about each contact once, however a run is divided
+            self._begin, self._passed = span.begin, passed
+        return self._altered(rows, end.position, end.velocity, span.end, 0)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint keeps besides the roster."""
+        numbers = self._last, self._at_once, self._begin, self._passed
+        return {OWN + "contacts": np.array(numbers, np.float64)} if self.ends_steps else {}
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Restore what :meth:`arrays` returned; files of nbody 0.2 have none."""
+        if OWN + "contacts" in arrays:
+            self._last, at_once, self._begin, passed = arrays[OWN + "contacts"].tolist()
+            self._at_once, self._passed = int(at_once), int(passed)
 
     def _endings(self, span: Span) -> tuple[Bodies, Bodies]:
         """The bodies at the beginning and at the end of a step."""
@@ -302,22 +325,27 @@ class Collisions:
         centre, motion = meeting.centre[:D], meeting.motion[:D]
         left.position = left.position + left.velocity * rest + (part @ x[both] - centre - motion * rest)
         left.velocity = left.velocity + (part @ v[both] - motion)
-        return [event, outcome_rows(pair, left, self._next_id, time, step)]
+        return [event, outcome_rows(pair, left, time, step)]
 
     def _altered(self, rows: list[Array], x: Array, v: Array, time: float, step: int) -> tuple[Array, Particles | None]:
         """Apply rows of :meth:`_asked` to the bodies at a time."""
-        roster = self.roster
-        roster.count += sum(len(each) == 1 and each["kind"][0] == CONTACT for each in rows)
-        changes = _rows([each for each in rows if each["kind"][0] != CONTACT])
-        if not len(changes):
-            return _rows(rows), None
-        x, v, energy = roster.apply(changes, x, v, time)
+        roster, events, changes = self.roster, list[Array](), list[Array]()
+        for each in rows:
+            if each["kind"][0] == CONTACT:
+                events.append(each)
+                continue
+            new = np.isin(each["kind"], ADDED)
+            each["id_1"][new] = self._next_id + np.arange(np.count_nonzero(new))
+            x, v, energy = roster.apply(each, x, v, time)
+            roster.book(energy)
+            events[-1]["energy_change"] = energy
+            changes.append(each)
+        roster.count += len(events)
+        if not changes:
+            return _rows(events), None
         if not roster.mass[roster.slots].any():
             raise RunFailed(f"step {step}: the collision leaves no body with a mass")
-        roster.book(energy)
-        rows[0]["energy_change"] = energy
-        contacts_only = [each for each in rows if each["kind"][0] == CONTACT]
-        return _rows([*contacts_only, changes]), roster.particles(x, v, time, step)
+        return _rows([*events, *changes]), roster.particles(x, v, time, step)
 
     def _meeting(self, control: Array, touch: tuple[float, int, int, int], span: Span) -> Meeting:
         """Two bodies that touch, a :data:`TOUCH`, at that moment."""
@@ -390,10 +418,10 @@ def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Arr
     return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
 
 
-def outcome_rows(pair: Particles, left: Particles, next_id: int, time: float, step: int) -> Array:
-    """The rows of two bodies that have become ``left``; new bodies have the ids from ``next_id`` on."""
+def outcome_rows(pair: Particles, left: Particles, time: float, step: int) -> Array:
+    """The rows of two bodies that have become ``left``; new bodies have no ids yet."""
     kept, count = min(2, left.count), left.count
-    ids = np.concatenate([pair.id[:kept], next_id + np.arange(count - kept)])
+    ids = np.concatenate([pair.id[:kept], np.full(count - kept, -1)])
     of = np.concatenate([np.full(kept, -1), np.full(count - kept, pair.species[0])])
     bodies = replace(left, id=ids, species=np.zeros(count, np.int64), species_names=("",))
     rows = [event_rows(CHANGED[1], bodies.rows(np.arange(kept)), of[:kept])] if kept else []
