@@ -206,12 +206,12 @@ class Loop:
         """Compile the kernels of the engine, for steps and frames, before the first step."""
         setup, state = self._setup, self._stepper.state
         if not setup.integrator.facts.own_forces:
-            measured = []
+            others = [state.moves.rehearse]
             if setup.measures_forces:
                 from nbody.run.force_error import rehearse
 
-                measured = [partial(rehearse, setup.engine, state.dimensions)]
-            compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *measured)
+                others.append(partial(rehearse, setup.engine, state.dimensions))
+            compile_kernels(setup.engine, state, [Outputs.ACCELERATION, state.frames.outputs], *others)
 
     def _steps(self) -> Iterator[ProgressEvent]:
         clock, stop, queued, at_most = self.clock, self.stop, 0, 0
