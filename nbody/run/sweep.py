@@ -22,8 +22,8 @@ from nbody.diagnostics.energy import relative_energy_error
 from nbody.errors import DeviceError, InputError, NBodyError, not_written, printable
 from nbody.run.cluster import Cluster, Task, attempt, log_of, note_of, status_of
 from nbody.run.output import with_schedule
-from nbody.run.schedule import written
 from nbody.run.plan import Plan, plan
+from nbody.run.schedule import written
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import range_of
