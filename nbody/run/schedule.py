@@ -297,6 +297,22 @@ def schedule_of_call(
     return TimeSchedule(scenario.record.dt or abs(until - now.time) / FRAMES or 1.0, until, now.time)
 
 
+def of_whole_run(planned: Schedule, call: Schedule, now: Moment) -> Schedule:
+    """The schedule that a run has whose latest call ends with ``call``: to the further of the two ends."""
+    if isinstance(planned, StepSchedule) and isinstance(call, StepSchedule):
+        return replace(call, last=max(planned.last, call.last))
+    if isinstance(planned, TimeSchedule) and isinstance(call, TimeSchedule):
+        return replace(call, end=call.sign * max(call.sign * planned.end, call.sign * call.end))
+    return call if planned.ended(now) else planned
+
+
+def written(schedule: Schedule) -> dict[str, float]:
+    """The end of a schedule and its frames, as keys of a scenario."""
+    if isinstance(schedule, StepSchedule):
+        return {"steps": schedule.last, "every": schedule.every}
+    return {"end": schedule.end, "dt": schedule.interval}
+
+
 def require_countable(where: str, time: float, interval: float) -> None:
     """Raise an InputError, which begins with ``where``, if a time has more than 2^53 intervals."""
     if not time / interval <= MOST:
