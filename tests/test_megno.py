@@ -12,6 +12,7 @@ from nbody.integrators.solvers.wisdom_holman import _kernels
 from nbody.integrators.tangents import LOG, MEAN, SIZE2, Tangents
 from nbody.run.resume import resume
 from nbody.scenario import Scenario
+from nbody.state.notes import NO_NOTES
 
 G = 39.47841760435743
 BODIES = [{"m": 1}, {"m": 1e-4, "a": 1}, {"m": 1e-4, "a": 1.3, "M": 100}, {"m": 1e-4, "a": 1.69, "M": 250}]
@@ -38,7 +39,7 @@ def moved(x, v, m, vectors, relativity, steps=40):
     bodies, growth, (begin, advance, _) = (x, v, X, V, m), (tangents, numbers), _kernels(())
     begin(bodies, map_moves(0.2, 3), 0.0, 0.0, None, (0.0, 0, 0.2), growth, (True,))
     bodies, moment = (x.copy(), v.copy(), X, V, m), (0.0, 0, 0.2)
-    advance(bodies, map_moves(0.2, 3), 0.0, relativity, None, moment, growth, (True,), steps)
+    advance(bodies, map_moves(0.2, 3), 0.0, relativity, None, moment, growth, (True,), steps, NO_NOTES)
     return np.array([X, V]), tangents, numbers
 
 

@@ -271,6 +271,11 @@ def asked_for(
     if values.get("fields") is not None:
         return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
+        if not len(given.mass):
+            raise InputError(
+                "Simulation: there are no particles; collect the bodies first, then make the simulation: "
+                "Simulation(nbody.Particles(mass, position, velocity), …); its add() is for bodies that come later"
+            )
         particles, values = with_lengths(given.check("particles: "), values)
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)

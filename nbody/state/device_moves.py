@@ -180,6 +180,9 @@ class DeviceMoves(StateMoves):
         if together:
             self._launch(together, packing)
 
+    def rehearse(self) -> None:
+        self._launch([], None)
+
     def _negate_velocities(self) -> None:
         negate[blocks(self._count), THREADS, self._stream](self._arrays[1])
 

@@ -103,6 +103,9 @@ class StateMoves(ABC):
     def make(self, moves: Iterable[StateMove]) -> None:
         """Make moves, one after the other; a device makes several by one launch."""
 
+    def rehearse(self) -> None:  # noqa: B027
+        """Note the kernels of moves, in a rehearsal (:mod:`nbody.compute.compiling.precompile`)."""
+
     @contextmanager
     def turned(self, turns: bool) -> Iterator[None]:
         """Inside this block time runs the other way, if it ``turns``: v is -v and t is -t. So a scheme that makes steps
