@@ -15,9 +15,10 @@ from nbody.forces import ENGINES
 from nbody.forces.choose import choose
 from nbody.forces.problem import Problem
 from nbody.forces.reference import direct_sum
+from nbody.initial import make_particles
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.run.resume import resume
+from nbody.run.resume import rerun, resume
 from nbody.state import Column, Outputs
 from nbody.trajectory import first_difference
 from nbody.viewer.display.body import facts
@@ -230,6 +231,80 @@ def test_python_takes_a_length_for_each_body(law, tmp_path):
     assert same.scenario.gravity == run.scenario.gravity
 
 
+EACH = """
+initial: {generator: plummer, particles: 6, seed: 1}
+gravity: {softening: spline, length: [50 pc, 0.2, 50 pc, 0.4, 0.2, 0.2]}
+units: {length: kpc, mass: 1e10 Msun, velocity: km/s}
+integrator: {scheme: leapfrog, dt: 0.00002, steps: 4}
+engine: reference
+precision: float64
+"""
+
+
+def test_a_scenario_lists_a_length_for_each_body(tmp_path):
+    """With the bits of the Python program that gives the same ones; through a file, a resumed run, a repeated one."""
+    lengths = np.array([0.05, 0.2, 0.05, 0.4, 0.2, 0.2])
+    chosen = Scenario.from_text(EACH, "each.yaml")
+    assert Scenario.from_text(chosen.to_yaml()).gravity == chosen.gravity
+    whole, part, again = (tmp_path / f"{name}.h5" for name in ("whole", "part", "again"))
+    run = Simulation(chosen, whole)
+    assert np.array_equal(run.state.softening2, lengths**2)
+    run.run()
+    bodies, G = make_particles(chosen), chosen.gravity.G
+    same = nbody.Simulation(
+        bodies, G=G, softening=("spline", lengths), dt=2e-5, steps=4, engine="reference", precision="float64"
+    )
+    same.run()
+    assert (same.particles.position == run.particles.position).all()
+    assert same.particles.species_names == run.particles.species_names == ("length 0", "length 1", "length 2")
+    Simulation(chosen.override(steps=2), part).run()
+    resume(part, steps=4, notify=lambda line: None).run()
+    rerun(whole, again, notify=lambda line: None).run()
+    assert first_difference(whole, part) is None and first_difference(whole, again) is None
+    by_option = Scenario.from_text(EACH).override([f"gravity.length={lengths.tolist()}"])
+    by_keyword = Scenario.from_text(EACH).with_keywords({"softening": ("spline", lengths)})
+    assert by_option.gravity == by_keyword.gravity == chosen.gravity
+    changed = Simulation(chosen)
+    changed.remove([0, 3])
+    new = changed.add(mass=1.0, position=[9, 0, 0], velocity=[0, 0, 0], species="length 0")
+    changed.step()
+    assert changed.particles.id.tolist() == [1, 2, 4, 5, new]
+    assert np.array_equal(changed.state.softening2, lengths[[1, 2, 4, 5, 0]] ** 2)
+
+
+def test_names_of_bodies_stay_when_each_has_a_length():
+    pair = {"generator": "planets", "bodies": [{"name": "Sun", "m": 1}, {"name": "Earth", "m": 3e-6, "a": 1}]}
+    values = {"initial": {"combine": [pair, {"generator": "plummer", "particles": 3, "offset": [9, 0, 0]}]},
+              "gravity": {"softening": "plummer", "length": [0.1, 0.02, 0.1, 0.02, 0.3]}, "engine": "reference",
+              "precision": "float64", "integrator": {"dt": 0.01, "steps": 1}}  # fmt: skip
+    run = Simulation(Scenario.from_dict(values))
+    expected = {"Sun": 0.1, "Earth": 0.02, "plummer length 0": 0.02, "plummer length 1": 0.1, "plummer length 2": 0.3}
+    assert dict(run.scenario.gravity.length) == expected
+    assert np.array_equal(run.state.softening2, np.array([0.1, 0.02, 0.1, 0.02, 0.3]) ** 2)
+
+
+@pytest.mark.parametrize(
+    "old,new,line",
+    [
+        (", 0.2, 0.2]", "]", "each.yaml:3: gravity.length: must be a number, or one for each of 6 bodies; got a list of 4"),
+        (", 0.4", ", 0", "each.yaml:3: gravity.length.3: must be greater than 0, got 0"),
+        (", 0.4", ", wide", "each.yaml:3: gravity.length.3: must be a number, got 'wide'"),
+        (", 0.4", ", 1e-120", "each.yaml:3: gravity.length.3: 1e-120 is too small"),
+        ("[50 pc, 0.2, 50 pc, 0.4, 0.2, 0.2]", "[]", "each.yaml:3: gravity.length: must be a length, a length of each"),
+        ("spline", "cutoff", "each.yaml:3: gravity.length: must be one number for softening 'cutoff'"),
+        ("spline", "none", "each.yaml:3: gravity.length: has no meaning with softening 'none'"),
+        ("leapfrog", "ias15", "each.yaml:3: gravity.length: scheme 'ias15' computes the forces itself"),
+        ("leapfrog, dt: 0.00002, steps: 4}", "ias15, end: 1e-3}\nensemble: {systems: 2}", "each.yaml:3: gravity.length"),
+        ("plummer", "exponential_disk, equilibrium: softened", "needs one softening length, or one per component"),
+    ],
+)  # fmt: skip
+def test_invalid_lists_of_lengths_are_refused(old, new, line):
+    assert EACH.count(old) == 1
+    with pytest.raises(InputError) as error:
+        Simulation(Scenario.from_text(EACH.replace(old, new), "each.yaml"))
+    assert line in str(error.value) and "\n" not in str(error.value)
+
+
 def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
     bodies = bodies_of(1200)
     with pytest.raises(InputError, match="up to 1000 softening lengths, and there are 1200 different ones; round them"):
@@ -256,7 +331,7 @@ def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
         ("0.2", "0.2 Msun", "two.yaml:9: gravity.length.halo: '0.2 Msun' is not a length; write one as in '5 pc'"),
         ("0.2", "wide", "two.yaml:9: gravity.length.halo: must be a number, got 'wide'"),
         ("0.2", "1e-200", "gravity.length.halo: 1e-200 is too small"),
-        ("{stars: 50 pc, halo: 0.2}", "{}", "gravity.length: must be a length, or a length of each species"),
+        ("{stars: 50 pc, halo: 0.2}", "{}", "gravity.length: must be a length, a length of each species"),
         ("softening: plummer", "softening: cutoff", "gravity.length: must be one number for softening 'cutoff'"),
         ("leapfrog", "ias15", "gravity.length: scheme 'ias15' computes the forces itself, with one softening length"),
         ("leapfrog", "hermite4_block", "scheme 'hermite4_block' computes the forces itself, with one softening length"),

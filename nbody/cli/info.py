@@ -87,7 +87,7 @@ def _scenario(path: Path) -> Json:
     return {
         "file": str(path),
         "kind": "scenario",
-        "scenario": planned.resolved() | {"engine": scenario.resolved()["engine"]},
+        "scenario": planned.resolved() | {key: scenario.resolved()[key] for key in ("engine", "gravity")},
         "particles": planned.count,
         "systems": scenario.ensemble.count if scenario.ensemble else 0,
         "units": str(scenario.units or ""),

@@ -159,6 +159,11 @@ class ExponentialDisk(Generator):
         """The softening lengths for which this galaxy is in equilibrium; None is Newton's force on a thin disc."""
         if self.equilibrium == "thin":
             return None
+        if isinstance(gravity.length, tuple):
+            raise InputError(
+                "'equilibrium: softened' needs one softening length, or one per component, as in gravity: {length: {disc: "
+                "0.1, halo: 0.3}}; write 'equilibrium: thin', or lengths of components"
+            )
         given = gravity.length if isinstance(gravity.length, Mapping) else {}
         usual = math.sqrt(gravity.length2) if LAWS.load(gravity.softening).needs_length else 0.0
         return lambda one, other: max(given.get(one, usual), given.get(other, usual))

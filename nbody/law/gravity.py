@@ -34,7 +34,7 @@ class Gravity:
         length: ε of ``plummer`` and ``spline``, r_min of ``cutoff``; ``none`` ignores it. For ``plummer`` and ``spline`` it
             may be a mapping from the names of species to their lengths. The ε of a pair is then the larger one of its two
             bodies, as in GADGET (Springel, Yoshida & White 2001, New Astronomy 6, 79): force and potential stay symmetric,
-            so momentum and energy are conserved. In :func:`nbody.accelerations` also one length per body.
+            so momentum and energy are conserved. It may also be a list of one length per body.
     """
 
     G: float = 1.0

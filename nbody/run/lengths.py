@@ -1,4 +1,4 @@
-"""One softening length per body, which a Python program gives: bodies of one length become a species."""
+"""One softening length per body: bodies of one length become a species."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,13 +9,12 @@ import numpy as np
 from nbody.errors import InputError, counted
 from nbody.given import shown
 from nbody.particles import MOST_SPECIES, Particles
+from nbody.scenario import Scenario
 
 
 def with_lengths(particles: Particles, values: Mapping[str, Any]) -> tuple[Particles, Mapping[str, Any]]:
     """The particles and keyword values with a length per species in place of one per body, ``softening=array`` (of
-    Plummer's law), ``softening=("spline", array)`` or ``length=array``. A pair has the larger length of its bodies. The
-    species are called ``length 0``, ``length 1`` … from the shortest length on, after the name that they had. Raises
-    InputError."""
+    Plummer's law), ``softening=("spline", array)`` or ``length=array``, as :func:`by_length` does. Raises InputError."""
     law: Any = values.get("softening")
     given = values.get("length")
     key = "softening" if given is None else "length"
@@ -28,20 +27,42 @@ def with_lengths(particles: Particles, values: Mapping[str, Any]) -> tuple[Parti
         law, given = law if named else ("plummer", law)
     if not isinstance(given, np.ndarray | list | tuple):
         return particles, values
+    found, each = by_length(particles, given, f"{key}: ")
+    return found, {**values, "length": None, "softening": (law or "plummer", each)}
+
+
+def planned_lengths(scenario: Scenario, particles: Particles) -> tuple[Scenario, Particles]:
+    """The scenario with a length per species in place of its list of one per body, and its particles, as :func:`by_length`
+    makes them. Raises InputError."""
+    found, each = by_length(particles, scenario.gravity.length, scenario.where("gravity.length"))
+    return scenario.with_lengths(each), found
+
+
+def by_length(particles: Particles, given: Any, where: str) -> tuple[Particles, dict[str, float]]:
+    """The particles, of which those of one species have one softening length, and the length of each species.
+
+    A species whose bodies have several lengths is divided into ``NAME length 0``, ``NAME length 1`` … (without a name
+    ``length 0`` …), which count the different lengths of all bodies from the shortest on. A pair has the larger length of
+    its bodies. Raises InputError, which begins with ``where``.
+    """
     try:
         lengths = np.asarray(given)
     except ValueError:  # a list of lists of different lengths
         lengths = np.empty(0)
     if lengths.shape != particles.mass.shape or lengths.dtype.kind not in "fiu":
-        raise InputError(f"{key}: must be a number, or one for each of {particles.count} bodies; got {shown(given)}")
+        what = shown(given) if len(given) == particles.count else f"a list of {len(given)}"
+        raise InputError(
+            f"{where}must be a number, or one for each of {counted(particles.count, 'body', 'bodies')}; got {what}"
+        )
     different, which = np.unique(lengths, return_inverse=True)
     kinds, species = np.unique(np.stack([particles.species, which]), axis=1, return_inverse=True)
     if kinds.shape[1] > MOST_SPECIES:
         raise InputError(
-            f"{key}: a run has up to {counted(MOST_SPECIES, 'softening length')}, and there are {kinds.shape[1]} different "
+            f"{where}a run has up to {counted(MOST_SPECIES, 'softening length')}, and there are {kinds.shape[1]} different "
             "ones; round them"
         )
-    names = [f"{particles.species_names[of]} length {rank}".lstrip() for of, rank in kinds.T]
+    old, whole = particles.species_names, np.bincount(kinds[0]) == 1
+    kept = [name != "" and " length " not in f" {name}" for name in old]  # names that no divided species can get
+    names = [old[of] if whole[of] and kept[of] else f"{old[of]} length {rank}".lstrip() for of, rank in kinds.T]
     each = {name: float(different[rank]) for name, (_, rank) in zip(names, kinds.T, strict=True)}
-    found = replace(particles, species=species.reshape(-1), species_names=tuple(names))
-    return found, {**values, "length": None, "softening": (law or "plummer", each)}
+    return replace(particles, species=species.reshape(-1), species_names=tuple(names)), each

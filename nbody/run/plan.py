@@ -22,6 +22,7 @@ from nbody.integrators.integrator import Integrator
 from nbody.parallel import team
 from nbody.particles import Particles
 from nbody.run import choice
+from nbody.run.lengths import planned_lengths
 from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
 from nbody.run.trial import require_order
@@ -255,6 +256,8 @@ def plan(
     if count is None:
         particles = make_particles(scenario, notify)  # the number of bodies in a file is known only after reading it
         count = particles.count
+    if isinstance(scenario.gravity.length, tuple) and not scenario.ensemble:
+        scenario, particles = planned_lengths(scenario, particles or make_particles(scenario, notify))
     precisions: tuple[str, ...] = ()
     if scenario.precision == AUTO:
         particles = particles or make_particles(scenario, notify)

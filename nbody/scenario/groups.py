@@ -138,9 +138,12 @@ def _for_each_species(value: object, of_one: Any, of_each: Any, kinds: str, info
     return TypeAdapter(kind).validate_python(value, context=info.context)
 
 
-def _length(value: object, info: ValidationInfo) -> float | dict[str, float]:
-    kinds = "a length, or a length of each species, as in {stars: 0.01, halo: 0.1}"
-    found: float | dict[str, float] = _for_each_species(value, LengthOrZero, Length, kinds, info)
+def _length(value: object, info: ValidationInfo) -> float | dict[str, float] | tuple[float, ...]:
+    kinds = "a length, a length of each species, as in {stars: 0.01, halo: 0.1}, or a list of one per body"
+    if isinstance(value, list | tuple) and not value:
+        raise ValueError(f"must be {kinds}")
+    of_one: Any = tuple[Length, ...] if isinstance(value, list | tuple) else LengthOrZero
+    found: float | dict[str, float] | tuple[float, ...] = _for_each_species(value, of_one, Length, kinds, info)
     return found
 
 
@@ -155,15 +158,18 @@ class GravityKeys(Group):
         G: the gravitational constant; with ``units`` it follows from them.
         dimensions: of space.
         softening: the law at small distances.
-        length: its length, or that of each species, as in ``{stars: 0.01, halo: 0.1}``; the larger one of a pair counts. No
-            length suits every unit, so a softening that needs one has no default.
+        length: its length, that of each species, as in ``{stars: 0.01, halo: 0.1}``, or a list of one per body, in their
+            order, of which up to 1000 differ; the larger one of a pair counts. No length suits every unit, so a softening
+            that needs one has no default.
     """
 
     G: Annotated[NotNegative, with_unit("gravitational constant")] = Gravity.G
     dimensions: Annotated[Literal[2, 3], BeforeValidator(whole_number)] = 3
     softening: Annotated[Name, one_of("softening", LAWS), BeforeValidator(_not_a_length)] = Gravity.softening
     length: Annotated[
-        float | Mapping[str, float], PlainValidator(_length), Written("length ≥ 0, or one per species")
+        float | Mapping[str, float] | tuple[float, ...],
+        PlainValidator(_length),
+        Written("length ≥ 0, one per species, or a list of one per body"),
     ] = 0.0
 
     @model_validator(mode="before")

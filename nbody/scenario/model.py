@@ -140,7 +140,8 @@ class Scenario(Group):
         if largest < gravity.G:
             raise KeyProblem("gravity.G", f"{gravity.G:g} is too large for {fix}")
         written = gravity.length
-        each = {f"gravity.length.{n}": e for n, e in written.items()} if isinstance(written, Mapping) else {}
+        several = dict(enumerate(written)) if isinstance(written, tuple) else written
+        each = {f"gravity.length.{n}": e for n, e in several.items()} if isinstance(several, Mapping) else {}
         for key, length in (each or {"gravity.length": gravity.shortest}).items():
             if length > math.sqrt(largest):
                 raise KeyProblem(key, f"{length:g}, squared, is too large for {fix}")
@@ -186,6 +187,11 @@ class Scenario(Group):
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
         initial = FromArrays(particles=particles).model_dump()
         return self.from_source(replace(self._source, values={**self._source.values, "initial": initial}))
+
+    def with_lengths(self, lengths: Mapping[str, float]) -> Self:
+        """A copy with these softening lengths of species, in place of its list of one per body."""
+        gravity = {**self._source.values["gravity"], "length": lengths}
+        return self.from_source(replace(self._source, values={**self._source.values, "gravity": gravity}))
 
     def where(self, field: str, *others: str) -> str:
         """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`ScenarioText.where`."""

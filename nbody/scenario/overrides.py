@@ -149,11 +149,14 @@ def _of_keywords(values: Mapping[str, object], top: Collection[str]) -> Iterator
 
 def softening_keys(value: object, option: str = "softening") -> dict[str, object]:
     """``softening`` and ``length`` of a softening in short: ``0.01`` and ``"0.01"`` (Plummer's), ``"plummer:0.01"``,
-    ``("plummer", 0.01)``, or a name alone. The length may be one per species: ``{"stars": 0.01, "halo": 0.1}``. Raises
-    InputError: the length is not a number; the line begins with ``option``."""
+    ``("plummer", 0.01)``, or a name alone. The length may be one per species, ``{"stars": 0.01, "halo": 0.1}``, or a list of
+    one per body. Raises InputError: the length is not a number; the line begins with ``option``."""
     if isinstance(value, Mapping):
         return dict(value) if "softening" in value else {"softening": "plummer", "length": value}
-    name, length = value if isinstance(value, tuple | list) and len(value) == 2 else (value, None)
+    name: Any = value
+    length: Any = None
+    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[0], str):
+        name, length = value
     if isinstance(name, str) and length is None:
         name, colon, after = name.partition(":")
         length = after if colon else None
