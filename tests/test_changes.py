@@ -137,6 +137,7 @@ def test_an_id_is_never_used_again():
         (lambda run: run.change(1, mass=-1), "change: mass of the body with the id 1 is negative"),
         (lambda run: run.change([1, 2, 1], mass=[1, 2, 3]), "change: an id is given twice"),
         (lambda run: run.change([1, 2], position=[[0, 0, 0]] * 3), "one for each"),
+        (lambda run: run.change([1, 2], position=[1.0, 2.0]), "one for each"),
         (lambda run: run.change(1, radius=1), "radius: the bodies of this run have none"),
     ],
 )

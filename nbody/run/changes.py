@@ -127,7 +127,9 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     shape, after = now[chosen].shape, now.copy()
     try:
         given = np.asarray(value, np.float64)
-        after[chosen] = given[:, None] if given.ndim == 1 and given.shape != shape[1:] != () else given
+        if given.shape not in ((), shape[1:], shape):  # NumPy would take a number per body for all its coordinates
+            raise ValueError
+        after[chosen] = given
     except (TypeError, ValueError):
         raise InputError(
             f"change: {name}: must have one value for all, or one for each, {shape}; got {shown(value)}"
