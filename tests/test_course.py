@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,12 @@ def test_a_file_that_cannot_be_checked_is_refused(text, says, capfd):
     assert main(["course", "check", "k06", "mine.py"]) == 2
     error = capfd.readouterr().err
     assert says in error and error.count("\n") == 1
+
+
+def test_a_file_that_does_not_end_is_said_to_loop(monkeypatch, refused):
+    monkeypatch.setattr(sys.modules["nbody.cli.course"], "SECONDS", 0.5)
+    Path("mine.py").write_text("while True:\n    pass\n")
+    assert "mine.py: does not end within 0.5 s" in refused("course", "check", "k06", "mine.py")
 
 
 def test_unknown_names_are_refused(refused):

@@ -227,3 +227,13 @@ def test_kernels_that_nobody_has_asked_for_in_months_are_removed(tmp_path, monke
     (tmp_path / "nbody/kernels/removed by another process").symlink_to("nothing")
     assert cache.store_bytes("kernels/new", b"code")
     assert cache.load_bytes("kernels/old") is None and cache.load_bytes("kernels/asked for") == b"code"
+
+
+def test_who_waits_in_vain_for_a_lock_leaves_it_to_its_holder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "TIMEOUT", 0.05)
+    with cache.by_one_process("kernels/a"):
+        with cache.by_one_process("kernels/a"):
+            pass
+        assert list(tmp_path.rglob("a.lock"))
+    assert not list(tmp_path.rglob("a.lock"))

@@ -8,7 +8,7 @@ from combinations import every_pair
 from conftest import ROOT, child
 from stepping import interrupt_at
 
-from nbody import Scenario, Simulation, Trajectory
+from nbody import Particles, Scenario, Simulation, Trajectory
 from nbody.errors import InputError, RunFailed
 from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
@@ -421,3 +421,29 @@ def test_forged_arrays_of_a_checkpoint_are_refused(tmp_path, scheme, name, forge
     with pytest.raises(InputError, match=r"run\.h5: is damaged, or was not written by nbody"):
         resume(path, end=0.2)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("scheme", ["leapfrog", "ias15"])
+@pytest.mark.parametrize(
+    "given,calls,last",
+    [
+        ({"end": 1}, [0.2345, 0.5], 1),
+        ({"end": 1}, [0.5], 1),
+        ({"end": 0.25}, [0.1, 0.5], 0.5),
+        ({}, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 0.6),
+    ],
+)
+def test_a_resumed_program_goes_on_to_the_end_that_it_gave_or_to_that_of_its_last_call(
+    tmp_path, scheme, given, calls, last
+):
+    """And a repeated one repeats all of its calls. (The steps of ias15 here are longer than some calls.)"""
+    path, fixed = tmp_path / "run.h5", {"dt": 0.0005} if scheme == "leapfrog" else {}
+    two = Particles([1, 1e-3], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]])
+    simulation = Simulation(two, path, integrator=scheme, record={"dt": 0.1}, precision="float64", **given, **fixed)
+    for until in calls:
+        simulation.integrate(until)
+    resume(path, notify=lambda line: None).run()
+    with Trajectory(path) as run:
+        assert run.time[:] == pytest.approx(np.arange(0, last + 0.05, 0.1), abs=1e-12)
+    rerun(path, tmp_path / "again.h5", notify=lambda line: None).run()
+    assert first_difference(path, tmp_path / "again.h5") is None

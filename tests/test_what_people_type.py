@@ -195,3 +195,7 @@ def test_a_sweep_names_the_option_that_gave_the_value(tmp_path, refused):
     for option, value, more in (("--vary", "0.01,x", []), ("--set", "x", ["--vary", "initial.seed=1,2"])):
         line = refused("sweep", "disk", option, f"integrator.dt={value}", *more, "-o", tmp_path / "sweep")
         assert f"{option} integrator.dt: must be a number" in line
+
+
+def test_an_option_of_a_view_is_refused_in_a_run_without_one(tmp_path, refused):
+    assert "add --view or --web" in refused("run", "kepler", "--memory", "2", "-o", tmp_path / "run.h5")

@@ -19,6 +19,9 @@ course = typer.Typer(
     "Begin with:  nbody course start k06",
     no_args_is_help=True,
 )
+SECONDS = 120
+"""How long a check may take. In the simulator the longest takes some seconds."""
+
 Name = Annotated[str, argument("The task: k01, k04 to k15, rungs of the matrix course.")]
 
 
@@ -52,16 +55,19 @@ def check(
       nbody course check k06
       nbody course check k06 mine.py
     """
-    from nbody.lessons.task import start as text
+    from nbody.lessons.task import start as first
 
     path = file or Path(f"{name}.py")
-    text(name, str(path))  # refuses unknown names
+    first(name, str(path))  # refuses unknown names
     if not path.is_file():
         raise InputError(f"{printable(path)}: there is no such file; begin with: nbody course start {name}")
-    done = subprocess.run(
-        **child.python("-m", "nbody.lessons.task", name, str(path)), stdout=subprocess.PIPE, text=True
-    )
-    result(done.stdout.rstrip())
+    command = child.python("-m", "nbody.lessons.task", name, str(path))
+    try:
+        done = subprocess.run(**command, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{printable(path)}: does not end within {SECONDS} s; is there an endless loop?") from None
+    if text := done.stdout.rstrip():
+        result(text)
     return done.returncode
 
 

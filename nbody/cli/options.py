@@ -162,8 +162,8 @@ class Served:
     memory: Annotated[
         float | None,
         text_option(
-            "Gigabytes for earlier pictures of a run, to go back to (when it is full, older ones are thinned out), or for "
-            "frames of a recording that are read ahead [1.07].",
+            "Gigabytes for earlier pictures of a run, to go back to (when it is full, older ones are thinned out, and the "
+            "last few stay), or for frames of a recording that are read ahead [1.07].",
             parser=between(1e-3, 1e5),
             metavar="<float>",
         ),

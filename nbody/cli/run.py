@@ -20,6 +20,7 @@ from nbody.cli.options import (
     quantity_option,
 )
 from nbody.cli.ranks import refuse_ranks
+from nbody.errors import InputError
 
 
 @grouped
@@ -58,6 +59,8 @@ def run(
     screen = served.screen()
     if shown := view or served.web:
         refuse_ranks(screen.option)
+    elif served.memory is not None:
+        raise InputError("--memory: is for a view; add --view or --web")
     with messages(quiet) as notify:
         settings = replaced.load(locate(scenario, notify))
         if shown:

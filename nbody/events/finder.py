@@ -21,6 +21,9 @@ Array = np.ndarray
 ROUNDING = 4
 """Units in the last place of the time to which an event is located."""
 
+NEAR = 1e-3
+"""The part of a step to which an event is located on the cubic first."""
+
 MOST_HALVINGS = 100
 
 
@@ -74,13 +77,16 @@ class _Looks(NamedTuple):
         """The function and its derivative."""
         return self.event.kind.measure(now, self.i, self.j)
 
-    def doubtful(self, path: Bodies) -> Array:
+    def doubtful(self, path: Bodies, finite: bool = False) -> Array:
         """In which of the steps between T moments the event may happen, (T - 1,) or (T - 1, K): where the function rises or
-        falls through zero, as the event asks for, or comes close to zero and leaves it again."""
+        falls through zero, as the event asks for, or comes close to zero and leaves it again; with ``finite`` also where it
+        is not finite at the end."""
         kind, (g, slope) = self.event.kind, self.measure(path)
         forward, before, after = path.time[-1] > path.time[0], g[:-1], g[1:]
         rises, falls = kind.directions() if forward else kind.directions()[::-1]
         found: Array = (rises & (before < 0) & (after >= 0)) | (falls & (before > 0) & (after <= 0))
+        if finite:
+            found |= ~np.isfinite(after)
         extremum, vanishing, size = found, g, kind.margin
         if slope is not None:
             vanishing, size = slope, self._function
@@ -184,9 +190,7 @@ class EventFinder:
         event, one with these numbers, ceases to be finite."""
         passed = len(path.time) - 1
         for number, looks in enumerate(self._looks):
-            doubtful = looks.doubtful(path)
-            if number in finite:
-                doubtful |= ~np.isfinite(looks.measure(path)[0][1:])
+            doubtful = looks.doubtful(path, number in finite)
             if doubtful.any():
                 passed = min(passed, int(np.nonzero(doubtful)[0][0]))
         self.go_on(path.moments(passed))
@@ -229,8 +233,24 @@ class _Search:
         g, slope = self._event.kind.measure(now, self._i, self._j)
         return float(g), 0.0 if slope is None else float(slope)
 
-    def _root(self, path: Path, a: float, fa: float, b: float, fb: float, of: int = 0) -> float:
-        return root(lambda time: self._measure(path.at(time))[of], (a, fa), (b, fb), self._tolerance)
+    def _root(self, a: float, fa: float, b: float, fb: float, of: int = 0) -> float:
+        """A zero on the path, which costs a short step per point: from that of the cubic, with its slope, on by secants; by
+        :func:`root` alone where that does not lead on."""
+        cubic, path = Cubic(self._begin, self._end), self._path
+        near, f = (lambda time, p=each: self._measure(p.at(time))[of] for each in (cubic, path))
+        if (ends := (near(a), near(b)))[0] * ends[1] < 0 and fb != 0:
+            time, width = root(near, (a, ends[0]), (b, ends[1]), NEAR * abs(b - a)), NEAR * (b - a)
+            slope, step, value = (near(time + width) - near(time - width)) / (2 * width), math.inf, f(time)
+            while slope != 0 and abs(value / slope) < 0.5 * abs(step):
+                before, step = value, -value / slope
+                if abs(step) <= self._tolerance:
+                    return time
+                if not min(a, b) < time + step < max(a, b):
+                    break
+                time += step
+                value = f(time)
+                slope = (value - before) / step
+        return root(f, (a, fa), (b, fb), self._tolerance)
 
     def zeros(self) -> list[tuple[float, bool]]:
         """The times of the zeros that are events, and whether the function rises with time there."""
@@ -243,12 +263,12 @@ class _Search:
             fm, _ = self._measure(Cubic(self._begin, self._end).at(turning(a, slope_a, b, slope_b)))
             if is_far(fa, fm):
                 return []
-            m = self._root(self._path, a, slope_a, b, slope_b, 1)
+            m = self._root(a, slope_a, b, slope_b, 1)
             fm, _ = self._measure(self._path.at(m))
             parts = [(a, fa, m, fm), (m, fm, b, fb)]
         (rises, falls), forward = self._event.kind.directions(), b > a
         return [
-            (self._root(self._path, *part), (part[1] < 0) == forward)
+            (self._root(*part), (part[1] < 0) == forward)
             for part in parts
             if crosses(part[1], part[3]) and (rises if (part[1] < 0) == forward else falls)
         ]

@@ -144,7 +144,7 @@ class Loop:
         self._halted = False
         self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
         self.status = RunStatus(stepper, recording, self.clock)
-        self._first = stepper.clock.step
+        self._first = stepper.clock.step, stepper.clock.time
         self.summary: Summary | None = None
 
     def progress_events(self, show: Callable[[Progress], None] | None) -> Iterator[ProgressEvent]:
@@ -283,7 +283,7 @@ class Loop:
         self.clock.look(self._made, stepper.state)  # before closing the file, whose time is not part of a step
         if not recording.schedule.due(stepper.moment):  # interrupted between frames
             recording.record()
-        if self._made:
+        if (stepper.clock.step, stepper.clock.time) != self._first:  # a call may end within the step that it begins in
             self._checkpoint()
         self._team.in_collective = False
         with self._team.agreed():
@@ -293,7 +293,7 @@ class Loop:
 
     @property
     def _made(self) -> int:
-        return self._stepper.clock.step - self._first
+        return self._stepper.clock.step - self._first[0]
 
     @property
     def ended(self) -> bool:

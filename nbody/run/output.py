@@ -10,7 +10,7 @@ import numpy as np
 from nbody import machine
 from nbody.errors import InputError
 from nbody.run.force_error import force_errors
-from nbody.run.schedule import Schedule, StepSchedule
+from nbody.run.schedule import Schedule, of_whole_run, written
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays
@@ -70,25 +70,29 @@ class Output:
     ) -> TrajectoryWriter:
         """Open the file, with room for every frame of the schedule from now on.
 
+        The scenario in the file ends where the run does, if frames are counted as in ``schedule``. What a later call, for
+        which there is room, adds to that is in the checkpoints.
+
         Args:
             frames: the number of frames to keep.
             meta: the contents of a checkpoint besides the stepper's arrays.
         """
-        new, header = schedule.count_after(stepper.moment), self._header(setup, stepper)
+        now, header = stepper.moment, self._header(setup, stepper)
+        new, whole = schedule.count_after(now), of_whole_run(setup.plan.schedule, schedule, now)
+        used = with_schedule(header.resolved, written(whole if type(whole) is type(schedule) else schedule))
         if self.checkpoint is None:
-            self._room, used = 1 + new, with_schedule(header.resolved, schedule)
+            self._room = 1 + new
             self._written = _frames_and_direction(used)
             size = state_bytes(stepper.arrays(), meta)
             header = replace(header, frames=self._room, resolved=used, state_bytes=size)
             return TrajectoryWriter(self.path, setup.bodies, header, overwrite=self._overwrite, notify=self._notify)
         needed = frames + new
-        used = with_schedule(header.resolved, schedule)
         if 0 < needed <= self._room and self._written == _frames_and_direction(used):
             return self._reopen(self._room, frames, None)
         row = 2 * 3 * np.dtype(header.dtype).itemsize * setup.bodies.count
         spare = min(self._room, GROWTH // row)
         try:
-            return self._reopen(needed + spare, frames, with_schedule(header.resolved, schedule, spare))
+            return self._reopen(needed + spare, frames, used)
         except InputError:
             if not spare:
                 raise
@@ -127,12 +131,10 @@ def _frames_and_direction(resolved: Mapping[str, Any]) -> tuple[Any, ...]:
     return resolved["record"], resolved["integrator"].get("dt")
 
 
-def with_schedule(resolved: Mapping[str, Any], schedule: Schedule, spare: int = 0) -> dict[str, Any]:
-    """The scenario ``resolved`` as a recording holds it: with this schedule, prolonged by ``spare`` frames."""
+def with_schedule(resolved: Mapping[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """The scenario ``resolved`` as a recording holds it: with a schedule as :func:`~nbody.run.schedule.written` gives it."""
     integrator = {key: value for key, value in resolved["integrator"].items() if key not in ("steps", "end")}
     record = {key: value for key, value in resolved.get("record", {}).items() if key not in ("every", "dt")}
-    if isinstance(schedule, StepSchedule):
-        integrator["steps"], record["every"] = schedule.last + spare * schedule.every, schedule.every
-    else:
-        integrator["end"], record["dt"] = schedule.end + spare * schedule.interval, schedule.interval
+    for key, value in schedule.items():
+        (integrator if key in ("steps", "end") else record)[key] = value
     return {**resolved, "integrator": integrator, "record": record}

@@ -15,7 +15,7 @@ from nbody.run.event_log import EventLog
 from nbody.run.measured import Measured, Start
 from nbody.run.observers import Observer
 from nbody.run.recorder import Recorder
-from nbody.run.schedule import Schedule, StepSchedule
+from nbody.run.schedule import Schedule, StepSchedule, of_whole_run, written
 from nbody.run.setup import Setup
 from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
@@ -255,12 +255,15 @@ class Recording(Observer):
 
     def _meta(self) -> dict[str, Any]:
         """The other contents of a checkpoint: the position in the run, and what its bits depend on."""
-        now = self._stepper.moment
+        now, planned = self._stepper.moment, self._setup.plan.schedule
+        whole = of_whole_run(planned, self.schedule, now)
         return {
             "step": now.step, "time": now.time, "regular": self.schedule.regular(now),
             "engine": self._setup.plan.engine_name, "scope": self._setup.scope(),
             "events": self.log.recorded,
-        } | ({"within": now.within} if self._setup.integrator.facts.adaptive else {}) | self._stepper.turned_at  # fmt: skip
+            **({"within": now.within} if self._setup.integrator.facts.adaptive else {}), **self._stepper.turned_at,
+            **({} if whole == planned else {"schedule": written(whole)}),
+        }  # fmt: skip
 
 
 def new_file(

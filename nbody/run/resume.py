@@ -16,6 +16,7 @@ from nbody.particles import Particles
 from nbody.run.gpus import with_those_there
 from nbody.run.measured import Start
 from nbody.run.observers import Observer
+from nbody.run.output import with_schedule
 from nbody.run.plan import plan
 from nbody.run.schedule import FOREVER, StepSchedule, directed, same_time, time_given, whole_steps
 from nbody.run.simulation import Simulation
@@ -93,7 +94,7 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
         step, scope = int(facts["step"]), dict(facts["scope"])
         regular = facts["regular"] if "regular" in facts else step % int(facts["every"]) == 0
     with Trajectory(path) as run:
-        particles, stored = _start(run), _scenario(run)
+        particles, stored = _start(run), _scenario(run, facts.get("schedule"))
         functions = bool(run.stored_provenance.get("event_functions"))
         if (
             "origin" in facts and changes["end"] is not None
@@ -237,19 +238,24 @@ def _repeated(
             raise InputError(
                 f"{path}: goes back and forth in time, as a Python program told it; run that program again"
             )
-        if chosen.steps is not None:
-            scenario = scenario.override(steps=min(made, chosen.steps))
-        else:
-            end = float(chosen.end or 0)
-            nearest = max if directed(scenario, float(run.time[0]), notify)[1] else min
-            scenario = scenario.override(end=nearest(reached, end))
+        scenario = scenario.override(**({"end": reached} if chosen.steps is None else {"steps": made}))
         rows = run.event_rows()
         return scenario, _start(run), run.stored_provenance, rows[np.isin(rows["kind"], BY_CALL)]
 
 
-def _scenario(run: Trajectory) -> Scenario:
-    """The scenario stored in a recording."""
-    return Scenario.from_dict(json.loads(json.dumps(run.resolved)))
+def _scenario(run: Trajectory, schedule: dict[str, float] | None = None) -> Scenario:
+    """The scenario stored in a recording; to the end of a ``schedule`` of its last checkpoint, if that is the later one."""
+    scenario = Scenario.from_dict(json.loads(json.dumps(run.resolved)))
+    if schedule is None:
+        return scenario
+    steps, end = scenario.integrator.steps, scenario.integrator.end
+    with one_line(run.path):
+        if "steps" in schedule and steps is not None:
+            return scenario.override(steps=max(steps, int(schedule["steps"])))
+        if "end" in schedule and end is not None:
+            begin = float(run.time[0])
+            return scenario.override(end=max(end, float(schedule["end"]), key=lambda time: abs(time - begin)))
+        return Scenario.from_dict(json.loads(json.dumps(with_schedule(run.resolved, schedule))))
 
 
 def _start(run: Trajectory) -> Particles:

@@ -23,6 +23,7 @@ from nbody.errors import DeviceError, InputError, NBodyError, not_written, print
 from nbody.run.cluster import Cluster, Task, attempt, log_of, note_of, status_of
 from nbody.run.output import with_schedule
 from nbody.run.plan import Plan, plan
+from nbody.run.schedule import written
 from nbody.run.signals import StopRequest, stop_on_signals
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import range_of
@@ -240,7 +241,7 @@ def _is_free(path: Path, planned: Plan) -> bool:
             found = run.resolved
     except NBodyError:  # none there; or damaged, and then it keeps a numbered name
         return True
-    expected: Row = json.loads(json.dumps(with_schedule(planned.resolved(), planned.schedule)))
+    expected: Row = json.loads(json.dumps(with_schedule(planned.resolved(), written(planned.schedule))))
     chosen = {"engine": None, "precision": None}
     return found | chosen == expected | chosen
 

@@ -42,9 +42,9 @@ def tangent(scenario: Scenario | str | Path, key: str) -> Tangent:
     """The derivative of a scenario's bodies at the beginning with respect to a number of its ``initial``, per unit of this
     number as it is written. ::
 
-        simulation = nbody.Simulation("solar")
+        simulation = nbody.Simulation("planets")
         by_a = nbody.tangent(simulation.scenario, "bodies.1.a")
-        simulation.derivative(365.25, by_a).position  # how the bodies at this time depend on it
+        simulation.derivative(100, by_a).position  # how the bodies at this time depend on it
 
     Args:
         scenario: a scenario, its name or its file.

@@ -129,8 +129,8 @@ def by_one_process(name: str) -> Iterator[None]:
             path = (folder() / name).with_suffix(".lock")
             if _made_safe(path.parent):
                 file = stack.enter_context(path.open("wb"))
-                stack.callback(_remove, path)
-                _lock(file.fileno())
+                if _locked(file.fileno()):
+                    stack.callback(_remove, path)
         yield
 
 
@@ -139,13 +139,16 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _lock(file: int) -> None:
+def _locked(file: int) -> bool:
+    """Wait for the lock of a file. Returns False if another process keeps it."""
     ends = time.monotonic() + TIMEOUT
     while time.monotonic() < ends:
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
             time.sleep(0.02)
+    return False
 
 
 def is_writable() -> bool:

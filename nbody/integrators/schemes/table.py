@@ -111,6 +111,7 @@ class MoveTable(FixedStep):
 
     def start(self, motion: Motion) -> None:
         if self._tangents.count:
+            assert self._few(motion)  # moves them; supports() has seen to it
             self._tangents.begin(motion.host)
 
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
