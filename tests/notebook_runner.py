@@ -25,7 +25,7 @@ def run(path: Path) -> list[list[dict[str, Any]]]:
 
 def _run_cell(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
     """Run a cell as a notebook does: the value of a last expression is shown, and so are the open figures. What
-    ``nbody.show`` returns is not stored."""
+    ``nbody.show`` displays or returns is not stored."""
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
 
@@ -37,8 +37,8 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
         exec(compile(tree, "cell", "exec"), namespace)
         value = eval(compile(last, "cell", "eval"), namespace) if last else None
     outputs: list[dict[str, Any]] = []
-    if printed.getvalue():
-        outputs.append({"output_type": "stream", "name": "stdout", "text": printed.getvalue().splitlines(True)})
+    if lines := [line for line in printed.getvalue().splitlines(True) if not line.startswith("RFBOutputContext(")]:
+        outputs.append({"output_type": "stream", "name": "stdout", "text": lines})
     for number in plt.get_fignums():
         buffer = io.BytesIO()
         plt.figure(number).savefig(buffer, format="png", dpi=70, bbox_inches="tight")

@@ -102,6 +102,19 @@ def test_a_callback_may_change_the_bodies():
     assert run.particles.mass[0] == pytest.approx(1.1**2 * first)
 
 
+def test_bodies_of_a_generator_get_new_ids_and_those_that_a_user_chose_are_kept():
+    run, comets = simulation(), plummer(6, seed=2)
+    used = run.particles.id.max()
+    assert run.add(comets.rows(np.array([1, 4]))).tolist() == [used + 1, used + 2]
+    assert run.add(comets.rows(np.array([1])), id=200).tolist() == [200]
+    assert run.add(Particles([0.1], [[9, 0, 0]], [[0, 0, 0]], id=[100])).tolist() == [100]  # which nobody had
+    assert run.add(comets, id=None).tolist() == list(range(201, 207))
+    with pytest.raises(InputError, match="id 200 belongs to a body of this run, or did; leave id out"):
+        run.add(comets.rows(np.array([1, 4])), id=[300, 200])
+    with pytest.raises(InputError, match="id has 1 rows but mass has 6"):
+        run.add(comets, id=300)
+
+
 def test_an_id_is_never_used_again():
     run = simulation()
     (first,) = run.add(mass=0, position=[2, 0, 0], velocity=[0, 0, 0])
@@ -124,6 +137,7 @@ def test_an_id_is_never_used_again():
         (lambda run: run.change(1, mass=-1), "change: mass of the body with the id 1 is negative"),
         (lambda run: run.change([1, 2, 1], mass=[1, 2, 3]), "change: an id is given twice"),
         (lambda run: run.change([1, 2], position=[[0, 0, 0]] * 3), "one for each"),
+        (lambda run: run.change([1, 2], position=[1.0, 2.0]), "one for each"),
         (lambda run: run.change(1, radius=1), "radius: the bodies of this run have none"),
     ],
 )

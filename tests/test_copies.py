@@ -75,6 +75,22 @@ def test_a_copy_goes_on_after_a_merger():
     assert same_bits(run, other)
 
 
+def first_stays(pair):
+    """An outcome of a collision: the second body is gone."""
+    return pair.rows(np.array([0]))
+
+
+def test_a_pickle_keeps_the_function_that_decides_collisions():
+    pair = Particles([1.0, 1.0], [[-1.0, 0, 0], [1.0, 0, 0]], np.zeros((2, 3)), radius=[0.1, 0.1])
+    run = Simulation(pair, integrator="ias15", softening="none", precision="float64", on_collision=first_stays)
+    run.integrate(1.0)
+    other = pickle.loads(pickle.dumps(run))
+    for each in (run, other):
+        each.integrate(3.0)
+    assert run.state.count == 1
+    assert same_bits(run, other)
+
+
 def test_a_simulation_that_runs_is_not_copied():
     run = made("leapfrog")
     events = run.progress_events(steps=5)

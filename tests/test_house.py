@@ -189,7 +189,7 @@ LINES = {
     "manual": 162,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6514,
+    "run": 6540,
     "scenario": 2680,
     "state": 1776,
     "trajectory": 3564,

@@ -199,3 +199,26 @@ def test_what_a_refusal_of_frames_of_an_adaptive_scheme_names_works(tmp_path):
     assert run(dt=0.1).integrate(0.5).frames == 6
     with pytest.raises(InputError, match=r"record\.(every|dt): cannot be combined with record\.(dt|every)"):
         run(dt=0.1, every=5)
+
+
+def test_what_a_refusal_of_a_time_between_steps_names_works():
+    """Each way out goes on from the same moment, and reaches the time."""
+    two = Particles([1, 1e-3], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, 1, 0]])
+    run = Simulation(two, dt=0.03, softening=0.01, precision="float64")
+    run.integrate(0.3)
+    with pytest.raises(
+        InputError,
+        match=r"until: 0.35 is not a whole number of steps of 0.03 after 0.3; write 0.36, or look with "
+        r"simulation.at\(0.35\), or .* particles=simulation.particles, dt=0.025\), or integrator='ias15'",
+    ):
+        run.integrate(0.35)
+    with pytest.raises(InputError, match=r"beginning: Simulation\(simulation.scenario, particles=.*, softening=…"):
+        run.softening = 0.1
+    assert run.at(0.35).time == 0.35
+    for values in ({"dt": 0.025}, {"integrator": "ias15"}, {"softening": 0.1, "dt": 0.05}):
+        other = Simulation(run.scenario, particles=run.particles, **values)
+        assert (other.time, other.steps_made) == (run.time, run.steps_made)
+        other.integrate(0.35)
+        assert other.time == pytest.approx(0.35, abs=1e-15)
+    with pytest.raises(InputError, match=r"there are no particles; collect the bodies first, .* add\(\) is for"):
+        Simulation(Particles([], [], []), dt=0.1)

@@ -204,7 +204,7 @@ def test_a_rate_leaves_out_the_steps_before_the_run_was_at_its_pace(monkeypatch)
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("dt", r"Simulation\(simulation.particles, dt="), ("integratr", "no such attribute .*'integrator'")],
+    [("dt", r"particles=simulation.particles, dt="), ("integratr", "no such attribute .*'integrator'")],
 )
 def test_an_attribute_that_does_nothing_is_refused(name, fix):
     run = nbody.Simulation(nbody.plummer(8, seed=1), dt=0.01, softening=0.05, engine="cpu", precision="float64")

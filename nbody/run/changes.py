@@ -24,17 +24,18 @@ WRITABLE = ("mass", "position", "velocity", "radius")
 
 
 def added(given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario) -> Array:
-    """Rows of the bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name. Ids are new:
-    ``used`` are those that bodies have or had. Raises InputError."""
+    """Rows of the bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name.
+    ``used`` are the ids that bodies have or had; if one of the new bodies has such an id, they all get others. Raises
+    InputError: it was given by name."""
     bodies = _new_bodies(given, values, now)
     if scenario.collisions is not None and scenario.collisions.radius is not None and not len(bodies.radius):
         from nbody.integrators.collisions.radii import radii
 
         bodies = replace(bodies, radius=radii(scenario, bodies))
     if (taken := np.isin(bodies.id, used)).any():
-        if not np.array_equal(bodies.id, np.arange(bodies.count)):
+        if values.get("id") is not None:
             raise InputError(
-                f"add: id {bodies.id[taken][0]} belongs to a body of this run, or did; leave the ids out to get new ones"
+                f"add: id {bodies.id[taken][0]} belongs to a body of this run, or did; leave id out to get new ones"
             )
         bodies = replace(bodies, id=used.max() + 1 + np.arange(bodies.count))
     return event_rows(ADD, bodies, bodies.species)
@@ -43,11 +44,13 @@ def added(given: Particles | None, values: dict[str, Any], now: Particles, used:
 def _new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
     if given is None:
         given = _of_values(values, now)
-    elif not isinstance(given, Particles) or values:
+    elif not isinstance(given, Particles) or (more := [name for name in values if name != "id"]):
         raise InputError(
             f"add: needs particles, or mass=…, position=… and velocity=…; got {shown(given)}"
-            + (f" and {', '.join(values)}" if values else "")
+            + (f" and {', '.join(more)}" if isinstance(given, Particles) else "")
         )
+    elif values.get("id") is not None:
+        given = replace(given, id=np.atleast_1d(values["id"]))
     massless = not given.mass.any() and (now.mass > 0).any()
     (replace(given, mass=given.mass + 1.0) if massless else given).check("add: ")
     if given.dimensions != now.dimensions:
@@ -124,7 +127,9 @@ def _changed(name: str, value: Any, now: Array, chosen: Array) -> Array:
     shape, after = now[chosen].shape, now.copy()
     try:
         given = np.asarray(value, np.float64)
-        after[chosen] = given[:, None] if given.ndim == 1 and given.shape != shape[1:] != () else given
+        if given.shape not in ((), shape[1:], shape):  # NumPy would take a number per body for all its coordinates
+            raise ValueError
+        after[chosen] = given
     except (TypeError, ValueError):
         raise InputError(
             f"change: {name}: must have one value for all, or one for each, {shape}; got {shown(value)}"

@@ -285,7 +285,7 @@ def schedule_of_call(
     if until is None:
         return planned
     if not scheme.facts.adaptive:
-        more = whole_steps("integrate: until: ", until - now.time, scenario.integrator.dt or scheme.dt, now.time)
+        more = whole_steps("integrate: until: ", until - now.time, scenario.integrator.dt or scheme.dt, now.time, True)
         return StepSchedule(every, now.step + more)
     if isinstance(planned, TimeSchedule):
         return replace(planned, end=until)
@@ -319,15 +319,21 @@ def require_countable(where: str, time: float, interval: float) -> None:
         raise InputError(f"{where}a time of {time:g} has more than 2^53 intervals of {interval:g}; use fewer")
 
 
-def whole_steps(where: str, time: float, dt: float, origin: float = 0.0) -> int:
+def whole_steps(where: str, time: float, dt: float, origin: float = 0.0, program: bool = False) -> int:
     """The number of steps of ``dt`` from ``origin`` to ``origin`` + ``time``; both may be negative. Raises InputError, which
-    begins with ``where``, if it is no whole number."""
+    begins with ``where``, if it is no whole number; it names what a Python ``program`` can do, or a scenario."""
     require_countable(where, time, dt)
     steps = round(time / dt)
     if abs(time - steps * dt) > 1e-6 * abs(dt) or (time and not steps):
         nearest, after = origin + max(1, steps) * dt, f" after {origin:.12g}" if origin else ""
         fitting = dividing(abs(dt), [abs(time)])
         other = f"integrator.dt: {math.copysign(fitting, dt):.12g}" if fitting else "change integrator.dt"
+        if program:
+            value = f"dt={math.copysign(fitting, dt):.12g}" if fitting else "dt=…"
+            other = (
+                f"look with simulation.at({origin + time:.12g}), or go on with other steps: Simulation(simulation.scenario, "
+                f"particles=simulation.particles, {value}), or integrator='ias15', whose steps end at any time"
+            )
         raise InputError(
             f"{where}{origin + time:.12g} is not a whole number of steps of {dt:g}{after}; write {nearest:.12g}, or {other}"
         )

@@ -76,7 +76,8 @@ class Setup:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The engine, the ranks and the functions of a user who gets lines are those of the process that unpickles it.
-        return _unpickled, (self.with_new_integrator().plan, self.bodies, self.events, self.open_ended, self.used)
+        plan = self.with_new_integrator().plan
+        return _unpickled, (plan, self.bodies, self.events, self.outcome, self.open_ended, self.used)
 
     def warn(self, line: str) -> None:
         """Give the user a line that begins with ``warning:``; if nobody gets lines, as a Python warning at the call of a
@@ -176,10 +177,17 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
     )
 
 
-def _unpickled(plan: Plan, bodies: Particles, events: "tuple[Event, ...]", open_ended: bool, used: np.ndarray) -> Setup:
+def _unpickled(
+    plan: Plan,
+    bodies: Particles,
+    events: "tuple[Event, ...]",
+    outcome: Outcome | None,
+    open_ended: bool,
+    used: np.ndarray,
+) -> Setup:
     """The setup that was pickled, in this process."""
     engine, _ = replace(plan, particles=bodies).build()
-    return Setup(plan, engine, bodies, team(), default_notify(), events, open_ended=open_ended, used=used)
+    return Setup(plan, engine, bodies, team(), default_notify(), events, outcome, open_ended, used)
 
 
 def _events(asked: Asked, scenario: Scenario, bodies: Particles) -> "tuple[Event, ...]":
@@ -263,6 +271,11 @@ def asked_for(
     if values.get("fields") is not None:
         return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
+        if not len(given.mass):
+            raise InputError(
+                "Simulation: there are no particles; collect the bodies first, then make the simulation: "
+                "Simulation(nbody.Particles(mass, position, velocity), …); its add() is for bodies that come later"
+            )
         particles, values = with_lengths(given.check("particles: "), values)
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)

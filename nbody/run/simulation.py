@@ -261,9 +261,10 @@ class Simulation:
         recorded ``booked_energy``, and the table of events has a row for each body. All ranks make the same call.
 
         Args:
-            particles: the bodies. Ids that are in use, 0 … n-1 by default, are replaced by new ones.
+            particles: the bodies. They keep their ids if no body of the run has or had one of them; else all get new ones.
             values: of one body or several: ``mass``, ``position``, ``velocity``, and if needed ``radius``, ``species`` (a
-                name or a number) and ``id``. An id is never used again.
+                name or a number) and ``id``, which may be given beside ``particles`` too. An id is never used again:
+                one that is given here and was used is refused.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
@@ -458,7 +459,8 @@ class Simulation:
         interval: float | None = None,
         **values: Any,
     ) -> "Summary":
-        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away.
+        """Run to the time ``until``, as :meth:`run` does. With a fixed time step it must be a whole number of steps away
+        (:meth:`at` shows the particles at other times).
 
         A time before the present one turns the run round: ``simulation.integrate(simulation.time - 1.0)``. From there on
         ``run(steps=…)`` goes back in time too, until another call turns it again. Schemes without adaptive steps record both
@@ -547,7 +549,7 @@ class Simulation:
 def _how_to_give(name: str, what: str, known: Sequence[str]) -> str:
     """The advice about a value that is given too late, or that is none."""
     if name in (*OPTIONS, "events", "fields", "notify", "on_collision"):
-        return f"give it at the beginning: Simulation(simulation.particles, {name}=…)"
+        return f"give it at the beginning: Simulation(simulation.scenario, particles=simulation.particles, {name}=…)"
     return f"there is no such {what}{did_you_mean(name, known)}"
 
 
