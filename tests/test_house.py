@@ -183,7 +183,7 @@ LINES = {
     "forces": 11371,
     "exchange": 1174,
     "initial": 2793,
-    "integrators": 10061,
+    "integrators": 10069,
     "law": 402,
     "lessons": 1370,
     "manual": 162,
