@@ -71,9 +71,6 @@ class AdaptiveStep(Integrator):
         """Count steps, of which the bodies are shown within the last one if it goes beyond ``time``."""
         motion.state.clock.count(steps, time, within=self._clock[LENGTH] > 0 and time < self._clock[END])
 
-    def can_note(self, motion: Motion) -> bool:
-        return in_one_call(motion)
-
     def _make_steps(
         self, motion: Motion, steps: int, until: float, loops: tuple[Callable, Callable], scratch: Any, *more: Any
     ) -> None:

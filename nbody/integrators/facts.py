@@ -43,6 +43,11 @@ def no_working_bytes(engine: type[Engine], particles: int, precision: str) -> Wo
     return WorkingBytes()
 
 
+def no_notes(motion: Any) -> bool:
+    """Of a scheme whose steps no compiled loop makes."""
+    return False
+
+
 class SchemeFacts(NamedTuple):
     """What is known of a scheme before it makes a step.
 
@@ -69,6 +74,8 @@ class SchemeFacts(NamedTuple):
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
             measures, from coarse to fine.
         memory: the working arrays for an engine, a number of bodies and a precision.
+        notes: for a :class:`~nbody.integrators.integrator.Motion`, whether a compiled loop makes its steps and writes the
+            bodies at their ends into ``motion.state.clock.notes``.
     """
 
     order: int
@@ -90,6 +97,7 @@ class SchemeFacts(NamedTuple):
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}
     memory: Callable[[type[Engine], int, str], WorkingBytes] = no_working_bytes
+    notes: Callable[[Any], bool] = no_notes
 
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:
         """What the scheme asks of the forces."""

@@ -21,6 +21,11 @@ def in_one_call(motion: Motion, in_fields: bool = False) -> bool:
     return inlines_sums(engine, state) and (fields is None or (in_fields and fields.velocity_field is None))
 
 
+def in_one_call_or_fields(motion: Motion) -> bool:
+    """The same of a scheme whose loop computes external fields, too."""
+    return in_one_call(motion, in_fields=True)
+
+
 def few(motion: Motion) -> bool:
     """True if a step takes less time than a call from Python."""
     return motion.state.count <= motion.engine.can.few
@@ -30,6 +35,11 @@ def in_fields(motion: Motion) -> bool:
     """True if a sum of external fields acts on the bodies."""
     fields = fields_of(motion.engine)
     return fields is not None and bool(fields.terms)
+
+
+def few_in_no_fields(motion: Motion) -> bool:
+    """True if a step of bodies on which no external fields act takes less time than a call from Python."""
+    return few(motion) and not in_fields(motion)
 
 
 def per_c2(motion: Motion) -> float:

@@ -217,10 +217,6 @@ class Integrator(ABC):
             steps -= state.clock.step - made
         return None
 
-    def can_note(self, motion: Motion) -> bool:
-        """True if a compiled loop makes the steps, which notes the bodies at their ends in ``motion.state.clock.notes``."""
-        return False
-
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         """Interactions that the engine computes in the next ``steps`` steps, if ``outputs`` are current after them."""
         (engine, state), facts = motion, self.facts

@@ -213,7 +213,7 @@ class Stepper:
     @property
     def can_note(self) -> bool:
         """True if :meth:`note` can make the next steps."""
-        return self.collisions is None and not self.moment.within and self.integrator.can_note(self.motion)
+        return self.collisions is None and not self.moment.within and self.integrator.facts.notes(self.motion)
 
     def note(self, steps: int, until: float, ids: np.ndarray | None = None) -> Bodies:
         """Make steps as :meth:`make`. Returns the bodies, those with these ids or all, at the beginning and at the ends of

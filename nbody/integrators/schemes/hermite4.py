@@ -26,6 +26,7 @@ from nbody.forces.direct.cpu_few import adding_jerks
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
 from nbody.integrators.facts import SchemeFacts
+from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
@@ -51,7 +52,7 @@ class Hermite4(AdaptiveStep):
 
     facts = SchemeFacts(
         order=4, source="Makino & Aarseth 1992", lengths="fixed or adaptive", outputs=Outputs.JERK, power_of_dt=3,
-        fields=(VELOCITIES,),
+        fields=(VELOCITIES,), notes=in_one_call,
         accuracies={"eta": (0.1, 0.04, 0.01)},
         columns=(Column("jerk", "D"), Column("step_acceleration", "D"), Column("step_jerk", "D")),
     )  # fmt: skip

@@ -28,7 +28,7 @@ from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, AdaptiveStep, inlined, kernels
 from nbody.integrators.facts import SchemeFacts
-from nbody.integrators.few_bodies import components, shortest_time
+from nbody.integrators.few_bodies import components, in_one_call, shortest_time
 from nbody.integrators.integrator import Motion
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column, Outputs
@@ -55,7 +55,7 @@ class LeapfrogAdaptive(AdaptiveStep):
 
     facts = SchemeFacts(
         order=2, source="Huang & Leimkuhler 1997", lengths="adaptive", adaptive=True, leaves=Outputs.ACCELERATION,
-        precisions={"cpu": ("float32", "float64")}, accuracies={"eta": (0.3, 0.1, 0.05)},
+        precisions={"cpu": ("float32", "float64")}, accuracies={"eta": (0.3, 0.1, 0.05)}, notes=in_one_call,
         columns=(Column("last_position", "D"), Column("last_velocity", "D"), Column("last_acceleration", "D")),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from nbody.diagnostics.observables import OF_TANGENTS
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import Move, SchemeFacts
-from nbody.integrators.few_bodies import in_one_call
+from nbody.integrators.few_bodies import in_one_call_or_fields
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
@@ -49,7 +49,14 @@ def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1
     leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
     evaluations = _evaluations(moves, bool(leaves))
     return SchemeFacts(
-        order, source, evaluations=evaluations, leaves=leaves, power_of_dt=power_of_dt, moves=moves, tangents=()
+        order,
+        source,
+        evaluations=evaluations,
+        leaves=leaves,
+        power_of_dt=power_of_dt,
+        moves=moves,
+        tangents=(),
+        notes=in_one_call_or_fields,
     )
 
 
@@ -162,14 +169,11 @@ class MoveTable(FixedStep):
         """What makes the steps of few bodies in one compiled call; None if each move is a call."""
         if self._state is not motion.state:
             self._state, self._compiled = motion.state, None
-            if in_one_call(motion, in_fields=True):
+            if in_one_call_or_fields(motion):
                 from nbody.integrators.schemes.table_few import FewSteps  # imports Numba
 
                 self._compiled = FewSteps(motion, self.facts, self.dt, self._tangents)
         return self._compiled
-
-    def can_note(self, motion: Motion) -> bool:
-        return self._few(motion) is not None
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
         if not steps:

@@ -30,7 +30,7 @@ from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, few, in_fields, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, few_in_no_fields, in_fields, map_coordinates, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
     StarBodies,
@@ -70,6 +70,7 @@ class Hybrid(Integrator):
     facts = SchemeFacts(
         order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
         fields=(POSITIONS,), columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
+        notes=few_in_no_fields,  # which kick from Python
     )  # fmt: skip
 
     def start(self, motion: Motion) -> None:
@@ -123,9 +124,6 @@ class Hybrid(Integrator):
             if span is not None and watcher.touching(span):
                 return span
         return None
-
-    def can_note(self, motion: Motion) -> bool:
-        return few(motion) and not in_fields(motion)  # which kick from Python
 
     def _kick(self, motion: Motion, x: np.ndarray, v: np.ndarray) -> None:
         """Let external fields kick the map's velocities, and the bodies' velocities ``v``, for half a step."""

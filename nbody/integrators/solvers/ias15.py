@@ -26,7 +26,7 @@ from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
-from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
+from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts, no_notes
 from nbody.integrators.few_bodies import components, few, per_c2, shortest_time
 from nbody.integrators.integrator import Motion
 from nbody.integrators.tangents import Tangents, tangent_vectors
@@ -55,7 +55,7 @@ class IAS15(AdaptiveStep):
     facts = SchemeFacts(
         order=15, source="Rein & Spiegel 2015; Pham, Rein & Spiegel 2024", lengths="adaptive", adaptive=True,
         evaluations=14, own_forces=True, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN, MUTUAL), precisions=FLOAT64_ON_CPU,
-        tangents=(), accuracies={"epsilon": (1e-5, 1e-7, 1e-9)},
+        tangents=(), accuracies={"epsilon": (1e-5, 1e-7, 1e-9)}, notes=few,
         columns=(
             Column("polynomial", 21), Column("prediction", 21), Column("lost_position", 3), Column("lost_velocity", 3),
         ),
@@ -136,9 +136,6 @@ class IAS15(AdaptiveStep):
 
         return WatchedSteps(radii, motion.state.clock.moment.within, ends, motion.state.clock.notes)
 
-    def can_note(self, motion: Motion) -> bool:
-        return few(motion) and not self._tangents.count
-
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock, and the bodies at the beginning of the last step."""
         return super().arrays() | {"begin": self._begin} | grown(self._growth)
@@ -200,10 +197,10 @@ def show(
 
 
 def widened(facts: SchemeFacts, tangents: Tangents) -> SchemeFacts:
-    """The facts of the scheme, with sums for the tangent vectors too."""
+    """The facts of the scheme, with sums for the tangent vectors too, whose loop takes no notes."""
     own, rows = IAS15.facts.columns, 1 + tangents.count
     columns = (each._replace(width=int(each.width) * rows) if each in own else each for each in facts.columns)
-    return facts._replace(columns=tuple(columns))
+    return facts._replace(columns=tuple(columns), notes=no_notes)
 
 
 def first_growth(state: HostState, tangents: Tangents) -> np.ndarray:

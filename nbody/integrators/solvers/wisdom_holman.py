@@ -60,7 +60,7 @@ class WisdomHolman(Integrator):
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
         tangents=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
-        columns=(Column("map_position", 3), Column("map_velocity", 3)),
+        columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
     def __init__(self, dt: float | None, options: Group | None = None) -> None:
@@ -112,9 +112,6 @@ class WisdomHolman(Integrator):
             growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
             bodies = x, v, X, V, mass
             return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
-
-    def can_note(self, motion: Motion) -> bool:
-        return few(motion)
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
