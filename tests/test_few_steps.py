@@ -72,8 +72,8 @@ def test_one_compiled_call_has_the_bits_of_single_moves(scheme, monkeypatch):
         given = {"softening": "plummer", "length": 0.1}
         ends = [moved(scheme, bodies, precision, sizes, **given) for sizes in ([40], rng.multinomial(40, [1 / 9] * 9))]
         with monkeypatch.context() as patch:
-            for module in (table, adaptive):
-                patch.setattr(module, "in_one_call", lambda motion, in_fields=False: False)
+            patch.setattr(table, "in_one_call_or_fields", lambda motion: False)
+            patch.setattr(adaptive, "in_one_call", lambda motion: False)
             ends.append(moved(scheme, bodies, precision, [40], **given))
         for end in ends[1:]:
             for name, values in ends[0].items():
@@ -95,7 +95,7 @@ def test_fields_in_one_compiled_call_have_the_bits_of_single_moves(scheme, monke
         bodies.time, bodies.step = 0.7, 3
         ends = [moved(scheme, bodies, precision, sizes, fields=fields) for sizes in ([30], [7, 1, 22])]
         with monkeypatch.context() as patch:
-            patch.setattr(table, "in_one_call", lambda motion, in_fields=False: False)
+            patch.setattr(table, "in_one_call_or_fields", lambda motion: False)
             ends.append(moved(scheme, bodies, precision, [30], fields=fields))
         for end in ends[1:]:
             for name, values in ends[0].items():
