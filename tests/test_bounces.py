@@ -219,3 +219,20 @@ def test_bodies_that_rest_on_one_another_end_a_run_that_is_copied_at_each_step_t
             run.integrate(5.0)
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("scheme", [{"scheme": "leapfrog_adaptive", "dt": 1.0}, {"scheme": "hermite4", "eta": 0.02}])
+def test_contacts_that_change_nothing_where_a_step_begins_do_not_hold_the_run_up(scheme):
+    """Two bodies overlap all the time, so each step in which they approach begins with a contact."""
+    x, v = [[0, 0, 0], [1, 0, 0], [1.05, 0, 0]], [[0, 0, 0], [0, 1, 0], [0, 0.97, 0]]
+    ends = []
+    for divisions in (1, 7):
+        asked = []
+        rule = {"collisions": {"rule": "function", "radius": 0.05}, "on_collision": asked.append}
+        simulation = Simulation(
+            Particles([1, 1e-3, 1e-3], x, v), integrator=scheme, **{**NEWTON, "softening": 0.01}, **rule
+        )
+        for k in range(divisions):
+            simulation.integrate((k + 1) / divisions / 2)
+        ends.append((simulation.steps_made, len(asked), simulation.particles.position.tobytes()))
+    assert ends[0] == ends[1] and ends[0][1] > 10

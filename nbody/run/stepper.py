@@ -436,7 +436,7 @@ class Stepper:
         assert self.collisions is not None
         state, collisions = self.state, self.collisions
         if span.show is not None:
-            events, left = collisions.end_step(span, until)
+            events, left = collisions.end_step(span, until, state.clock.step)
             if left is None:
                 self.integrator.advance(self.motion, 0, until)
             elif self.watch is not None and collisions.rule == "bounce":

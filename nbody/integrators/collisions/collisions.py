@@ -70,10 +70,7 @@ class Collisions:
         self.roster, self.rule, self._gravity = roster, rule, gravity
         self._bouncing, self._outcome = bouncing, outcome
         self._last, self._at_once = LONG_AGO, 0  # the time of the last contact, and how many there were then
-        self._begin, self._passed = (
-            LONG_AGO,
-            0,
-        )  # of a step that is shown partway, and how many contacts lie before that
+        self._begin, self._passed = LONG_AGO, 0  # of a step that is shown partway, and its contacts until then
         self.touched: tuple[int, int, float] | None = None
 
     @property
@@ -135,8 +132,9 @@ class Collisions:
         self.roster.count += len(events)
         return _rows(events), None
 
-    def end_step(self, span: Span, until: float) -> tuple[Array, Particles | None]:
-        """Let a step end at the first contact that changes bodies, if there is one until a time.
+    def end_step(self, span: Span, until: float, begun: int) -> tuple[Array, Particles | None]:
+        """Let a step end at the first contact that changes bodies, if there is one until a time. ``begun``: the number of
+        steps, with this one.
 
         Returns:
             Rows of :data:`layout.EVENT_DTYPE` of the contacts until then that no earlier call has returned, and the bodies
@@ -153,7 +151,8 @@ class Collisions:
             meeting = self._met(path.at(time), i, j)
             if not meeting.approaching:
                 continue
-            x, v, step = span.show(time)
+            # The scheme would forget a step that it shows at its beginning.
+            x, v, step = span.show(time) if time > span.begin else (begin.position.copy(), begin.velocity.copy(), begun)
             event = self._event(meeting, i, j, time, step)
             if self.rule == "bounce":
                 v[[i, j]] += self._bounced(meeting, event)[:, : x.shape[1]]
