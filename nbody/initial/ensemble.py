@@ -9,7 +9,6 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.given import shown
 from nbody.initial.combine import concatenated
-from nbody.initial.planets import VARIED
 from nbody.particles import Particles
 from nbody.scenario import Scenario
 from nbody.scenario.ensemble import FEWEST_BODIES, MOST_BODIES, keys_of
@@ -58,6 +57,8 @@ def _varied(scenario: Scenario, numbers: range | None) -> tuple[range, dict[str,
 def vary_numbers(scenario: Scenario, numbers: range | None) -> dict[tuple[int, str], np.ndarray] | None:
     """The values of all paths if these are numbers of bodies, such as ``initial.bodies.1.a``: (S,) each, by the body's
     number and the key; else None."""
+    from nbody.initial.planets import VARIED
+
     _, varied = _varied(scenario, numbers)
     found = {}
     for path, values in varied.items():

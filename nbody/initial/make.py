@@ -11,7 +11,6 @@ from nbody.given import KeyProblem
 from nbody.initial.combine import apportioned, joined, placed, seeds
 from nbody.initial.ensemble import check_bodies, make_systems, member, members, vary_numbers
 from nbody.initial.generator import Generator
-from nbody.initial.planets import Planets
 from nbody.initial.registry import GENERATORS
 from nbody.memory import ALWAYS_FREE, memory_available
 from nbody.particles import Particles
@@ -142,6 +141,8 @@ def _together(scenario: Scenario, systems: range) -> Particles | None:
     The first and the last one are made alone, too; None if they differ, or if another way has to say what is wrong."""
     if getattr(scenario.initial, "generator", None) != "planets" or len(systems) < 3:
         return None
+    from nbody.initial.planets import Planets  # its group of options costs 17 ms
+
     values = vary_numbers(scenario, systems)
     ends = [] if values is None else [*members(scenario, systems[:1]), *members(scenario, systems[-1:])]
     try:

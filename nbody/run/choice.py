@@ -88,10 +88,14 @@ def in_the_schemes_precision(scenario: Scenario, scheme: Integrator, notify: Not
 def unsupported_by_any(scheme: type[Integrator], gravity: Gravity, precision: str, **asked: Any) -> str:
     """Why a scheme can't be combined for what is asked with an engine that itself supports it; empty if it can with one."""
     problem = scheme.facts.problem(gravity, precision)._replace(**asked)
-    kinds = [kind for name in ON_THE_HOST if not (kind := ENGINES.load(name)).supports(problem)]
-    if kinds:
-        reasons = [scheme.supports(kind, problem) for kind in kinds]
-        return "" if "" in reasons else reasons[0]
+    why = ""
+    for name in ON_THE_HOST:
+        if not (kind := ENGINES.load(name)).supports(problem):
+            if not (reason := scheme.supports(kind, problem)):
+                return ""
+            why = why or reason
+    if why:
+        return why
     first = ENGINES.load(ON_THE_HOST[0])
     return scheme.supports(first, problem) or first.supports(problem)
 
