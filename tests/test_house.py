@@ -416,9 +416,9 @@ def commands():
     """Every command of the program, by name; those of groups too (``bench matmul``)."""
     from typer.main import get_command
 
-    from nbody.cli import app
+    from nbody.cli import program
 
-    found = dict(get_command(app).commands)
+    found = dict(get_command(program()).commands)
     for name, command in list(found.items()):
         found |= {f"{name} {inner}": each for inner, each in getattr(command, "commands", {}).items()}
     return found
