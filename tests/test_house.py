@@ -179,7 +179,7 @@ LINES = {
     "cli": 3468,
     "diagnostics": 1234,
     "fields": 1939,
-    "compute": 3228,
+    "compute": 3230,
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
