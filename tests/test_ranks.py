@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import child
+from conftest import ROOT, child
 from ranks_session import changed, dividing
 
 from nbody import Scenario, Simulation, Trajectory, machine
@@ -22,7 +22,6 @@ from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
-ROOT = Path(__file__).resolve().parents[1]
 HERE = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 MPIRUN = shutil.which("mpirun", path=HERE)
 SCENARIO = """
