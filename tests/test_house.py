@@ -175,7 +175,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1208,
     "bench": 3740,
-    "cli": 3468,
+    "cli": 3462,
     "diagnostics": 1234,
     "fields": 1939,
     "compute": 3230,
@@ -193,7 +193,7 @@ LINES = {
     "state": 1776,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6953,
+    "viewer": 6952,
     "child": 36,
     "doctor": 409,
     "errors": 76,
