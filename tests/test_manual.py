@@ -89,7 +89,8 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(sh|yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {
-    "another_room", "coming_from", "first_run", "galaxy", "how_to", "own_forces", "planet_fields", "stability", "star_cluster"
+    "another_room", "coming_from", "first_run", "galaxy", "how_to", "own_forces", "planet_fields", "stability",
+    "star_cluster",
 }  # fmt: skip
 """Pages that take more than a few seconds."""
 
