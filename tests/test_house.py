@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conftest import child, program
+from conftest import ROOT, child, program
 
 import nbody
 import nbody.compute
@@ -28,7 +28,6 @@ from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.registry import Entry
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
