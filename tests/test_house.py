@@ -174,12 +174,12 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1208,
+    "analysis": 1525,
     "bench": 3740,
-    "cli": 3462,
+    "cli": 3474,
     "diagnostics": 1234,
     "fields": 1939,
-    "compute": 3230,
+    "compute": 3240,
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
@@ -196,7 +196,7 @@ LINES = {
     "verify": 288,
     "viewer": 6952,
     "child": 36,
-    "doctor": 409,
+    "doctor": 411,
     "errors": 76,
     "figures": 83,
     "given": 84,
