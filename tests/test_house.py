@@ -225,7 +225,7 @@ MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 """Of a function, and of one that Numba compiles, which can't take a structure."""
 
 MANY = {
-    "accelerations",  # of the package, whose arguments have names
+    "accelerations", "plot",  # of the package, whose arguments have names
 }  # fmt: skip
 """Functions with more."""
 
