@@ -1,6 +1,7 @@
 """Figures of the force engines: which thread computes which pairs, when, and what it reads for that."""
 
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -38,7 +39,8 @@ def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
     )  # fmt: skip
 
 
-def _traces() -> dict[str, Trace]:
+@cache
+def traces() -> dict[str, Trace]:
     return {
         "gpu-global": _rows(gpu_global.build(SHAPE), TILE, TILE),
         "gpu-tiled": _rows(gpu_tiled.build(SHAPE, TILE), TILE, TILE),
@@ -94,7 +96,7 @@ def pairs_computed() -> Figure:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
     figure, axes = panels(1, 4, 2.6)
-    for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
+    for panel, (name, traced) in zip(axes[0], traces().items(), strict=True):
         found = pairs_of(name, traced)
         colours = np.where(found.of_thread, RED, np.where(found.of_block, "#a9c6e6", ""))
         loads = f"{found.from_global:.2g} bodies from global,\n{found.from_shared:.2g} from shared memory"
