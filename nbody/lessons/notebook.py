@@ -31,6 +31,8 @@ if not card:
 from nbody.lessons.trial import show, trial"""
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
+LARGE = re.compile(r"(?m)^(?:\|[^|\n]*){9,}\|\n(?:\|.*\n?)+|(?:^\|.*\n){14,}")
+"""A table of nine columns, or of fourteen lines, or more: nothing for a slide."""
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 
 
@@ -68,7 +70,7 @@ def slides(course: str) -> str:
     shown, markdown = [], MarkdownIt().enable("table")
     for cell in json.loads(notebook(course))["cells"]:
         if cell["metadata"] != _slide("skip"):
-            page = markdown.render(cell["source"])
+            page = markdown.render(LARGE.sub("*The table stands in the text of the course.*\n", cell["source"]))
             for name, data in cell.get("attachments", {}).items():
                 page = page.replace(f"attachment:{name}", f"data:image/png;base64,{data['image/png']}")
             shown.append(f"<section>\n{page}</section>")

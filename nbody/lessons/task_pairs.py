@@ -51,7 +51,7 @@ def check(launch: Callable, name: str) -> Iterator[tuple[bool, str]]:
     """What is right and what is not. The reads of the engine's own kernel are the limit, and those of a thread's own bodies
     come on top."""
     from nbody.compute.simulator.traced import trace
-    from nbody.lessons.pairs import COUNT, traces
+    from nbody.lessons.pairs import COUNT, traced_engine
 
     for count in (COUNT, COUNT - 28):
         rng = np.random.default_rng(1)
@@ -67,7 +67,7 @@ def check(launch: Callable, name: str) -> Iterator[tuple[bool, str]]:
         largest = float(np.nan_to_num(error, nan=np.inf).max())
         yield largest < TOLERANCE, f"accelerations of {count} bodies: largest relative error {largest:.1e}"
         if count == COUNT:
-            reads, allowed = _reads(found), _reads(traces()[name])
+            reads, allowed = _reads(found), _reads(traced_engine(name))
             for kind, own, most in zip(("global", "shared"), reads, allowed, strict=True):
                 most = most + (1 / COUNT if kind == "global" else 0)
                 yield own <= most, f"bodies read from {kind} memory per pair: {own:.3g}, the engine has {most:.3g}"

@@ -40,7 +40,7 @@ import numpy as np
 
 
 def solve(x):
-    """The numbers of bodies (N, 3) in the unit cube, in order. Cells are the eighths of the cube, of each of these, and so on."""
+    """The numbers of bodies (N, 3) in the unit cube, in order. Cells are its eighths, their eighths, and so on."""
     return np.argsort(x[:, 0])
 '''
 
