@@ -245,7 +245,7 @@ def test_devices_divide_what_has_no_mass_and_lengths_per_species_too(monkeypatch
 @pytest.mark.simulated
 def test_devices_divide_rows(pretended):
     def bits(devices, ranks, nccl):
-        bodies = random_bodies(160)
+        bodies = random_bodies(100)
         return pretended(devices, bodies, "float32", Outputs.ACCELERATION, "gpu-tiled", ranks=ranks, nccl=nccl)[
             0
         ].tobytes()
