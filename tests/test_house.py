@@ -182,7 +182,7 @@ LINES = {
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10271,
+    "integrators": 10955,
     "law": 402,
     "lessons": 1370,
     "manual": 162,
