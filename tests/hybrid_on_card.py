@@ -59,7 +59,7 @@ def main(seconds):
     begun = time.perf_counter()
     runs[2].step(100)
     say(f"CPU: {100 / (time.perf_counter() - begun):.0f} steps/s")
-    for name in ("_step", "_look", "_move", "_kick_apart", "_search"):
+    for name in ("_step", "_evaluate", "_look", "_move", "_kick_apart"):
         timed(name)
     for count in (1000, 10000, 65536):
         run = disc(count, "gpu-symmetric" if count > 2000 else "gpu-tiled")

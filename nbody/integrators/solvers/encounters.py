@@ -139,13 +139,10 @@ def survey(Q, V, bodies, old):
         )
 
 
-@inner(fastmath=STRICT)
-def is_near(i, j, Q, V, half, limit):
-    """True if two planets are closer than ``limit`` now, or on straight lines at a time within ``half`` of it."""
-    r2, rv, v2 = 0.0, 0.0, 0.0
-    for c in range(3):
-        d, w = Q[c, j] - Q[c, i], V[c, j] - V[c, i]
-        r2, rv, v2 = r2 + d * d, rv + d * w, v2 + w * w
+def is_near(dx, dy, dz, u, v, w, half, limit):
+    """True if two planets are closer than ``limit`` now, or on straight lines at a time within ``half`` of it, from their
+    separation and relative velocity. To be compiled, for both processors."""
+    r2, rv, v2 = dx * dx + dy * dy + dz * dz, dx * u + dy * v + dz * w, u * u + v * v + w * w
     t = min(half, abs(rv) / v2) if v2 > 0.0 else 0.0
     return r2 < limit * limit or r2 - t * (2.0 * abs(rv) - t * v2) < limit * limit
 
@@ -173,7 +170,7 @@ def about_star(x, y, z, vx, vy, vz, mu, h, touching):
     return h * h * (jerk2 + math.sqrt(a2 * snap2)) > 2.0 * a2, False
 
 
-_about_star = inner(about_star, fastmath=STRICT)
+_is_near, _about_star = inner(is_near, fastmath=STRICT), inner(about_star, fastmath=STRICT)
 
 
 @inner
@@ -190,7 +187,10 @@ def look(Q, V, bodies, found):
     for k in range(found.counts[0]):
         i, j = found.close[k]
         on_orbits = found.falling[i] or found.falling[j]
-        found.near[k] = not on_orbits and is_near(i, j, Q, V, bodies.half, distance(i, j, bodies, found))
+        found.near[k] = not on_orbits and _is_near(
+            Q[0, j] - Q[0, i], Q[1, j] - Q[1, i], Q[2, j] - Q[2, i], V[0, j] - V[0, i], V[1, j] - V[1, i],
+            V[2, j] - V[2, i], bodies.half, distance(i, j, bodies, found),
+        )  # fmt: skip
         any_of_them |= found.near[k]
     return any_of_them
 

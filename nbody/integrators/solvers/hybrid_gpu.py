@@ -25,7 +25,6 @@ from nbody.integrators.solvers.encounters import (
     gather,
     jump,
     kick,
-    look,
     move,
     no_company,
     no_contacts,
@@ -42,7 +41,7 @@ FIRST_ROOM = 256
 NO_CONTACTS = Contacts(np.empty((0, 2)), np.empty((0, 4, 3, 0)), np.empty((0, 0), np.bool_), np.empty(0, np.int64))
 
 
-class Found(NamedTuple):
+class NearBodies(NamedTuple):
     """What a search has found: the pairs i > j that are near each other, the bodies near the star, and whether an orbit
     comes to its surface."""
 
@@ -51,7 +50,7 @@ class Found(NamedTuple):
     falling: bool
 
 
-class Meeting:
+class FewBodies:
     """The bodies that meet in a step, as a system of few bodies in which they have numbers of their own.
 
     Attributes:
@@ -60,14 +59,14 @@ class Meeting:
         found: all that is in it.
     """
 
-    def __init__(self, found: Found, bodies: StarBodies) -> None:
+    def __init__(self, found: NearBodies, bodies: StarBodies) -> None:
         self.ids = np.array(sorted({i for pair in found.pairs for i in pair} | found.hurried), np.int64)
         self.bodies = part_of(bodies, self.ids)
         pairs = 1 + np.searchsorted(self.ids, np.array(sorted(found.pairs), np.int64).reshape(-1, 2))
         hurried = np.isin(self.ids, list(found.hurried))
         self.company = company = _joined(self.bodies.m, pairs, np.concatenate([[False], hurried]))
         self.pairs = self.all_ids[company.pairs[: company.counts[0]]]
-        self.found = Found(
+        self.found = NearBodies(
             frozenset(map(tuple, self.pairs.tolist())), frozenset(self.all_ids[company.hurried].tolist()), False
         )
 
@@ -83,7 +82,7 @@ def part_of(bodies: StarBodies, ids: np.ndarray) -> StarBodies:
     return StarBodies(bodies.m[rows], bodies.size[rows], bodies.radius[rows], bodies.half)
 
 
-class Few(NamedTuple):
+class HostRows(NamedTuple):
     """Some bodies on the host, with the star before them: (3, K + 1), and the first steps of encounters."""
 
     Q: np.ndarray
@@ -112,7 +111,7 @@ class DeviceHybrid:
         self._make_room(FIRST_ROOM)
 
     def _make_room(self, pairs: int) -> None:
-        self._found = cuda.device_array((pairs + 1, 2), np.int32)
+        self._close, self._near = (cuda.device_array((pairs + 1, 2), np.int32) for _ in range(2))
         self._rows = cuda.device_array((4 * pairs, ROW), np.float64)
 
     # --- Launches ---
@@ -140,7 +139,7 @@ class DeviceHybrid:
         found: np.ndarray = self._m[0] / self._mass[0] * sums[:, 3:].sum(axis=0)
         return found
 
-    def _fetch(self, ids: np.ndarray) -> Few:
+    def _fetch(self, ids: np.ndarray) -> HostRows:
         """Bodies from the card."""
         rows = np.zeros((len(ids), ROW))
         rows[:, 0] = ids
@@ -152,9 +151,9 @@ class DeviceHybrid:
         self._stream.synchronize()
         with_star = np.concatenate([np.zeros((1, ROW)), rows]).T
         Q, V, a = (np.ascontiguousarray(with_star[k : k + 3]) for k in (1, 4, 7))
-        return Few(Q, V, a, with_star[10].copy())
+        return HostRows(Q, V, a, with_star[10].copy())
 
-    def _send(self, ids: np.ndarray, few: Few) -> None:
+    def _send(self, ids: np.ndarray, few: HostRows) -> None:
         """Bodies to the card."""
         rows = np.zeros((len(ids), ROW))
         rows[:, 0], rows[:, 1:4], rows[:, 4:7], rows[:, 10] = ids, few.Q[:, 1:].T, few.V[:, 1:].T, few.guess[1:]
@@ -170,6 +169,7 @@ class DeviceHybrid:
         bodies, state = StarBodies(self._m, self._size, radius, 0.5 * abs(dt)), self.state
         self._radius.copy_to_device(radius)
         self._launch("load", *self._columns, *self._moving)
+        self._evaluate()
         now, done, good, span = self._look(bodies), 0, True, None
         while done < steps and good and span is None:
             self._launch("keep", *self._moving, state.acceleration, self._kept, *self._columns, dt)
@@ -184,25 +184,31 @@ class DeviceHybrid:
         self._stream.synchronize()
         return done, good, span
 
-    def _step(self, dt: float, bodies: StarBodies, now: Found) -> tuple[Found, bool, Meeting, Contacts]:
+    def _step(self, dt: float, bodies: StarBodies, now: NearBodies) -> tuple[NearBodies, bool, FewBodies, Contacts]:
         """Make a step; if bodies meet only at its end, again from its beginning."""
         found = now
         while True:
-            met = Meeting(found, bodies)
+            met = FewBodies(found, bodies)
             self._kick_apart(0.5 * dt, met)
             good, contacts = self._move(dt, met)
-            after = self._look(bodies)
+            self._evaluate()
             self._kick_apart(0.5 * dt, met)
+            after = self._look(bodies)
             if not good or (after.pairs <= met.found.pairs and after.hurried <= met.found.hurried):
                 return after, good, met, contacts
-            found = Found(met.found.pairs | after.pairs, met.found.hurried | after.hurried, False)
+            found = NearBodies(met.found.pairs | after.pairs, met.found.hurried | after.hurried, False)
             for column, kept in zip((*self._moving, self.state.acceleration), self._kept_arrays(), strict=True):
                 column.copy_to_device(kept, stream=self._stream)
+
+    def _evaluate(self) -> None:
+        """The accelerations of planets by each other."""
+        self.state.clock.current = Outputs.NOTHING
+        self._engine.evaluate(self.state)
 
     def _kept_arrays(self) -> Iterator[Any]:
         return (self._kept[k] for k in range(3))
 
-    def _kick_apart(self, h: float, met: Meeting) -> None:
+    def _kick_apart(self, h: float, met: FewBodies) -> None:
         """Kick all bodies, those that meet without each other."""
         few = self._fetch(met.ids) if len(met.ids) else None
         self._kick(h)
@@ -210,7 +216,7 @@ class DeviceHybrid:
             _kicked(few.Q, few.V, few.a, met.bodies.m, h, met.company)
             self._send(met.ids, few)
 
-    def _move(self, h: float, met: Meeting) -> tuple[bool, Contacts]:
+    def _move(self, h: float, met: FewBodies) -> tuple[bool, Contacts]:
         """The Kepler part of a step, with half a jump before and after."""
         star = self._mass[0]
         few = self._fetch(met.ids) if len(met.ids) else None
@@ -235,44 +241,27 @@ class DeviceHybrid:
         self._send(met.ids, few)
         return good, contacts
 
-    def _look(self, bodies: StarBodies) -> Found:
-        """Compute the forces, and find which bodies are near each other, and near the star."""
-        state, engine = self.state, self._engine
-        state.clock.current = Outputs.NOTHING
-        engine.evaluate(state)
-        pairs = self._search(bodies)
-        ids = np.unique(pairs)
-        if not len(ids):
-            return Found(frozenset(), frozenset(), False)
-        few, own = self._fetch(ids), pairs[pairs[:, 0] > pairs[:, 1]]
-        near, hurried, falling = _judged(few.Q, few.V, part_of(bodies, ids), 1 + np.searchsorted(ids, own))
-        return Found(frozenset(map(tuple, own[near].tolist())), frozenset(ids[hurried[1:]].tolist()), falling.any())
-
-    def _search(self, bodies: StarBodies) -> np.ndarray:
-        """(P, 2) the pairs i > j that may be near each other, and i = j of bodies that may be near the star, in order."""
-        count, rows = self.state.count, self._float_rows
-        blocks = -(-count // THREADS)
+    def _look(self, bodies: StarBodies) -> NearBodies:
+        """Find which bodies are near each other, and near the star."""
+        h, blocks = 2.0 * bodies.half, -(-self.state.count // THREADS)
         while True:
-            self._launch("prepare", *self._moving, self._sizes, self._radius, bodies.half, rows, self._found)
-            self._kernels.search[(blocks, blocks), THREADS, self._stream](
-                rows, *self._moving, self._radius, self._m[0], 2.0 * bodies.half, self._found
-            )
-            room = len(self._found) - 1
-            head = self._found[: min(room, FIRST_ROOM) + 1].copy_to_host(stream=self._stream)
+            rows, close, near = self._float_rows, self._close, self._near
+            self._launch("prepare", *self._moving, self._sizes, self._radius, bodies.half, rows, close, near)
+            self._kernels.search[(blocks, blocks), THREADS, self._stream](rows, close)
+            self._launch("look", close, *self._moving, self._sizes, self._radius, self._m[0], h, near)
+            found = near.copy_to_host(stream=self._stream)
             self._stream.synchronize()
-            found = int(head[0, 0])
-            if found <= room:
+            most = int(found[0].max())
+            if most < len(found):
                 break
-            self._make_room(2 * found)
-        if found >= len(head):
-            head = self._found.copy_to_host(stream=self._stream)
-            self._stream.synchronize()
-        pairs = head[1 : found + 1].astype(np.int64)
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+            self._make_room(2 * most)
+        found = found[1 : found[0, 0] + 1]
+        (i, j), pairs = found.T, found[(found[:, 0] > found[:, 1]) & (found[:, 1] > 0)]
+        return NearBodies(frozenset(map(tuple, pairs.tolist())), frozenset(i[i == j].tolist()), bool((j == 0).any()))
 
     # --- Contacts ---
 
-    def _contact(self, bodies: StarBodies, dt: float, met: Meeting, contacts: Contacts) -> Span | None:
+    def _contact(self, bodies: StarBodies, dt: float, met: FewBodies, contacts: Contacts) -> Span | None:
         """The step, if two bodies may touch in it."""
         begin, end = (
             [np.ascontiguousarray(rows.copy_to_host()[:, :3].T) for rows in each]
@@ -326,16 +315,6 @@ def _joined(m, pairs, hurried):
     found.hurried[:] = hurried
     company, _ = gather(m, found, no_company(m.size))
     return company
-
-
-@compute.kernel("cpu")
-def _judged(Q, V, bodies, pairs):
-    """Which pairs are near each other, which bodies near the star, and whose orbits come to its surface."""
-    found = with_pairs(pairs, np.zeros(len(pairs), np.bool_), bodies.m.size)
-    for i in range(1, bodies.m.size):
-        found.critical[i] = bodies.size[i] * np.sqrt(Q[0, i] * Q[0, i] + Q[1, i] * Q[1, i] + Q[2, i] * Q[2, i])
-    look(Q, V, bodies, found)
-    return found.near, found.hurried, found.falling
 
 
 @compute.kernel("cpu")

@@ -3,10 +3,11 @@
 During steps the rows of a state's ``body`` and ``velocity`` are the map's coordinates Q and V, and the star is a body
 without mass in the origin, so that any engine's forces are those of the planets on each other.
 
-The search for pairs that may be near each other is a pass over all pairs in float32, each pair once. What it finds is looked
-at again in float64, so its distances have a margin for rounding. It takes 16 instructions per pair.
+The search for pairs that may be near each other is a pass over all pairs in float32, each pair once, with a margin for
+rounding. It takes 16 instructions per pair. What it finds is looked at again in float64. Lists of pairs are in any order.
 """
 
+import math
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.compute.in_kernels.reduction import add_row, block_reduction
-from nbody.integrators.solvers.encounters import WIDER, about_star
+from nbody.integrators.solvers.encounters import about_star, is_near
 from nbody.integrators.solvers.systems.gpu_map import kepler_on_gpu
 
 THREADS = 8 if SIMULATED else 128
@@ -38,8 +39,10 @@ class HybridKernels(NamedTuple):
         kick: V += h a; and the sums of m Q and m V, in ``sums``, (SUMS, 6).
         drift: half a jump, and Kepler's motion.
         jump: half a jump.
-        prepare, search: list the pairs that may be near each other, and bodies (i, i) near the star. ``found`` is (K, 2):
-            how many, and then pairs as far as there is room.
+        prepare, search: list the pairs i > j that may be near each other in ``close``, (K + 1, 2): how many, and then pairs
+            as far as there is room.
+        look: list those that are in ``near``, (K + 1, 2): how many, the number of close pairs, and pairs; (i, i) is a body
+            near the star, and (i, 0) one whose orbit comes to its surface.
         gather, scatter: rows of (K, ROW) from the arrays, and to them.
     """
 
@@ -51,6 +54,7 @@ class HybridKernels(NamedTuple):
     jump: Any
     prepare: Any
     search: Any
+    look: Any
     gather: Any
     scatter: Any
 
@@ -58,9 +62,10 @@ class HybridKernels(NamedTuple):
 @cache
 def kernels() -> HybridKernels:
     """All of them."""
-    step, near_star = kepler_on_gpu().step, compute.exact_function(about_star)
+    step = kepler_on_gpu().step
+    near_star, near_each_other = compute.exact_function(about_star), compute.exact_function(is_near)
     reduce, real = block_reduction(THREADS, add_row), np.float32
-    factor, rounding = real(2.0 * WIDER * WIDER), real(ROUNDING)
+    factor = real(2.0 * (1.0 + ROUNDING))
 
     @compute.exact_function
     def total_of(sums, shared):
@@ -148,18 +153,24 @@ def kernels() -> HybridKernels:
             for c in range(3):
                 body[i, c] += 0.5 * h / star * shared[3 + c]
 
+    @compute.exact_function
+    def distance(body, i):
+        """From the star."""
+        x, y, z = body[i, 0], body[i, 1], body[i, 2]
+        return math.sqrt(x * x + y * y + z * z)
+
     @compute.kernel("gpu")
-    def prepare(body, velocity, size, radius, half, rows, found):
+    def prepare(body, velocity, size, radius, half, rows, close, near):
         """``rows``, (N, 8) float32: x y z, the distance at which others are near; vx vy vz times half a step."""
         i = cuda.grid(1)
         if i == 0:
-            found[0, 0] = 0
+            close[0, 0], near[0, 0] = 0, 0
         if i < body.shape[0]:
-            x, y, z = body[i, 0], body[i, 1], body[i, 2]
-            r = compute.rsqrt(x * x + y * y + z * z) * (x * x + y * y + z * z) if i > 0 else 0.0
+            r = distance(body, i)
             reach = max(size[i] * r, 2.0 * radius[i])
-            rows[i, 0], rows[i, 1], rows[i, 2] = real(x), real(y), real(z)
-            rows[i, 3] = real(reach + rounding * r) if reach > 0.0 else real(0.0)
+            for c in range(3):
+                rows[i, c] = real(body[i, c])
+            rows[i, 3] = real(reach + ROUNDING * r) if reach > 0.0 else real(0.0)
             rows[i, 7] = real(0.0)
             for c in range(3):
                 rows[i, 4 + c] = real(half * velocity[i, c])
@@ -171,9 +182,9 @@ def kernels() -> HybridKernels:
             found[k, 0], found[k, 1] = i, j
 
     @compute.kernel("gpu")
-    def search(rows, body, velocity, radius, mu, h, found):
+    def search(rows, close):
         tile = cuda.shared.array((THREADS, 8), real, alignment=16)  # a body is two 128-bit loads
-        t, first, count = cuda.threadIdx.x, cuda.blockIdx.y * THREADS, body.shape[0]
+        t, first, count = cuda.threadIdx.x, cuda.blockIdx.y * THREADS, rows.shape[0]
         i = cuda.blockIdx.x * THREADS + t
         if cuda.blockIdx.y > cuda.blockIdx.x:
             return
@@ -189,14 +200,42 @@ def kernels() -> HybridKernels:
             du, dv, dw = tile[s, 4] - u, tile[s, 5] - v, tile[s, 6] - w
             limit, way2 = max(reach, tile[s, 3]), du * du + dv * dv + dw * dw
             if limit > real(0) and dx * dx + dy * dy + dz * dz < factor * (limit * limit + way2):
-                note(i, first + s, found)
-        if cuda.blockIdx.x == cuda.blockIdx.y:
-            near, falling = near_star(
-                body[i, 0], body[i, 1], body[i, 2], velocity[i, 0], velocity[i, 1], velocity[i, 2],
-                mu, h, radius[0] + radius[i],
-            )  # fmt: skip
-            if near or falling:
-                note(i, i, found)
+                note(i, first + s, close)
+
+    @compute.exact_function
+    def towards_star(i, body, velocity, radius, mu, h):
+        return near_star(
+            body[i, 0],
+            body[i, 1],
+            body[i, 2],
+            velocity[i, 0],
+            velocity[i, 1],
+            velocity[i, 2],
+            mu,
+            h,
+            radius[0] + radius[i],
+        )
+
+    @compute.kernel("gpu")
+    def look(close, body, velocity, size, radius, mu, h, near):
+        for k in range(cuda.grid(1), min(close[0, 0], close.shape[0] - 1), cuda.gridsize(1)):
+            i, j = close[k + 1, 0], close[k + 1, 1]
+            limit = max(size[i] * distance(body, i), size[j] * distance(body, j), radius[i] + radius[j])
+            _, i_falls = towards_star(i, body, velocity, radius, mu, h)
+            _, j_falls = towards_star(j, body, velocity, radius, mu, h)
+            if not (i_falls or j_falls) and near_each_other(
+                body[j, 0] - body[i, 0], body[j, 1] - body[i, 1], body[j, 2] - body[i, 2],
+                velocity[j, 0] - velocity[i, 0], velocity[j, 1] - velocity[i, 1], velocity[j, 2] - velocity[i, 2],
+                0.5 * h, limit,
+            ):  # fmt: skip
+                note(i, j, near)
+        i = cuda.grid(1)
+        if i == 0:
+            near[0, 1] = close[0, 0]
+        if 0 < i < body.shape[0]:
+            hurries, falls = towards_star(i, body, velocity, radius, mu, h)
+            if hurries or falls:
+                note(i, i if hurries else 0, near)
 
     @compute.kernel("gpu")
     def gather(rows, count, body, velocity, acceleration, next_step):
@@ -216,4 +255,4 @@ def kernels() -> HybridKernels:
                 body[i, c], velocity[i, c] = rows[k, 1 + c], rows[k, 4 + c]
             next_step[i] = rows[k, 10]
 
-    return HybridKernels(load, store, keep, kick, drift, jump, prepare, search, gather, scatter)
+    return HybridKernels(load, store, keep, kick, drift, jump, prepare, search, look, gather, scatter)
