@@ -105,24 +105,12 @@ def use_tiling(monkeypatch, tiling):
 
 WITH_SHUFFLES = {
     "split": ("gpu-split", "float32", None, random_bodies(33)),
-    "rows past the end": (
-        "gpu-symmetric",
-        "float32",
-        None,
-        random_bodies(33),
-    ),  # one tile, two chunks, one nearly empty
-    "three tiles": (
-        "gpu-symmetric",
-        "float32",
-        PairTiling(1, 1),
-        random_bodies(65),
-    ),  # columns behind the tile, many runs
-    "equal masses": (
-        "gpu-symmetric",
-        "float32",
-        PairTiling(1, 2),
-        with_masses(np.full(65, 0.7)),
-    ),  # weighted at the end
+    # one tile, two chunks, one nearly empty
+    "rows past the end": ("gpu-symmetric", "float32", None, random_bodies(33)),
+    # columns behind the tile, many runs
+    "three tiles": ("gpu-symmetric", "float32", PairTiling(1, 1), random_bodies(65)),
+    # weighted at the end
+    "equal masses": ("gpu-symmetric", "float32", PairTiling(1, 2), with_masses(np.full(65, 0.7))),
     "mixed": ("gpu-symmetric", "mixed", PairTiling(1, 2), random_bodies(65)),
 }
 
