@@ -254,7 +254,7 @@ def test_every_scheme_takes_a_function_of_positions_or_says_why_not():
     assert set(refused) == {"wisdom_holman", "hybrid"}  # of the softening
 
 
-SERVE_VELOCITIES = ("hermite4", "ias15", "hermite4_block", "hermite6_block")
+SERVE_VELOCITIES = ("hermite4", "ias15", "hermite4_block", "hermite6_block", "wisdom_holman", "hybrid")
 
 
 @pytest.mark.parametrize("scheme", [name for name in INTEGRATORS if name not in SERVE_VELOCITIES])
