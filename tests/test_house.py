@@ -169,7 +169,7 @@ LINES = {
     "cli": 3462,
     "diagnostics": 1234,
     "fields": 1983,
-    "compute": 3248,
+    "compute": 3247,
     "forces": 11372,
     "exchange": 1174,
     "initial": 2795,
