@@ -173,7 +173,7 @@ LINES = {
     "forces": 11372,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10955,
+    "integrators": 10973,
     "law": 402,
     "lessons": 1370,
     "manual": 162,
