@@ -17,6 +17,7 @@ import pytest
 from recordings import record
 
 from nbody.compute.compiling import precompile
+from nbody.errors import NBodyError
 from nbody.particles import Particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +75,14 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+
+
+def _one_line(error, *said):
+    """Every message for the user is one line."""
+    assert not any("\n" in str(each) for each in said), said
+
+
+NBodyError.__init__ = _one_line
 
 
 def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
