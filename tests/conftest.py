@@ -77,6 +77,12 @@ def pytest_collection_finish(session):
     gc.set_threshold(100_000, 20, 100)
 
 
+def sample(cases, count):
+    """Parameters of a test: the first ``count`` of ``cases``, and in a campaign the others."""
+    rest = (each if isinstance(each, tuple) else (each,) for each in cases[count:])
+    return [*cases[:count], *(pytest.param(*each, marks=pytest.mark.campaign) for each in rest)]
+
+
 def _one_line(error, *said):
     """Every message for the user is one line."""
     assert not any("\n" in str(each) for each in said), said
