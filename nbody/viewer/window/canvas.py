@@ -112,8 +112,8 @@ class Window(app.Canvas):
         now = perf_counter()
         seconds, self._tick_at = now - self._tick_at, now
         changed = self.transport.advance(seconds)
-        changed |= self.panels.tick(seconds)
-        changed |= self.renderer is not None and self.renderer.has_newer_colours
+        changed |= self.panels.tick(seconds) | self.controls.tick(seconds)
+        changed |= self.renderer is not None and self.renderer.has_newer
         if self.transport.message:
             self.alert, self.transport.message, changed = self.transport.message, "", True
         if self.notice and now > self._notice_until:

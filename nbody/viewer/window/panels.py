@@ -158,6 +158,7 @@ class Panels:
             return
         bar = round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
         status = transport.status + (f",  following {self.followed}" if self.followed else "")
+        status += ",  free flight" if controls.flying else ""
         image = state_panel(status, notice, controls.hints, line.width - bar, scale)
         self._state_height = image.shape[0]
         self._draw("state", image, (line.left, self._state_bottom() - image.shape[0]))
