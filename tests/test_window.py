@@ -73,6 +73,17 @@ def test_playback_counts_seconds_and_not_drawings():
     assert even.frame == late.frame == 25
 
 
+def test_the_pictures_per_second_are_measured_and_told_where_they_are_fewer(monkeypatch):
+    playback = Playback(100, rate=30)
+    for number in range(31):
+        monkeypatch.setattr("nbody.viewer.window.clock.perf_counter", lambda: number / 10)
+        playback.drawn()
+        assert (playback.status == "▶ 30 frames/s in 10 pictures") == (number >= 10)
+    assert playback.pictures_per_s == pytest.approx(10, rel=0.1)
+    monkeypatch.setattr("nbody.viewer.window.clock.perf_counter", lambda: 9.0)
+    assert playback.status == "▶ 30 frames/s"  # after a pause
+
+
 @pytest.mark.parametrize(
     "loop,ends", [("repeat", (2.0, True)), ("there and back", (9.0, True)), ("once", (9.0, False))]
 )

@@ -84,6 +84,7 @@ class Window(app.Canvas):
             self.controls.notice = ""
         self.panels.followed = self.controls.aim(self.source, self.renderer.moment)
         self.renderer.draw(self.controls.camera, size, scale)
+        self.transport.drawn()
         moment, show_hud = self.renderer.moment, self.controls.show_hud
         self.panels.fit(size, scale)
         self.panels.draw_marker(moment)
