@@ -221,7 +221,9 @@ def test_in_free_flight_the_mouse_looks_around_and_letters_fly():
         seconds += 0.02
     way = eye() - begin
     np.testing.assert_allclose(way, (way @ ahead) * ahead, atol=1e-12)
-    assert 0.9 < way @ ahead / (0.35 * 0.4 * ours.camera.radius) <= 1.0 and seconds < 2.0  # speed times its time constant
+    assert (
+        0.9 < way @ ahead / (0.35 * 0.4 * ours.camera.radius) <= 1.0 and seconds < 2.0
+    )  # speed times its time constant
     ours.key("R")
     assert not ours.flying and ours.key("W") and ours.look.vectors
 

@@ -8,7 +8,7 @@ from vispy.gloo import gl
 from nbody.errors import InputError
 from nbody.viewer.display.body import RING_SHADES, faded_ring
 from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
-from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.display.text import BRIEF_BELOW, MARGIN, text_scale
 from nbody.viewer.gl.lines import Arrows, Axes, bar_length
 from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.gl.sprites import Sprites, float_targets_work
@@ -30,8 +30,6 @@ and where OpenGL runs on the processor. Each has more light instead."""
 METER_ATTEMPTS = 10  # the frames that are tried for the exposure, if the first ones are damaged
 MEASURED = 4  # a picture in so many is measured for the automatic exposure
 METER_SIZE = (1280, 720)  # the size at which the exposure is measured, so that it does not depend on the window's size
-BRIEF_BELOW = 500  # the height (at scale 1) of a picture of which caption and legend would cover a third
-LEAST_LEGEND = 0.75  # the scale of the legend in a small picture: its letters have 9 pixels
 GAP = 6  # pixels between the caption and the legend at scale 1
 BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a window's time line
 
@@ -173,12 +171,10 @@ class PictureRenderer:
         right and lower edge."""
         scale = text_scale(size, pixel_scale)
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
-        brief = size[1] < BRIEF_BELOW * pixel_scale
+        brief = size[1] < BRIEF_BELOW * pixel_scale  # all lines would cover a third of the picture
         caption = caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
-        if brief:
-            scale *= max(size[1] / (BRIEF_BELOW * pixel_scale), LEAST_LEGEND)
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
         if margin + legend.shape[1] > size[0] or below + legend.shape[0] > size[1]:
             return margin + caption.shape[1], below

@@ -11,11 +11,14 @@ SHRINK = 4  # the grid of the glow is coarser by this factor in both directions;
 CONTRAST = 200.0  # the least ratio of white (drawn bright) to dark (where the logarithm starts to bend)
 BRIGHT_FRACTION = 0.01  # the fraction of the lit pixels that is at least white in the frame that sets the exposure
 FAINT_FRACTION, SEEN = 0.005, 0.2
-"""The faintest part of a picture's light, and the brightness (white: 1) of its upper end: then a stream of one percent of the
-light is seen beside a cluster of 2000 to 200 000 bodies, and a disk or a cluster alone is nearly as without (looked at)."""
+"""The faintest part of a picture's light, and the brightness (white: 1) of its upper end: then a stream of one percent of
+the light is seen beside a cluster of 2000 to 200 000 bodies, and a disk alone is nearly as without (looked at)."""
 
 CONTRASTS = np.geomspace(CONTRAST, 1e6, 256)
-ADAPTATION, SETTLED = 0.3, 0.02  # the part of the way to new levels per measurement, and how near (in the logarithm) is there
+ADAPTATION, SETTLED = (
+    0.3,
+    0.02,
+)  # the part of the way to new levels per measurement, and how near (in the logarithm) is there
 GLOW = 0.35  # the fraction of the light that goes into the glow
 LEAST_BODIES = 3.0  # the light, in that of single bodies, from which contours are drawn: no rings around bodies
 BLUR = 1.25 * SHRINK  # the width of the glow's Gaussian in pixels; the shader knows it

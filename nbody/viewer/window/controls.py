@@ -261,7 +261,7 @@ KEYS = (
     Key(("Y",), lambda c, n: c.toggle("flying"), VIEW, "Y", "free flight, or orbit", "Y free flight", SPACE),
     _mouse(VIEW, "click", "choose a body"),
     Key(("+", "="), lambda c, n: c.camera.magnify(KEY_ZOOM)),
-    Key(("-",), lambda c, n: c.camera.magnify(1 / KEY_ZOOM), VIEW, "+ −", "zoom, as the wheel"),
+    Key(("-",), lambda c, n: c.camera.magnify(1 / KEY_ZOOM), VIEW, "+ −", "zoom"),
     Key(("R",), lambda c, n: c.go_home(), VIEW, "R", "reset the view", "R reset view"),
     Key(("F",), lambda c, n: c.next_follow(), VIEW, "F", "follow body or centre", "F follow"),
     Key(("V",), lambda c, n: c.requests.append("view"), VIEW, "V", "save view for --camera"),
