@@ -184,7 +184,7 @@ LINES = {
     "state": 1776,
     "trajectory": 3564,
     "verify": 288,
-    "viewer": 6952,
+    "viewer": 7092,
     "child": 36,
     "doctor": 409,
     "errors": 76,
