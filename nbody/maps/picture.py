@@ -52,7 +52,10 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
         dark = (found.status > 0) & kind.whole_runs
         ended, norm = bool(dark.any()), _norm(values[~dark], kind)
         colours = colormaps[kind.colours].with_extremes(over=INK)
-        edges, shown = (_edges(found.x), _edges(found.y)), np.where(dark, np.finfo(float).max, np.minimum(values, norm.vmax))
+        edges, shown = (
+            (_edges(found.x), _edges(found.y)),
+            np.where(dark, np.finfo(float).max, np.minimum(values, norm.vmax)),
+        )
         mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=norm, rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
         note = " (dark: ended before)" if ended else ""

@@ -24,7 +24,7 @@ from nbody.fields.compiled import summed
 from nbody.fields.field import Term
 from nbody.integrators.few_bodies import per_c2
 from nbody.integrators.solvers.jacobi_map import map_moves
-from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.kepler import KeplerFunctions, kepler_functions
 from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.megno import growing
 from nbody.integrators.solvers.systems.cpu_map import coordinates
@@ -57,6 +57,23 @@ def lanes_for(planets: int) -> int:
 
 
 @cache
+def kepler_on_gpu() -> KeplerFunctions:
+    """Kepler's step in float64."""
+
+    @compute.exact_function
+    def roots(x):
+        u = compute.rsqrt(x)
+        return x * u, u
+
+    @compute.exact_function
+    def inverse(x):
+        u = compute.rsqrt(x)
+        return u * u
+
+    return kepler_functions(compute.exact_function, compute.exact_function, roots, inverse, SMALL, CONVERGED)
+
+
+@cache
 def kernels_for(
     bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False,
     terms: tuple[Term, ...] = (), relativity: bool = False,
@@ -70,17 +87,7 @@ def kernels_for(
     numbers = groups * row_length
     bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
 
-    @compute.exact_function
-    def roots(x):
-        u = compute.rsqrt(x)
-        return x * u, u
-
-    @compute.exact_function
-    def inverse(x):
-        u = compute.rsqrt(x)
-        return u * u
-
-    kepler = kepler_functions(compute.exact_function, compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    kepler = kepler_on_gpu()
     solve, moved, tangent, grow = kepler.solve, kepler.moved, kepler.tangent, growing(compute.exact_function)
 
     @compute.exact_function
