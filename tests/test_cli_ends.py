@@ -181,4 +181,11 @@ def test_the_installed_script_begins_where_interrupts_are_answered():
     assert project["project"]["scripts"] == {"nbody": "nbody.__main__:main"}
     code = "import sys; before = set(sys.modules); import nbody.__main__; print(*sorted(set(sys.modules) - before))"
     run = child("-c", code, check=True)
-    assert {name.split(".")[0] for name in run.stdout.split()} <= {"nbody", "importlib", "signal", "typing", "warnings"}
+    assert {name.split(".")[0] for name in run.stdout.split()} <= {
+        "gc",
+        "nbody",
+        "importlib",
+        "signal",
+        "typing",
+        "warnings",
+    }
