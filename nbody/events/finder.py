@@ -263,7 +263,9 @@ class _Search:
         go = np.flatnonzero((ends[0] * ends[1] < 0) & (fb != 0))
         if len(go):
             part = (each[go] for each in (a, ends[0], b, ends[1]))
-            time = roots(lambda k, t: near(go[k], t), (next(part), next(part)), (next(part), next(part)), abs(width[go]))
+            time = roots(
+                lambda k, t: near(go[k], t), (next(part), next(part)), (next(part), next(part)), abs(width[go])
+            )
             slope = (near(go, time + width[go]) - near(go, time - width[go])) / (2 * width[go])
             step, value = np.full(len(go), np.inf), f(go, time)
             while True:
