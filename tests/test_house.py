@@ -183,7 +183,7 @@ LINES = {
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10270,
+    "integrators": 10272,
     "law": 402,
     "lessons": 1370,
     "manual": 162,

@@ -70,7 +70,7 @@ class Stepper:
         watch: looks at every step; None if nothing does.
         cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
-        noted: all bodies at the beginning and at the ends of the steps of the last :meth:`note`, and the rows of those returned.
+        noted: all bodies at the beginning and at the ends of the steps of the last :meth:`note`, and those returned.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
 
