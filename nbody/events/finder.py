@@ -172,7 +172,7 @@ class EventFinder:
     def find_all(
         self, path: Bodies, step: int, show: Show | None, finite: Collection[int] = ()
     ) -> tuple[list[Happened], int]:
-        """The events of the steps between T moments, of which the first one is the beginning of the step with this number, in
+        """The events of the steps between T moments, the first of which is the beginning of the step with this number, in
         order of time. And how many of these steps need no further look: in the one after them the function of an event, one
         with the numbers ``finite``, ceases to be finite; or, without ``show``, an event may happen."""
         found, passed = list[Happened](), len(path.time) - 1
@@ -281,8 +281,8 @@ class _Search:
                 value = f(go, time)
                 slope = (value - before) / step
         if len(rest := np.flatnonzero(np.isnan(found))):
-            ends_of = [(time[rest], value[rest]) for time, value in (first, last)]
-            found[rest] = roots(lambda k, t: f(rest[k], t), *ends_of, tolerance[rest])
+            begin, end = ((time[rest], value[rest]) for time, value in (first, last))
+            found[rest] = roots(lambda k, t: f(rest[k], t), begin, end, tolerance[rest])
         return found
 
     def happened(self, number: int, step: int) -> list[Happened]:
@@ -318,8 +318,8 @@ class _Search:
         """What the table of events says of zeros."""
         looks, rows, every = self._looks, np.zeros(len(q), EVENT_DTYPE), np.arange(len(q))
         rows["time"] = now.time
-        names = [looks.event.kind.name(each).encode() for each in (False, True)]
-        rows["kind"] = np.where(rising, *names[::-1])
+        called = [looks.event.kind.name(each).encode() for each in (True, False)]
+        rows["kind"] = np.where(rising, *called)
         sides = [each[self._which[1][q]] if isinstance(each, np.ndarray) else each for each in (looks.i, looks.j)]
         if sides[0] is not ORIGIN:
             of = [(now.position[every, k], now.velocity[every, k]) if k is not ORIGIN else (0.0, 0.0) for k in sides]

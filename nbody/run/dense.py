@@ -67,8 +67,8 @@ def within_noted(
     stepper: Stepper, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The bodies at (n,) times within (n,) of the steps of the last :meth:`.Stepper.note`: positions and velocities of those
-    that it returned, (n, K, D) each, as the scheme shows them, or by short steps from the ends of these steps. ``copied`` returns a copy of the
-    stepper, at any moment."""
+    that it returned, (n, K, D) each, as the scheme shows them, or by short steps from the ends of these steps. ``copied``
+    returns a copy of the stepper, at any moment."""
     assert stepper.noted is not None
     (noted, rows), sign = stepper.noted, -1 if stepper.turns else 1
     ends = noted.moments(steps + 1)

@@ -237,9 +237,9 @@ class Stepper:
         if self.turns:
             np.negative(vectors[1:, 1], out=vectors[1:, 1])
         times, (x, v) = times[: made + 1], vectors[: made + 1].swapaxes(0, 1)
-        rows = slice(None) if rows is None else rows
-        self.noted = now._replace(time=times, position=x, velocity=v), rows
-        return self.noted[0]._replace(position=x[:, rows], velocity=v[:, rows])
+        chosen: Any = slice(None) if rows is None else rows
+        self.noted = now._replace(time=times, position=x, velocity=v), chosen
+        return self.noted[0]._replace(position=x[:, chosen], velocity=v[:, chosen])
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""

@@ -67,8 +67,8 @@ def recorded(row: np.ndarray, bodies: int) -> RadauStep:
     """The step in a row: it can be shown, and no other one made from it."""
     begin, b, lost_x, lost_v, clock = np.split(row, bodies * np.array([9, 30, 33, 36]))
     b = b.reshape(7, -1)
-    sums = (each.reshape(3, -1) for each in (lost_x, lost_v))
-    return RadauStep(begin.reshape(3, 3, -1), clock, b, b, *sums, np.zeros((2, 0, 5)))
+    lost_x, lost_v = lost_x.reshape(3, -1), lost_v.reshape(3, -1)
+    return RadauStep(begin.reshape(3, 3, -1), clock, b, b, lost_x, lost_v, np.zeros((2, 0, 5)))
 
 
 class WatchedSteps:
