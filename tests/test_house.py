@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conftest import child, program
+from conftest import ROOT, child, program
 
 import nbody
 import nbody.compute
@@ -28,21 +28,11 @@ from nbody.integrators import INTEGRATORS, OF_SYSTEMS
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.registry import Entry
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "nbody"
 
 FLOORS = (
     (
-        "errors",
-        "number_format",
-        "child",
-        "figures",
-        "lazy",
-        "whole_file",
-        "output_file",
-        "input_file",
-        "memory",
-        "given",
+        "errors", "number_format", "child", "figures", "lazy", "whole_file", "output_file", "input_file", "memory", "given",
     ),
     ("registry", "machine", "install", "guarded_child", "opengl", "compute", "particles"),
     ("diagnostics", "parallel"),
@@ -56,7 +46,7 @@ FLOORS = (
     ("viewer", "bench", "analysis", "maps", "verify", "doctor", "lessons"),
     ("cli",),
     ("manual",),
-)
+)  # fmt: skip
 """From the ground up; a file imports from its own room and from floors below. Rooms of a floor use each other one way."""
 
 ONLY_DOOR = {
@@ -178,18 +168,18 @@ LINES = {
     "bench": 3740,
     "cli": 3462,
     "diagnostics": 1234,
-    "fields": 1939,
+    "fields": 1983,
     "compute": 3230,
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10272,
+    "integrators": 10271,
     "law": 402,
     "lessons": 1370,
     "manual": 162,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6607,
+    "run": 6555,
     "scenario": 2680,
     "state": 1776,
     "trajectory": 3564,
@@ -202,9 +192,9 @@ LINES = {
     "given": 84,
     "lazy": 24,
     "machine": 121,
-    "maps": 790,
+    "maps": 781,
     "opengl": 73,
-    "particles": 230,
+    "particles": 244,
     "registry": 141,
     "number_format": 42,
     "guarded_child": 151,

@@ -1,18 +1,15 @@
 """Movies: motion between frames, frames read ahead, camera paths, encoded files decoded back and compared with stills."""
 
 import io
-import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child, files_end_at
+from conftest import begun, child, files_end_at, until
 from PIL import Image
 from recordings import cloud, record
 
@@ -31,7 +28,6 @@ from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.clock import Playback
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)
 
 
@@ -447,12 +443,8 @@ def test_a_damaged_frame_is_reported_and_the_movie_goes_on(egl, run_file, tmp_pa
 def test_an_interrupt_leaves_a_movie_that_plays(egl, run_file, tmp_path):
     pytest.importorskip("av")
     path = tmp_path / "a.mp4"
-    command = [sys.executable, "-m", "nbody", "movie", str(run_file), str(path), "--seconds", "900", "--size", "64x48"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    for _ in range(600):
-        if list(tmp_path.glob(".nbody-*/a.mp4")):
-            break
-        time.sleep(0.05)
+    process = begun("-m", "nbody", "movie", run_file, path, "--seconds", "900", "--size", "64x48")
+    assert until(lambda: list(tmp_path.glob(".nbody-*/a.mp4")))
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

@@ -28,7 +28,7 @@ MOST_HALVINGS = 100
 
 
 Show = Callable[[Array, Array], Bodies]
-"""``show(steps, times)``: the bodies at (n,) times within (n,) steps between T moments, on the path that the scheme shows."""
+"""``show(steps, times)``: the bodies at (n,) times within (n,) steps, on the path that the scheme shows."""
 
 
 class Cubic(NamedTuple):

@@ -293,9 +293,11 @@ def asked_for(
     known: Particles | None = given.source.bodies if isinstance(given.initial, FromArrays) else None
     if known is not None and particles is None:
         particles = replace(known)
-    elif known is not None and particles is not None and particles.count == known.count and given.gravity.per_species:
-        if particles.species_names == ("",):  # those of one length per body
-            particles = replace(particles, species=known.species, species_names=known.species_names)
+    elif (
+        known is not None and particles is not None and given.gravity.per_species
+        and (particles.count, particles.species_names) == (known.count, ("",))
+    ):  # fmt: skip
+        particles = replace(particles, species=known.species, species_names=known.species_names)
     if particles is not None:
         _refuse_making(particles.check(), values)
     scenario = given.with_keywords(values)

@@ -26,6 +26,10 @@ STAGE = math.sqrt(7 / 40)
 """The drift of a corrector's first stage in time steps; the k-th drifts k times as far (Wisdom, Holman & Touma 1996)."""
 
 
+DIFFERENCE = 1e-3
+"""The change of bodies in differences of fields, in units of the least of their distances or speeds: errors of 1e-12."""
+
+
 @cache
 def corrector_kicks(order: int) -> np.ndarray:
     """The kicks of a corrector's stages, in time steps: b_k of the drifts k·:data:`STAGE`, k = 1 … (order - 1)/2.
@@ -301,26 +305,64 @@ class MapSteps(NamedTuple):
 def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
     """The functions of a map in external fields."""
     accelerate, in_fields = map_accelerations(terms), bool(terms)
+    midpoint = any(term.moving for term in terms)
 
-    @inner(fastmath=STRICT)
-    def kick_by_fields(V, h, planets):
-        m, inner, a, last = planets.m, planets.inner, planets.a, planets.m.size - 1
-        accelerate(planets.x, a, planets.fields)  # the last kick has found the positions
+    @part
+    def by_fields(X, V, h, planets, found):
+        """The accelerations (3, n) of Jacobi coordinates by the fields in a kick."""
+        m, inner, a, work = planets.m, planets.inner, planets.a, planets.fields.work
+        middle, x, v, last = work[0], work[1], work[2], m.size - 1
+        from_jacobi(X, m, inner, x)
+        for stage in range(2 if midpoint else 1):
+            if midpoint:
+                for c in range(3):
+                    for i in range(m.size):
+                        middle[c, i] = V[c, i] + (0.5 * h * found[c, i] if stage else 0.0)
+                from_jacobi(middle, m, inner, v)
+            accelerate(x, v, a, planets.fields)
+            for c in range(3):
+                weighted = m[0] * a[c, 0]
+                for i in range(1, m.size):
+                    found[c, i] = a[c, i] - weighted / inner[i - 1]
+                    weighted += m[i] * a[c, i]
+                found[c, 0] = weighted / inner[last]
+
+    @part
+    def kick_by_fields(X, V, h, planets):
+        m, work = planets.m, planets.fields.work
+        by, slope, ahead_X, ahead_V, rate = work[3], work[4], work[5], work[6], work[7]
+        by_fields(X, V, h, planets, by)
+        for k in range(len(planets.tangents) if planets.varied else 0):
+            dX, dV = planets.tangents[k, 0], planets.tangents[k, 1]
+            size = max(relative_size(dX, X), relative_size(dV, V))
+            step = DIFFERENCE / size if size > 0.0 else 1.0
+            for q in (-2, -1, 1, 2):  # a central difference of order 4
+                weight = 8.0 * q if abs(q) == 1 else -0.5 * q
+                for c in range(3):
+                    for i in range(m.size):
+                        ahead_X[c, i], ahead_V[c, i] = X[c, i] + q * step * dX[c, i], V[c, i] + q * step * dV[c, i]
+                by_fields(ahead_X, ahead_V, h, planets, slope)
+                for c in range(3):
+                    for i in range(m.size):
+                        rate[c, i] = (rate[c, i] if q > -2 else 0.0) + weight * slope[c, i]
+            for c in range(3):
+                for i in range(m.size):
+                    dV[c, i] += h / (12.0 * step) * rate[c, i]
         for c in range(3):
-            weighted = m[0] * a[c, 0]
-            for i in range(1, m.size):
-                V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
-                weighted += m[i] * a[c, i]
-            V[c, 0] += h * weighted / inner[last]
+            for i in range(m.size):
+                V[c, i] += h * by[c, i]
 
     @part
     def move(X, V, moves, planets):
         """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
         for k in range(len(moves)):
-            if moves[k, 0] != 0.0:
-                kick(X, V, moves[k, 0], planets)
+            h = moves[k, 0]
+            if h != 0.0:
+                if midpoint:  # half before and half after, as both depend on velocities
+                    kick_by_fields(X, V, 0.5 * h, planets)
+                kick(X, V, h, planets)
                 if in_fields:
-                    kick_by_fields(V, moves[k, 0], planets)
+                    kick_by_fields(X, V, 0.5 * h if midpoint else h, planets)
             drift(X, V, moves[k, 1], planets)
             if in_fields:
                 planets.fields.clock[0] += moves[k, 1]
@@ -349,6 +391,18 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
         from_jacobi(end_V, planets.m, planets.inner, v)
 
     return MapSteps(move, begin, present)
+
+
+@part
+def relative_size(change, rows):
+    """The largest change of a column of (3, n) rows; of the centre of mass in units of the least of the others."""
+    largest, least = 0.0, np.inf
+    for i in range(rows.shape[1] - 1, -1, -1):
+        size2 = change[0, i] ** 2 + change[1, i] ** 2 + change[2, i] ** 2
+        if i > 0:
+            least = min(least, rows[0, i] ** 2 + rows[1, i] ** 2 + rows[2, i] ** 2)
+        largest = max(largest, size2 / least)
+    return np.sqrt(largest)
 
 
 @part

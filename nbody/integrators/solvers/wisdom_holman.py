@@ -21,9 +21,9 @@ import numpy as np
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
-from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
+from nbody.integrators.few_bodies import components, few, in_fields, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.jacobi_map import (
     distances,
@@ -33,7 +33,7 @@ from nbody.integrators.solvers.jacobi_map import (
     planets_of,
     without_tangents,
 )
-from nbody.integrators.solvers.map_fields import map_fields
+from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.tangents import tangent_vectors
 from nbody.scenario.values import Group, NotNegative
@@ -59,7 +59,8 @@ class WisdomHolman(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        tangents=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
+        tangents=(POSITIONS, VELOCITIES, POST_NEWTONIAN), precisions=FLOAT64_ON_CPU,
+        fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN),
         columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
@@ -123,7 +124,7 @@ class WisdomHolman(Integrator):
         self, motion: Motion, x: np.ndarray, v: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """What single steps of (n,) lengths make of (n, N, D) positions and velocities; None in external fields."""
-        if map_fields(motion, self._order)[1] is not None:
+        if in_fields(motion):
             return None
         order = np.argsort(((x - x[:, :1]) ** 2).sum(axis=2), axis=1, kind="stable")
         rows = np.zeros((2, len(x), 3, x.shape[1]))
@@ -141,11 +142,11 @@ class WisdomHolman(Integrator):
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
         moves, hill, clock = map_moves(self.dt, self._options.corrector), self._options.encounter, motion.state.clock
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
-        terms, fields = map_fields(motion, self._order)
+        fields = map_fields(motion, self._order, motion.host.mass)
         moment = clock.origin, clock.step, self.dt
         coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
         with coordinates as (X, V), vectors as tangents:
-            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
+            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms_of(motion)), kernel)
             bodies = x, v, X, V, mass
             return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
 
