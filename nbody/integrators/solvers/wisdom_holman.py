@@ -23,7 +23,7 @@ from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, few, in_fields, map_coordinates, per_c2, require_star
+from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.jacobi_map import (
     distances,
@@ -124,7 +124,7 @@ class WisdomHolman(Integrator):
         self, motion: Motion, x: np.ndarray, v: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """What single steps of (n,) lengths make of (n, N, D) positions and velocities; None in external fields."""
-        if in_fields(motion):
+        if map_fields(motion, self._order, motion.host.mass) is not None:
             return None
         order = np.argsort(((x - x[:, :1]) ** 2).sum(axis=2), axis=1, kind="stable")
         rows = np.zeros((2, len(x), 3, x.shape[1]))
