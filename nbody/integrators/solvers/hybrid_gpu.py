@@ -197,8 +197,7 @@ class DeviceHybrid:
         found = now
         while True:
             met = FewBodies(found, bodies)
-            self._kick_apart(0.5 * dt, met)
-            good, contacts = self._move(dt, met)
+            good, contacts = self._move(dt, met, self._kick_apart(0.5 * dt, met))
             self._evaluate()
             self._kick_apart(0.5 * dt, met)
             after = self._look(bodies)
@@ -228,38 +227,35 @@ class DeviceHybrid:
     def _kept_arrays(self) -> Iterator[Any]:
         return (self._kept[k] for k in range(3))
 
-    def _kick_apart(self, h: float, met: FewBodies) -> None:
-        """Kick all bodies, those that meet without each other."""
+    def _kick_apart(self, h: float, met: FewBodies) -> HostRows | None:
+        """Kick all bodies, those that meet without each other; returns these."""
         few = self._fetch(met.ids) if len(met.ids) else None
         self._kick(h)
         if few:
             _kicked(few.Q, few.V, few.a, met.bodies.m, h, met.company)
             self._send(met.ids, few)
+        return few
 
-    def _move(self, h: float, met: FewBodies) -> tuple[bool, Contacts]:
+    def _move(self, h: float, met: FewBodies, few: HostRows | None) -> tuple[bool, Contacts]:
         """The Kepler part of a step, with half a jump before and after."""
-        star = self._mass[0]
-        few = self._fetch(met.ids) if len(met.ids) else None
-        if not few:
-            self._launch("drift", *self._moving, h, self._m[0], star, self._sums)
-            self._kick(0.0)
-            self._launch("jump", self.state.body, h, star, self._sums)
-            return True, NO_CONTACTS
-        begin = self._momentum()
+        star, company, good, contacts = self._mass[0], met.company, True, NO_CONTACTS
+        begin = self._momentum() if few else None
         self._launch("drift", *self._moving, h, self._m[0], star, self._sums)
-        company, (Q, V, _, guess) = met.company, few
-        drift, motions = _begin_moves(Q, V, met.bodies, h, company, guess, self._eta, begin)
-        good, contacts = self._divided(False, drift, Q, V, met, motions)
-        if company.hurried.any():
-            self._send(met.ids, few._replace(V=np.where(company.hurried, 0.0, V)))  # for the momentum of the others
-            drift += 0.5 * self._momentum() / self._m[0]
-            fine, of_hurried = self._divided(True, drift, Q, V, met, motions)
-            good, contacts = good and fine, all_contacts([contacts, of_hurried])
-        self._send(met.ids, few)
-        end = self._momentum()
+        if few:
+            Q, V, _, guess = few
+            drift, motions = _begin_moves(Q, V, met.bodies, h, company, guess, self._eta, begin)
+            good, contacts = self._divided(False, drift, Q, V, met, motions)
+            if met.found.hurried:
+                self._send(met.ids, few._replace(V=np.where(company.hurried, 0.0, V)))  # for the momentum of the others
+                drift += 0.5 * self._momentum() / self._m[0]
+                fine, of_hurried = self._divided(True, drift, Q, V, met, motions)
+                good, contacts = good and fine, all_contacts([contacts, of_hurried])
+            self._send(met.ids, few)
+        self._kick(0.0)
         self._launch("jump", self.state.body, h, star, self._sums)
-        _last_jump(Q, V, met.bodies.m, h, company, end)
-        self._send(met.ids, few)
+        if few and met.found.hurried:
+            _last_jump(Q, V, met.bodies.m, h, company, self._momentum())
+            self._send(met.ids, few)
         return good, contacts
 
     def _look(self, bodies: StarBodies) -> NearBodies:
