@@ -173,7 +173,7 @@ LINES = {
     "forces": 11372,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10973,
+    "integrators": 10986,
     "law": 402,
     "lessons": 1600,
     "manual": 162,
