@@ -170,7 +170,7 @@ LINES = {
     "diagnostics": 1234,
     "fields": 1983,
     "compute": 3256,
-    "forces": 11372,
+    "forces": 11343,
     "exchange": 1174,
     "initial": 2795,
     "integrators": 10986,
