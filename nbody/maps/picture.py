@@ -54,7 +54,7 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
         colours = colormaps[kind.colours].with_extremes(over=INK)
         edges, shown = (
             (_edges(found.x), _edges(found.y)),
-            np.where(dark, np.finfo(float).max, np.minimum(values, norm.vmax)),
+            np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax))),
         )
         mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=norm, rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
