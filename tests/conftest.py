@@ -33,6 +33,7 @@ os.environ["XDG_CACHE_HOME"] = str(
 
 ONE_WORKER = {
     "test_forces_gpu": "kernels of forces", "test_forces_gpu_ladder": "kernels of forces",
+    "test_bench_roofline": "kernels of forces",
     "test_bench": "the measured report", "test_bench_reports": "the measured report",
 }  # fmt: skip
 """Files whose tests need the same things, which a process makes once."""
