@@ -54,6 +54,13 @@ def test_a_bounce_within_a_step_of_fixed_length_costs_an_error_of_second_order()
     assert fine < coarse / 50 and fine < 1e-4
 
 
+@pytest.mark.parametrize("scheme", ["yoshida4", "hermite4_block"])
+def test_a_scheme_of_higher_order_warns_that_bounces_do_not_have_it(scheme):
+    said = list[str]()
+    bouncing(falling(), scheme, dt=2**-9, notify=said.append)
+    assert sum("a bounce inside a step errs by dt²" in line for line in said) == 1
+
+
 def test_a_billiard_is_resumed_and_copied_between_bounces_with_the_same_bits(tmp_path):
     values = {"record": {"dt": 0.1}, "end": 1.0}
     run = bouncing(billiard(), "ias15", tmp_path / "whole.h5", **values)

@@ -41,6 +41,12 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
         found.append(
             "escapers: counted by the bodies' own gravity; the external fields, which may hold them, are left out"
         )
+    facts, rule = integrator.facts, scenario.collisions and scenario.collisions.rule
+    if rule == "bounce" and facts.order > 2 and (facts.lengths == "individual" or not facts.adaptive):
+        found.append(
+            "collisions: a bounce inside a step errs by dt², although this scheme has a higher order; steps of ias15, and "
+            "of hermite4 with eta, end at the contact"
+        )
     if (extent := float(np.ptp(particles.position, axis=0).max())) > (most := farthest(engine, precision)):
         found.append(
             f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {most:g} "
