@@ -240,7 +240,7 @@ precision: float64
             "wisdom_holman, dt: 0.01, steps: 1}\nfields: [{field: post_newtonian, c: 100, by: all}]",
             "3: fields: scheme 'wisdom_holman' knows the 1PN term of the heaviest body alone",
         ),
-        ("c: 100}", "c: 100}, {field: nfw, mass: 1, a: 1}", "3: fields: post_newtonian cannot be combined"),
+        ("c: 100}", "c: 100, by: all}, {field: nfw, mass: 1, a: 1}", "3: fields: post_newtonian of all bodies cannot be"),
         ("fields:", "gravity: {softening: plummer, length: 0.1}\nfields:", "3: gravity.softening: post_newtonian is"),
     ],
 )  # fmt: skip

@@ -146,8 +146,9 @@ class Integrator(ABC):
                 return Refusal(
                     "this scheme knows the 1PN term of the heaviest body alone", "fields", "remove 'by: all'"
                 )
-            if len(fields) > 1:
-                return Refusal("post_newtonian cannot be combined with other fields", "fields", "remove one of them")
+            if len(fields) > 1 and relativity[0] == MUTUAL:
+                reason = "post_newtonian of all bodies cannot be combined with other fields"
+                return Refusal(reason, "fields", "remove one of them, or 'by: all'")
             if law.softening != "none":
                 return Refusal("post_newtonian is not softened", "gravity.softening", UNSOFTENED)
         known = (*cls.facts.fields, *(() if cls.facts.own_forces else (POSITIONS,)))

@@ -192,12 +192,13 @@ class Hybrid(Integrator):
 def _kicking(terms: tuple[Term, ...]) -> Callable:
     """The kernel ``kick(x, v, V, h, m, time, parameters, G, per_c2)``: external fields or relativity at the positions x,
     (3, N), kick the map's velocities V and the bodies' v for a time h: as they are at its middle."""
-    add_fields, stages = adding_fields(terms), 2 if not terms or any(term.moving for term in terms) else 1
+    add_fields, moving = adding_fields(terms), any(term.moving for term in terms)
     add_pairs = adding_pairs("none", 3)
 
     @compute.kernel("cpu")
     def kick_by_fields(x, v, V, h, m, time, parameters, G, per_c2):
         a, newton, middle, total = np.zeros(x.shape), np.zeros(x.shape), v.copy(), m.sum()
+        stages = 2 if moving or per_c2 > 0.0 else 1
         if per_c2 > 0.0:
             add_pairs(x.T, m, G, 0.0, newton)
         for stage in range(stages):

@@ -224,7 +224,10 @@ def forces_of(motion: Motion, n: int, tangents: Tangents) -> tuple[str, tuple[Te
         return law, (), np.empty(0)
     if fields.velocity_field is None:
         return law, fields.terms, fields.parameters
-    return law + RELATIVITY[fields.velocity_field.kind], (), np.full(1 + 4 * n, per_c2(motion))
+    more = np.full(1 + 4 * n, per_c2(motion))
+    if fields.terms:
+        more = np.vstack([fields.parameters, np.full(fields.parameters.shape[1], more[0])])
+    return law + RELATIVITY[fields.velocity_field.kind], fields.terms, more
 
 
 def widened(facts: SchemeFacts, tangents: Tangents) -> SchemeFacts:

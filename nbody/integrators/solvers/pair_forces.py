@@ -34,7 +34,8 @@ class Attraction(NamedTuple):
         m: (N,) masses.
         G, length2: the gravitational constant, and the softening length squared.
         more: further numbers of the kind: 1/c² of relativity, (1,), and 4 N working numbers if it is that of all bodies; of
-            ``encounter`` the kinds of bodies, (N,); the parameters of external fields, (K, 3 + n); of tangent vectors the
+            ``encounter`` the kinds of bodies, (N,); the parameters of external fields, (K, 3 + n), with relativity in a row
+            more, which begins with 1/c²; of tangent vectors the
             changes of masses, (M, N), or (0, N): they have none.
     """
 
@@ -54,29 +55,24 @@ def accelerations_of(kind: str, terms: tuple[Term, ...] = (), dimensions: int = 
     law_name, _, relativity = kind.partition("+")
     if kind.endswith(VARIED):
         return _with_tangents(law_name)
-    add_pairs = _sums(law_name)
-    if terms:
-        add_fields, D = adding_fields(terms), dimensions
-
-        @inner
-        def in_fields(x, v, law, time, a):
-            add_pairs(x, v, law, time, a)
-            add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
-
-        return in_fields
-    if not relativity:
+    add_pairs, D = _sums(law_name), dimensions
+    if not (relativity or terms):
         return add_pairs
-    mutual = kind.endswith(RELATIVITY[MUTUAL])
+    mutual, by_heaviest, in_fields = kind.endswith(RELATIVITY[MUTUAL]), bool(relativity), bool(terms)
+    add_fields = adding_fields(terms)
+    strength = inner(lambda more: more[-1, 0]) if terms else inner(lambda more: more[0])
 
     @inner
-    def with_relativity(x, v, law, time, a):
+    def with_others(x, v, law, time, a):
         add_pairs(x, v, law, time, a)
+        if in_fields:  # their accelerations are a part of A in the 1PN term
+            add_fields(x[:D].T, v[:D].T, law.m, time, law.more, a[:D].T)
         if mutual:
             mutual_relativity.add_mutual_forces(x, v, law.m, law.G, law.more[0], law.more[1:], a)
-        else:
-            post_newtonian.add_forces(x, v, law.m, law.G, law.more[0], a)
+        elif by_heaviest:
+            post_newtonian.add_forces(x, v, law.m, law.G, strength(law.more), a)
 
-    return with_relativity
+    return with_others
 
 
 @inner(fastmath=STRICT)
