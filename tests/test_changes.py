@@ -657,9 +657,9 @@ def test_a_callback_without_every_is_called_at_the_end_of_each_call_too():
 
     for until in (1.0, 2.0, 3.0):
         run.integrate(until, callback=lose)
-        assert last[0] == until and abs(run.particles.mass[0] - np.exp(-0.01 * until)) < 1e-15
+        assert last[0] == until and abs(run.particles.mass[0] - np.exp(-0.01 * until)) < 1e-14  # √n roundings
     assert run.particles == run.copy().particles != run.at(3.1) and len(run.particles) == 2
-    with pytest.raises(AttributeError, match="it is simulation.time"):
+    with pytest.raises(AttributeError, match=r"it is simulation\.time"):
         run.t  # noqa: B018
-    with pytest.raises(InputError, match="simulation.time can't be set"):
+    with pytest.raises(InputError, match=r"simulation\.time can.t be set"):
         run.time = 0.0

@@ -494,7 +494,7 @@ class Simulation:
         give the same file as one. (The last frame of a call that is not on the schedule is dropped by the next.)
 
         ``callback(particles)`` is called after every ``every``-th step, or after every ``interval`` of time; if it returns
-        False, the run ends. Without ``every`` and ``interval`` it is called after every step, and at the end of the call too,
+        False, the run ends. Without ``every`` and ``interval`` it is called after each step, and at the end of the call too
         if the last step of an adaptive scheme goes beyond it. For each call the particles are copied to the host.
 
         SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
