@@ -101,6 +101,29 @@ def from_jacobi(X, m, inner, x):
         x[c, 0] = centre
 
 
+@part
+def shift_jacobi(x, m, inner, dm, factor, dX):
+    """Change Jacobi coordinates dX, (3, n) but for the centre of mass, by ``factor`` times the derivative of those of x
+    along a change of the masses."""
+    for c in range(3):
+        weighted, changed, total = m[0] * x[c, 0], dm[0] * x[c, 0], dm[0]
+        for i in range(1, m.size):
+            dX[c, i] -= factor * (changed - total * weighted / inner[i - 1]) / inner[i - 1]
+            weighted, changed, total = weighted + m[i] * x[c, i], changed + dm[i] * x[c, i], total + dm[i]
+
+
+@part
+def shift_from_jacobi(X, m, inner, dm, sums, dx):
+    """Change positions dx, (3, n), by the derivative of those of Jacobi coordinates X along a change dm of the masses, whose
+    sums 0 … i are given."""
+    for c in range(3):
+        centre = 0.0
+        for i in range(m.size - 1, 0, -1):
+            centre -= (dm[i] - m[i] / inner[i] * sums[i]) / inner[i] * X[c, i]
+            dx[c, i] += centre
+        dx[c, 0] += centre
+
+
 class MapBodies(NamedTuple):
     """What the moves of a map of n bodies depend on besides its coordinates.
 
@@ -117,6 +140,7 @@ class MapBodies(NamedTuple):
         dx: (3, n) the positions of a tangent vector.
         tangents: (M, 2, 3, n) the tangent vectors of X and V, which the moves move too.
         varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
+        masses, sums: (M, n) G times the changes of the masses that belong to them, and their sums 0 … i; or (0, n).
     """
 
     m: np.ndarray
@@ -133,10 +157,12 @@ class MapBodies(NamedTuple):
     dx: np.ndarray
     tangents: np.ndarray
     varied: tuple
+    masses: np.ndarray
+    sums: np.ndarray
 
 
 @inner
-def planets_of(m, hill, per_c2, fields, tangents, varied):
+def planets_of(m, hill, per_c2, fields, tangents, varied, masses):
     """The planets with G times the masses ``m``, which may come as close as ``hill`` mutual Hill radii."""
     n = m.size
     near = np.zeros((n, n))
@@ -145,14 +171,19 @@ def planets_of(m, hill, per_c2, fields, tangents, varied):
             near[i, j] = 0.5 * hill * ((m[i] + m[j]) / (3.0 * m[0])) ** (1.0 / 3.0)
     x, a, dx = np.empty((3, n)), np.empty((6 if varied else 3, n)), np.empty((3, n))
     met, time, lanes = np.zeros(2, np.int64), np.empty(n), np.empty(10 * LANES)
-    return MapBodies(m, np.cumsum(m), near, per_c2, np.zeros(n), time, lanes, met, x, a, fields, dx, tangents, varied)
+    sums = masses.copy()
+    for i in range(1, n):
+        sums[:, i] += sums[:, i - 1]
+    return MapBodies(
+        m, np.cumsum(m), near, per_c2, np.zeros(n), time, lanes, met, x, a, fields, dx, tangents, varied, masses, sums
+    )
 
 
 @inner
 def without_tangents(planets):
     """The same planets."""
-    m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, _ = planets
-    return MapBodies(m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, ())
+    m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, _, masses, sums = planets
+    return MapBodies(m, inner, near, per_c2, distance, time, lanes, met, x, a, fields, dx, tangents, (), masses, sums)
 
 
 @part
@@ -170,7 +201,17 @@ def drift(X, V, h, planets):
             r, v2, _ = sizes(i, X, V)
             time[i] += rate * (0.5 * v2 - inner[i] / r)
         if planets.varied:
+            # By scaling, d/dμ is (t d/dt - v d/dv)/(2 μ) for the motion from x and v over a time t, and as much of v itself.
+            masses, sums = planets.masses, planets.sums
+            for k in range(len(masses)):
+                for c in range(3):
+                    tangents[k, 1, c, i] -= 0.5 * sums[k, i] / inner[i] * V[c, i]
             planets.distance[i] = kepler_tangents(i, X, V, inner[i], time[i], rate, tangents)
+            for k in range(len(masses)):
+                half, g = 0.5 * sums[k, i] / inner[i], time[i] * inner[i] / planets.distance[i] ** 3
+                for c in range(3):
+                    tangents[k, 0, c, i] += half * time[i] * V[c, i]
+                    tangents[k, 1, c, i] += half * (V[c, i] - g * X[c, i])
     if not planets.varied:
         kepler_steps(1, X, V, inner, time, planets.distance, planets.lanes)
 
@@ -272,8 +313,14 @@ def kick_tangents(X, h, planets):
         dX, dV = planets.tangents[k, 0], planets.tangents[k, 1]
         from_jacobi(dX, m, inner, dx)
         a[:] = 0.0
+        if k < len(planets.masses):
+            dm = planets.masses[k]
+            shift_from_jacobi(X, m, inner, dm, planets.sums[k], dx)
+            add_attraction(planets.x, dm, 1.0, planets, a[3:])
         add_slopes(planets.x, dx, m, 1.0, planets, a)
         add_kick(dV, a[3:], h, m, inner)
+        if k < len(planets.masses):
+            shift_jacobi(a, m, inner, dm, h, dV)
         for i in range(1, m.size):
             r2 = X[0, i] ** 2 + X[1, i] ** 2 + X[2, i] ** 2
             along = (X[0, i] * dX[0, i] + X[1, i] * dX[1, i] + X[2, i] * dX[2, i]) / r2
@@ -281,6 +328,8 @@ def kick_tangents(X, h, planets):
             g = 2.0 * h * planets.per_c2 * (inner[i] / r2) ** 2
             for c in range(3):
                 dV[c, i] += f * (dX[c, i] - 3.0 * along * X[c, i]) - g * (dX[c, i] - 4.0 * along * X[c, i])
+                if k < len(planets.masses):
+                    dV[c, i] += f * planets.sums[k, i] / inner[i] * X[c, i]
 
 
 @part
@@ -291,6 +340,27 @@ def add_kick(V, a, h, m, inner):
         for i in range(1, m.size):
             V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
             weighted += m[i] * a[c, i]
+
+
+@inner
+def tangent_to_jacobi(x, X, k, c, planets):
+    """Turn positions (c = 0) or velocities of a tangent vector of x into those of Jacobi coordinates X."""
+    m, inner, change = planets.m, planets.inner, planets.tangents[k, c]
+    to_jacobi(change.copy(), m, change)
+    if k < len(planets.masses):
+        shift_jacobi(x, m, inner, planets.masses[k], 1.0, change)
+        for d in range(3):
+            for i in range(m.size):
+                change[d, 0] += planets.masses[k, i] * (x[d, i] - X[d, 0]) / inner[m.size - 1]
+
+
+@inner
+def tangent_from_jacobi(X, k, c, planets):
+    """The inverse of :func:`tangent_to_jacobi`."""
+    m, inner, change = planets.m, planets.inner, planets.tangents[k, c]
+    from_jacobi(change.copy(), m, inner, change)
+    if k < len(planets.masses):
+        shift_from_jacobi(X, m, inner, planets.masses[k], planets.sums[k], change)
 
 
 class MapSteps(NamedTuple):
@@ -373,8 +443,8 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
         to_jacobi(x, planets.m, X)
         to_jacobi(v, planets.m, V)
         for k in range(len(planets.tangents) if planets.varied else 0):
-            for c in range(2):
-                to_jacobi(planets.tangents[k, c].copy(), planets.m, planets.tangents[k, c])
+            tangent_to_jacobi(x, X, k, 0, planets)
+            tangent_to_jacobi(v, V, k, 1, planets)
         if planets.per_c2 > 0.0:
             to_momenta(X, V, planets.inner, planets.per_c2)
         move(X, V, from_present, planets)

@@ -27,10 +27,10 @@ from nbody.integrators.few_bodies import components, few, map_coordinates, per_c
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.jacobi_map import (
     distances,
-    from_jacobi,
     map_moves,
     moving,
     planets_of,
+    tangent_from_jacobi,
     without_tangents,
 )
 from nbody.integrators.solvers.map_fields import map_fields, terms_of
@@ -146,9 +146,12 @@ class WisdomHolman(Integrator):
         moment = clock.origin, clock.step, self.dt
         coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
         with coordinates as (X, V), vectors as tangents:
-            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms_of(motion)), kernel)
+            own = self._tangents
+            masses = np.zeros((len(own.masses), len(mass)))
+            masses[:] = motion.engine.gravity.G * own.masses[:, self._order] if len(masses) else 0.0
+            growth, call = (tangents[0], own.numbers[0], masses), getattr(_kernels(terms_of(motion)), kernel)
             bodies = x, v, X, V, mass
-            return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
+            return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, own.varied, *more)
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
@@ -189,10 +192,10 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
 
     @compute.kernel("cpu")
     def begin_map(bodies, moves, hill, per_c2, fields, moment, growth, varied):
-        (x, v, X, V, m), (tangents, numbers), (origin, first, dt) = bodies, growth, moment
+        (x, v, X, V, m), (tangents, numbers, masses), (origin, first, dt) = bodies, growth, moment
         if in_fields:
             fields.clock[0] = origin + first * dt
-        begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, fields, tangents, varied))
+        begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, fields, tangents, varied, masses))
         begin_growth(tangents, 1, numbers)
 
     @compute.kernel("cpu")
@@ -202,15 +205,15 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         Args:
             bodies: x, v, X, V, (3, n) each, and G times the masses.
             moment: the time of step 0, the number of this step, and the time step.
-            growth, varied: the tangent vectors of X and V, with their numbers; see :class:`.MapBodies`.
+            growth, varied: the tangent vectors of X and V, their numbers, and changes of masses; see :class:`.MapBodies`.
             notes: get the bodies after each step, in the order of the map.
 
         Returns:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
-        (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
-        planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied), 0, 0, 0
-        shown = without_tangents(planets_of(m, hill, per_c2, fields, tangents, varied))
+        (x, v, X, V, m), (tangents, numbers, masses), (origin, begun, dt) = bodies, growth, moment
+        planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied, masses), 0, 0, 0
+        shown = without_tangents(planets_of(m, hill, per_c2, fields, tangents, varied, masses))
         distances(X, planets.distance)
         while done < steps and first == 0:
             if in_fields:
@@ -235,7 +238,7 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     def short_steps(x, v, m, from_present, step, to_present, per_c2, tangents):
         """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 2)."""
         for k in range(len(x)):
-            planets = planets_of(m[k], 0.0, per_c2, None, tangents, ())
+            planets = planets_of(m[k], 0.0, per_c2, None, tangents, (), np.zeros((0, m.shape[1])))
             X, V = np.empty(x[k].shape), np.empty(x[k].shape)
             begin(x[k], v[k], X, V, from_present[k], planets)
             distances(X, planets.distance)
@@ -245,12 +248,14 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     @compute.kernel("cpu")
     def vectors(bodies, moves, hill, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
-        (x, v, X, V, m), (tangents, _) = bodies, growth
-        found[:] = tangents
-        planets = planets_of(m, hill, per_c2, fields, found, varied)
-        present(X, V, moves.present, planets, x, v)
+        (x, v, X, V, m), (tangents, _, masses), (origin, begun, dt) = bodies, growth, moment
+        found[:], x[:], v[:] = tangents, X, V
+        planets = planets_of(m, hill, per_c2, fields, found, varied, masses)
+        if in_fields:
+            fields.clock[0] = origin + (begun + 0.5) * dt
+        move(x, v, moves.present, planets)
         for k in range(len(found)):
-            for c in range(2):
-                from_jacobi(found[k, c].copy(), m, planets.inner, found[k, c])
+            tangent_from_jacobi(x, k, 0, planets)
+            tangent_from_jacobi(v, k, 1, planets)
 
     return FieldMapKernels(begin_map, advance, short_steps, vectors)

@@ -151,7 +151,9 @@ def maps_in(terms: tuple[Term, ...]) -> Any:
         x, v, X, V, m, tangents, numbers, varied, per_c2, fields, moment = bodies
         made, status, closest = ends
         for s in range(first, last):
-            planets = planets_of(m[s], hill, per_c2, fields_of_system(fields, s), tangents[s], varied)
+            planets = planets_of(
+                m[s], hill, per_c2, fields_of_system(fields, s), tangents[s], varied, np.zeros((0, m.shape[1]))
+            )
             if steps < 0:
                 set_clock(planets, moment, made[s])
                 begin(x[s], v[s], X[s], V[s], moves.begin, planets)
