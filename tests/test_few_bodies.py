@@ -14,7 +14,7 @@ from nbody.integrators import INTEGRATORS
 from nbody.integrators.adaptive import NEXT
 from nbody.integrators.integrator import unsupported
 from nbody.integrators.solvers.blocks.cpu_kernels import kepler_motion
-from nbody.integrators.solvers.jacobi_map import corrector_kicks
+from nbody.integrators.solvers.splitting import corrector_kicks
 from nbody.integrators.solvers.radau_tables import NODES
 from nbody.law import Gravity
 from nbody.particles import Particles

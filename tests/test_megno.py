@@ -7,7 +7,7 @@ from conftest import random_bodies
 import nbody
 from nbody.errors import InputError
 from nbody.initial.ensemble import member
-from nbody.integrators.solvers.jacobi_map import map_moves
+from nbody.integrators.solvers.splitting import map_moves
 from nbody.integrators.solvers.wisdom_holman import _kernels
 from nbody.integrators.tangents import LOG, MEAN, SIZE2, Tangents
 from nbody.run.resume import resume

@@ -25,16 +25,11 @@ from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import (
-    distances,
-    from_jacobi,
-    map_moves,
-    moving,
-    planets_of,
-    without_tangents,
-)
+from nbody.integrators.solvers.jacobi import from_jacobi
+from nbody.integrators.solvers.jacobi_map import FIRST, keep, moving, planets_of, present_of
 from nbody.integrators.solvers.map_fields import map_fields
 from nbody.integrators.solvers.megno import add_growth, begin_growth
+from nbody.integrators.solvers.splitting import map_moves
 from nbody.integrators.tangents import tangent_vectors
 from nbody.scenario.values import Group, NotNegative
 from nbody.state import Column
@@ -154,7 +149,9 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         (x, v, X, V, m), (tangents, numbers), (origin, first, dt) = bodies, growth, moment
         if in_fields:
             fields.clock[0] = origin + first * dt
-        begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, fields, tangents, varied))
+        planets = planets_of(x, v, m, hill, per_c2, fields, tangents, varied)
+        begin(x, v, moves.begin, planets)
+        keep(planets, X, V, tangents)
         begin_growth(tangents, 1, numbers)
 
     @compute.kernel("cpu")
@@ -171,37 +168,35 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
         (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
-        planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied), 0, 0, 0
-        shown = without_tangents(planets_of(m, hill, per_c2, fields, tangents, varied))
-        distances(X, planets.distance)
-        while done < steps and first == 0:
+        planets, done = planets_of(X, V, m, hill, per_c2, fields, tangents, varied), 0
+        met = planets.met
+        while done < steps and met[0] == 0:
             if in_fields:
                 fields.clock[0] = origin + (begun + done + 0.5) * dt
-            move(X, V, moves.step, planets)
+            move(moves.step, planets)
             if varied:
-                add_growth(tangents, 1, dt, numbers)
-            first, second = planets.met
+                add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
             done += 1
             if notes.times.size > 0:
                 if in_fields:
                     fields.clock[0] = origin + (begun + done + 0.5) * dt
-                distances(X, shown.distance)
-                present(X, V, moves.present, shown, x, v)
+                present(moves.present, present_of(planets), x, v)
                 note_step(notes, done - 1, 0.0, x.T, v.T)
         if in_fields:
             fields.clock[0] = origin + (begun + done + 0.5) * dt
-        present(X, V, moves.present, without_tangents(planets), x, v)
-        return done, first, second
+        keep(planets, X, V, tangents)
+        present(moves.present, present_of(planets), x, v)
+        return done, met[0], met[1]
 
     @compute.kernel("cpu")
     def vectors(bodies, moves, hill, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
         (x, v, X, V, m), (tangents, _) = bodies, growth
-        found[:] = tangents
-        planets = planets_of(m, hill, per_c2, fields, found, varied)
-        present(X, V, moves.present, planets, x, v)
+        planets = planets_of(X, V, m, hill, per_c2, fields, tangents, varied)
+        present(moves.present, planets, x, v)
+        keep(planets, x, v, found)
         for k in range(len(found)):
             for c in range(2):
-                from_jacobi(found[k, c].copy(), m, planets.inner, found[k, c])
+                from_jacobi(found[k, c].copy(), m, np.cumsum(m), found[k, c])
 
     return FieldMapKernels(begin_map, advance, vectors)

@@ -6,16 +6,22 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
+from nbody.integrators.solvers.jacobi import from_jacobi
 from nbody.integrators.solvers.jacobi_map import (
-    MapMoves,
-    distances,
-    from_jacobi,
-    map_moves,
+    FIRST,
+    INNER,
+    MASS,
+    SITE,
+    STAR,
+    keep,
     moving,
     planets_of,
-    without_tangents,
+    present_of,
 )
+from nbody.integrators.solvers.jacobi_map import V as V_ROW
+from nbody.integrators.solvers.jacobi_map import X as X_ROW
 from nbody.integrators.solvers.megno import add_growth, begin_growth
+from nbody.integrators.solvers.splitting import MapMoves, map_moves
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, by_components
@@ -103,30 +109,30 @@ def coordinates(
 
 
 @inner
-def advance_one(x, v, X, V, numbers, moves, planets, steps, made, closest):
+def advance_one(x, v, numbers, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
-    old_X, old_V, status = X.copy(), V.copy(), DONE
-    distances(X, planets.distance)
+    rows, last, status = planets.rows, STAR + planets.bodies, DONE
+    moved = rows[X_ROW : V_ROW + 3, STAR:last]
+    old = moved.copy()
     for _ in range(steps):
-        copy(X, old_X)
-        copy(V, old_V)
-        move(X, V, moves.step, planets)
-        if not (is_finite(X) and is_finite(V)):
-            copy(old_X, X)
-            copy(old_V, V)
+        copy(moved, old)
+        move(moves.step, planets)
+        if not is_finite(moved):
+            copy(old, moved)
             status = NOT_FINITE
             break
         if planets.varied:
-            add_growth(planets.tangents, 1, moves.step[0, 1], numbers)
+            add_growth(planets.tangents[:, :2], FIRST, moves.step[0, 1], numbers)
         made += 1
-        closest = min(closest, closest_pair(planets.x))
+        closest = min(closest, closest_pair(rows[SITE : SITE + 3, STAR:last]))
         if planets.met[0]:
             status = ENCOUNTER
             break
-    present(X, V, moves.present, without_tangents(planets), x, v)
+    shown = present_of(planets)
+    present(moves.present, shown, x, v)
     if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
-        from_jacobi(X, planets.m, planets.inner, x)
-        from_jacobi(V, planets.m, planets.inner, v)
+        from_jacobi(rows[X_ROW : X_ROW + 3, STAR:last], rows[MASS, STAR:last], rows[INNER, STAR:last], x)
+        from_jacobi(rows[V_ROW : V_ROW + 3, STAR:last], rows[MASS, STAR:last], rows[INNER, STAR:last], v)
     return status, made, closest
 
 
@@ -143,14 +149,15 @@ def maps(first, last, bodies, moves, hill, steps, ends):
     x, v, X, V, m, tangents, numbers, varied = bodies
     made, status, closest = ends
     for s in range(first, last):
-        planets = planets_of(m[s], hill, 0.0, None, tangents[s], varied)
         if steps < 0:
-            begin(x[s], v[s], X[s], V[s], moves.begin, planets)
+            planets = planets_of(x[s], v[s], m[s], hill, 0.0, None, tangents[s], varied)
+            begin(x[s], v[s], moves.begin, planets)
+            keep(planets, X[s], V[s], tangents[s])
             begin_growth(tangents[s], 1, numbers[s])
         else:
             more = steps if status[s] == DONE else 0
-            ended, made[s], closest[s] = advance_one(
-                x[s], v[s], X[s], V[s], numbers[s], moves, planets, more, made[s], closest[s]
-            )
+            planets = planets_of(X[s], V[s], m[s], hill, 0.0, None, tangents[s], varied)
+            ended, made[s], closest[s] = advance_one(x[s], v[s], numbers[s], moves, planets, more, made[s], closest[s])
+            keep(planets, X[s], V[s], tangents[s])
             if more:
                 status[s] = ended

@@ -20,9 +20,9 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
-from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import kepler_functions
 from nbody.integrators.solvers.megno import growing
+from nbody.integrators.solvers.splitting import map_moves
 from nbody.integrators.solvers.systems.cpu_map import coordinates, first_vectors
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
 from nbody.integrators.tangents import COLUMNS, Tangents
@@ -72,7 +72,7 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         u = compute.rsqrt(x)
         return u * u
 
-    kepler = kepler_functions(compute.exact_function, compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    kepler = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
     solve, moved, tangent, grow = kepler.solve, kepler.moved, kepler.tangent, growing(compute.exact_function)
 
     @compute.exact_function
