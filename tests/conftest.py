@@ -48,7 +48,8 @@ def pytest_collection_modifyitems(config, items):
     once what they need."""
     for item in items:
         if "slow" not in item.keywords:
-            item.add_marker(pytest.mark.xdist_group(ONE_WORKER.get(item.path.stem, item.path.stem)))
+            file = item.module.__name__
+            item.add_marker(pytest.mark.xdist_group(ONE_WORKER.get(file, file)))
     items.sort(key=lambda item: "slow" not in item.keywords)
     for mark in ("campaign", "more", "simulated"):
         if mark not in config.option.markexpr:

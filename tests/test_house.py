@@ -183,7 +183,7 @@ LINES = {
     "forces": 11371,
     "exchange": 1174,
     "initial": 2795,
-    "integrators": 10096,
+    "integrators": 10142,
     "law": 402,
     "lessons": 1370,
     "manual": 162,

@@ -211,9 +211,8 @@ class Collisions:
         # The cubic through a whole step is not the path of bodies that have moved together in shorter ones.
         massive = self.roster.mass[self.roster.slots] > 0
         i, j = np.maximum(found["i"], found["j"]), np.minimum(found["i"], found["j"])
-        with_star = (met.hurried[i] & (massive | met.hurried)[j]) | (met.hurried[j] & (massive | met.hurried)[i])
         paired = (np.stack([i, j], axis=1)[:, None] == met.pairs).all(axis=2).any(axis=1)
-        parts = [found[(j == 0) | ~(with_star & (massive[i] | massive[j]) | paired)]]
+        parts = [found[(j == 0) | ~(met.hurried[i] | met.hurried[j] | paired)]]
         for k, (begin, end) in enumerate(met.times):
             bodies = np.flatnonzero(met.members[k])
             pairs, times = contacts(_inner_paths(span, k)[bodies], self.radii[bodies])

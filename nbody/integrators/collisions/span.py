@@ -11,7 +11,7 @@ class Encounter(NamedTuple):
 
     Attributes:
         pairs: (P, 2) pairs i > j that have moved together.
-        hurried: (N,) bodies that have moved together with all those with mass.
+        hurried: (N,) bodies that have passed the star: their paths are no cubics.
         times: (S, 2) the beginnings and ends of the shorter steps in which two of them touch, in units of the step.
         ends: (S, 4, 3, N) positions and velocities at the beginning, and at the end, up to a motion of all bodies together.
         members: (S, N) the bodies that make such a step.

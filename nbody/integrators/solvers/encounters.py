@@ -5,7 +5,9 @@ planet is near the star if its orbit turns by about a radian in a step. Both ans
 that a step and its reverse agree about them (Lu, Hernandez & Rein 2024).
 
 Planets with mass that are near each other, directly or through others, are a group, which moves by itself about the star at
-rest in the origin. If one is near the star, all bodies with mass move together, and the star with them. A body without mass
+rest in the origin. A group of which one is near the star, and a planet alone that is, move with the star: it is drawn by
+them, and drifts with the mean velocity that the other planets give it in the step. So a single planet is on a Kepler orbit
+about a star that moves straight, however close it comes, and no other body is a part of its passage. A body without mass
 moves among copies of those that it is near to, so that it changes no bit of their motion.
 """
 
@@ -198,8 +200,7 @@ class Company(NamedTuple):
         size: (N,) the number of bodies of the group that begins with a body.
         pairs: (P, 2) all pairs i > j within groups, and those of a body without mass and one that it is near to; the first
             ``counts[0]`` are in use. Their attraction is not a part of kicks.
-        hurried: (N,) the bodies that move with all those with mass, and with the star.
-        whole: (1,) True if one of those has mass: then all with mass are.
+        hurried: (N,) the bodies that move with the star.
         counts: (1,).
     """
 
@@ -207,7 +208,6 @@ class Company(NamedTuple):
     size: np.ndarray
     pairs: np.ndarray
     hurried: np.ndarray
-    whole: np.ndarray
     counts: np.ndarray
 
 
@@ -215,9 +215,8 @@ class Company(NamedTuple):
 def no_company(n):
     """The company of n bodies that move alone."""
     return Company(
-        np.arange(n), np.ones(n, np.int64), np.empty((8, 2), np.int64), np.zeros(n, np.bool_), np.zeros(1, np.bool_),
-        np.zeros(1, np.int64),
-    )  # fmt: skip
+        np.arange(n), np.ones(n, np.int64), np.empty((8, 2), np.int64), np.zeros(n, np.bool_), np.zeros(1, np.int64)
+    )
 
 
 @inner
@@ -232,26 +231,20 @@ def holds(pairs, count, i, j):
 @inner
 def gather(m, found, company):
     """Add the bodies that are near each other in a survey to a company. Returns it, and True if it has grown."""
-    group, size, pairs, hurried, whole, counts = company
+    group, size, pairs, hurried, counts = company
     grown, old, old_count = False, pairs, counts[0]
     for i in range(1, m.size):
         if found.hurried[i] and not hurried[i]:
             hurried[i] = grown = True
-            whole[0] |= m[i] > 0.0
-    if whole[0]:
-        for i in range(1, m.size):
-            hurried[i] |= m[i] > 0.0
     for k in range(found.counts[0]):
         i, j = found.close[k]
-        if found.near[k] and not (hurried[i] and hurried[j]) and not holds(old, old_count, i, j):
+        if found.near[k] and not holds(old, old_count, i, j):
             grown = True
             if m[i] > 0.0 and m[j] > 0.0:
                 first, other = min(group[i], group[j]), max(group[i], group[j])
                 for b in range(1, m.size):
                     if group[b] == other:
                         group[b] = first
-            elif whole[0] and m[i] + m[j] > 0.0:
-                hurried[i if m[i] == 0.0 else j] = True
     if not grown:
         return company, False
     size[:] = 0
@@ -267,6 +260,9 @@ def gather(m, found, company):
                 if group[j] == group[i]:
                     pairs[counts[0], 0], pairs[counts[0], 1] = i, j
                     counts[0] += 1
+                    hurried[group[i]] |= hurried[i] or hurried[j]
+    for i in range(1, m.size):
+        hurried[i] |= hurried[group[i]]
     for rows, used, count in (
         (old, np.ones(len(old), np.bool_), old_count),
         (found.close, found.near, found.counts[0]),
@@ -276,7 +272,9 @@ def gather(m, found, company):
             if used[k] and (m[i] == 0.0 or m[j] == 0.0) and not holds(pairs, counts[0], i, j):
                 pairs[counts[0], 0], pairs[counts[0], 1] = i, j
                 counts[0] += 1
-    return Company(group, size, pairs, hurried, whole, counts), True
+                hurried[i] |= m[i] == 0.0 and m[j] > 0.0 and hurried[j]
+                hurried[j] |= m[j] == 0.0 and m[i] > 0.0 and hurried[i]
+    return Company(group, size, pairs, hurried, counts), True
 
 
 @inner(fastmath=STRICT)
@@ -292,7 +290,7 @@ def attract(i, j, sign, Q, m, a):
 
 @inner
 def kick(Q, V, m, h, found, company, a):
-    """Kick planets by all those with which they do not move together. Those that move with the star get no kick."""
+    """Kick planets by all those with which they do not move together."""
     copy(found.a, a)
     for k in range(found.counts[0]):
         i, j = found.close[k]
@@ -302,10 +300,9 @@ def kick(Q, V, m, h, found, company, a):
         i, j = company.pairs[k]
         if not holds(found.close, found.counts[0], i, j):
             attract(i, j, -1.0, Q, m, a)
-    for i in range(1, m.size):
-        if not company.hurried[i]:
-            for c in range(3):
-                V[c, i] += h * a[c, i]
+    for c in range(3):
+        for i in range(1, m.size):
+            V[c, i] += h * a[c, i]
 
 
 class Contacts(NamedTuple):
@@ -391,32 +388,82 @@ def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
 
 
 @inner
+def is_alone(i, m, company):
+    """True if body i moves with no other planet."""
+    if m[i] > 0.0:
+        return company.size[company.group[i]] == 1
+    for k in range(company.counts[0]):  # noqa: SIM110
+        if company.pairs[k, 0] == i or company.pairs[k, 1] == i:
+            return False
+    return True
+
+
+@inner
 def members(i, m, company, rows):
-    """Fill in the star and the bodies with which body i moves, in order. Returns their number; 1 if it moves alone; 0 if it
-    moves with an earlier one."""
-    group, size, pairs, hurried, _, counts = company
+    """Fill in the star and the bodies with which body i moves, in order, and itself. Returns their number."""
+    group, _, pairs, _, counts = company
     rows[0], count = 0, 1
     for j in range(1, m.size):
-        if hurried[i]:
-            with_it = m[j] > 0.0
-        elif m[i] > 0.0:
-            with_it = size[group[i]] > 1 and m[j] > 0.0 and group[j] == group[i]
+        if m[i] > 0.0:
+            together = m[j] > 0.0 and group[j] == group[i]
         else:
-            with_it = holds(pairs, counts[0], max(i, j), min(i, j))
-        if with_it or (j == i and m[i] == 0.0):
-            if m[i] > 0.0 and j < i:
-                return 0
+            together = j == i or holds(pairs, counts[0], max(i, j), min(i, j))
+        if together:
             rows[count] = j
             count += 1
-    return 1 if m[i] == 0.0 and count == 2 and not hurried[i] else count
+    return count
+
+
+@inner(fastmath=STRICT)
+def flow(V, m, company, hurried, rates):
+    """Fill in the velocity, (3,), that planets which move with the star, or those that do not, give it."""
+    for c in range(3):
+        total = 0.0
+        for i in range(1, m.size):
+            if company.hurried[i] == hurried:
+                total += m[i] * V[c, i]
+        rates[c] = total / m[0]
+
+
+@inner(fastmath=STRICT)
+def jump(Q, V, m, h, company):
+    """Shift all planets: the star moves against them. Those that move with it are shifted by the motion that others of them
+    give it."""
+    for c in range(3):
+        total = 0.0
+        for i in range(1, m.size):
+            total += m[i] * V[c, i]
+        for i in range(1, m.size):
+            if not company.hurried[i]:
+                Q[c, i] += h * total / m[0]
+    hurrying, rows = np.empty(3), np.empty(m.size, np.int64)
+    flow(V, m, company, True, hurrying)
+    for i in range(1, m.size):
+        if company.hurried[i]:
+            count = members(i, m, company, rows)
+            for c in range(3):
+                own = 0.0
+                for k in range(1, count):
+                    own += m[rows[k]] * V[c, rows[k]]
+                Q[c, i] += h * (hurrying[c] - own / m[0])
+
+
+@inner(fastmath=STRICT)
+def pass_star(i, Q, V, m, h, drift):
+    """Move planet i about the star, which it draws, and which has the velocity -``drift`` otherwise."""
+    f = 1.0 + m[i] / m[0]
+    for c in range(3):
+        V[c, i] = V[c, i] * f + drift[c]
+    kepler_step(i, Q, V, m[0] + m[i], h)
+    for c in range(3):
+        V[c, i] = (V[c, i] - drift[c]) / f
 
 
 @inner(calls=True)
-def move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta):
+def move(Q, V, bodies, h, company, guess, eta):
     """The Kepler part of a step: all planets on their orbits about the star, those that meet with their attraction.
 
     Args:
-        begin_Q, begin_V: (3, N) at the beginning of the step, where the motion of those begins that move with the star.
         guess: (N,) the length of the first step of those that meet, of each one's group.
 
     Returns:
@@ -424,33 +471,44 @@ def move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta):
     """
     m, radius, n = bodies.m, bodies.radius, bodies.m.size
     before_Q, before_V, rows = Q.copy(), V.copy(), np.empty(n, np.int64)
-    good, contacts = True, no_contacts(n)
-    for i in range(1, n):
-        count = members(i, m, company, rows)
-        if count == 1:
-            kepler_step(i, Q, V, m[0], h)
-        if count < 2:
-            continue
-        free = company.hurried[i]
-        from_Q, from_V = (begin_Q, begin_V) if free else (before_Q, before_V)
-        x, v, kinds = np.zeros((3, count)), np.zeros((3, count)), np.empty(count)
-        kinds[0] = FREE if free else FIXED
-        for k in range(1, count):
-            b = rows[k]
-            kinds[k] = TEST_BODY if m[b] == 0.0 else 1.0 if free else 1.0 + company.group[b]
-            for c in range(3):
-                x[c, k], v[c, k] = from_Q[c, b], from_V[c, b]
+    good, contacts, drift, after = True, no_contacts(n), np.empty(3), np.zeros(3)
+    flow(V, m, company, False, drift)
+    for free in (False, True):
+        if free:
+            flow(V, m, company, False, after)
+            drift = 0.5 * (drift + after)
+        for i in range(1, n):
+            if company.hurried[i] != free:
+                continue
+            if is_alone(i, m, company):
                 if free:
-                    v[c, 0] -= m[b] / m[0] * v[c, k]
-        fine, guess[i], contacts = together(
-            rows[:count], i if m[i] == 0.0 else 0, x, v, m, kinds, h, guess[i], eta, radius, contacts
-        )
-        good &= fine
-        for k in range(1, count):
-            b = rows[k]
-            if m[i] > 0.0 or b == i:
+                    pass_star(i, Q, V, m, h, drift)
+                else:
+                    kepler_step(i, Q, V, m[0], h)
+                continue
+            if m[i] > 0.0 and company.group[i] != i:
+                continue
+            count = members(i, m, company, rows)
+            x, v, kinds = np.zeros((3, count)), np.zeros((3, count)), np.empty(count)
+            kinds[0] = FREE if free else FIXED
+            for c in range(3):
+                v[c, 0] = -drift[c] if free else 0.0
+            for k in range(1, count):
+                b = rows[k]
+                kinds[k] = TEST_BODY if m[b] == 0.0 else 1.0 if free else 1.0 + company.group[b]
                 for c in range(3):
-                    Q[c, b], V[c, b] = x[c, k] - x[c, 0], v[c, k]
+                    x[c, k], v[c, k] = before_Q[c, b], before_V[c, b]
+                    if free:
+                        v[c, 0] -= m[b] / m[0] * v[c, k]
+            fine, guess[i], contacts = together(
+                rows[:count], i if m[i] == 0.0 else 0, x, v, m, kinds, h, guess[i], eta, radius, contacts
+            )
+            good &= fine
+            for k in range(1, count):
+                b = rows[k]
+                if m[i] > 0.0 or b == i:
+                    for c in range(3):
+                        Q[c, b], V[c, b] = x[c, k] - x[c, 0], v[c, k]
     return good, contacts
 
 

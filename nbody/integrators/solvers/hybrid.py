@@ -1,5 +1,5 @@
 """A map of a star's planets whose members may meet, each other or the star: a Gauss–Radau scheme makes their steps then
-(Lu, Hernandez & Rein 2024: TRACE).
+(Lu, Hernandez & Rein 2024: TRACE), and the star's drift is a part of the orbit of one that passes it.
 
 The coordinates are democratic heliocentric: positions Q relative to the star, velocities V relative to the centre of mass
 (Duncan, Levison & Lee 1998). The Hamiltonian is split into
@@ -36,6 +36,7 @@ from nbody.integrators.solvers.encounters import (
     StarBodies,
     falls,
     gather,
+    jump,
     kick,
     look,
     move,
@@ -138,18 +139,6 @@ class Hybrid(Integrator):
             return kernel(x, v, Q, V, *more)
 
 
-@inner(fastmath=STRICT)
-def jump(Q, V, m, h, hurried):
-    """Shift the planets that do not move with the star: it moves against them."""
-    for c in range(3):
-        total = 0.0
-        for i in range(1, m.size):
-            total += m[i] * V[c, i]
-        for i in range(1, m.size):
-            if not hurried[i]:
-                Q[c, i] += h * total / m[0]
-
-
 @cache
 def _kicking(terms: tuple[Term, ...]) -> Callable:
     """The kernel ``kick(x, v, V, h, m, time, parameters)``: external fields at the positions x, (3, N), kick the map's
@@ -221,11 +210,11 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps, notes):
             company, _ = gather(m, now, no_company(n))
         while True:
             kick(Q, V, m, 0.5 * h, now, company, a)
-            jump(Q, V, m, 0.5 * h, company.hurried)
+            jump(Q, V, m, 0.5 * h, company)
             for c in range(3):
                 Q[c, 0] += h * V[c, 0]
-            good, contacts = move(Q, V, begin_Q, begin_V, bodies, h, company, guess, eta)
-            jump(Q, V, m, 0.5 * h, company.hurried)
+            good, contacts = move(Q, V, bodies, h, company, guess, eta)
+            jump(Q, V, m, 0.5 * h, company)
             after = survey(Q, V, bodies, after)
             kick(Q, V, m, 0.5 * h, after, company, a)
             at_end = look(Q, V, bodies, after)

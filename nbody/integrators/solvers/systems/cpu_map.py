@@ -93,7 +93,7 @@ class HostMaps:
 
 def first_vectors(tangents: Tangents, dimensions: int, order: np.ndarray) -> np.ndarray:
     """The tangent vectors at the beginning, (S, M, 2, 3, n), of systems with their bodies in an ``order``, (S, n)."""
-    return np.moveaxis(tangents.first(order.shape[1], dimensions)[..., order], -2, 0)
+    return np.ascontiguousarray(np.moveaxis(tangents.first(order.shape[1], dimensions)[..., order], -2, 0))
 
 
 def coordinates(
