@@ -181,14 +181,16 @@ def sums_from(typing_context, value):
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, column: Any) -> Any:
-    made = context.make_array(kind)(context, builder, array)
-    at = builder.add(builder.mul(row, builder.extract_value(made.shape, kind.ndim - 1)), column)
-    return builder.bitcast(builder.gep(made.data, [at]), _VECTOR.as_pointer())
+    made, eight = context.make_array(kind)(context, builder, array), ir.Constant(ir.IntType(64), 8)
+    bytes_before = builder.mul(row, builder.extract_value(made.strides, kind.ndim - 2))
+    address = builder.bitcast(made.data, ir.IntType(8).as_pointer())
+    address = builder.gep(address, [builder.add(bytes_before, builder.mul(column, eight))])
+    return builder.bitcast(address, _VECTOR.as_pointer())
 
 
 @intrinsic
 def load(typing_context, array, row, column):
-    """Eight numbers of a C-contiguous float64 array of rows, of any shape, from a column on."""
+    """Eight numbers of a float64 array from a column on. Its rows are counted through, like those of a C-contiguous one."""
 
     def generate(context, builder, signature, arguments):
         return builder.load(_pointer(context, builder, array, *arguments), align=8)

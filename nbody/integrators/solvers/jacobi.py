@@ -1,4 +1,8 @@
-"""Jacobi coordinates of (3, N) positions or velocities, and relativity's momenta in them, for kernels."""
+"""The coordinates of maps of (3, N) positions or velocities, and relativity's momenta in them, for kernels.
+
+Jacobi's are relative to the centre of mass of the bodies before. Democratic ones are positions relative to the star, and
+velocities relative to the centre of mass of all (Duncan, Levison & Lee 1998). Column 0 is the centre of mass of all.
+"""
 
 import numpy as np
 
@@ -10,37 +14,49 @@ part = inner(fastmath=STRICT, _nrt=False)
 
 
 @part
-def to_jacobi(x, m, X):
-    """Jacobi coordinates X of x, (3, N): relative to the centre of mass of the bodies before; column 0 is that of all."""
+def to_map(x, m, democratic, velocities, X):
+    """The coordinates X of positions or ``velocities`` x, (3, N), which may be the same array."""
     for c in range(3):
-        total, weighted = m[0], m[0] * x[c, 0]
+        star = x[c, 0]
+        total, weighted = m[0], m[0] * star
         for i in range(1, m.size):
-            X[c, i] = x[c, i] - weighted / total
+            own = x[c, i]
+            X[c, i] = own if democratic else own - weighted / total
             total += m[i]
-            weighted += m[i] * x[c, i]
+            weighted += m[i] * own
         X[c, 0] = weighted / total
+        for i in range(1, m.size if democratic else 0):
+            X[c, i] -= X[c, 0] if velocities else star
 
 
 @part
-def from_jacobi(X, m, inner, x):
-    """The inverse of :func:`to_jacobi`; ``inner[i]`` is the sum of the masses 0 … i."""
+def from_map(X, m, democratic, velocities, x):
+    """The inverse of :func:`to_map`; x may be X."""
     for c in range(3):
-        centre = X[c, 0]
-        for i in range(m.size - 1, 0, -1):
-            centre -= m[i] / inner[i] * X[c, i]  # of the bodies before i
-            x[c, i] = centre + X[c, i]
-        x[c, 0] = centre
-
-
-@part
-def add_kick(V, a, h, m, inner):
-    """Change Jacobi velocities by accelerations, (3, N), over a time h."""
-    for c in range(3):
-        weighted = m[0] * a[c, 0]
+        total, weighted = m[0], 0.0
         for i in range(1, m.size):
-            V[c, i] += h * (a[c, i] - weighted / inner[i - 1])
-            weighted += m[i] * a[c, i]
-        V[c, 0] += h * weighted / inner[m.size - 1]
+            total += m[i]
+            weighted += m[i] * X[c, i]
+        centre = X[c, 0]
+        if democratic:
+            x[c, 0] = centre - weighted / (m[0] if velocities else total)
+            for i in range(1, m.size):
+                x[c, i] = (centre if velocities else x[c, 0]) + X[c, i]
+        else:
+            for i in range(m.size - 1, 0, -1):
+                centre -= m[i] / total * X[c, i]  # of the bodies before i
+                x[c, i] = centre + X[c, i]
+                total -= m[i]
+            x[c, 0] = centre
+
+
+@part
+def add_kick(V, a, h, m, democratic):
+    """Change velocities, which are coordinates of a map, by accelerations of the bodies, (3, N), over a time h."""
+    to_map(a, m, democratic, True, a)
+    for c in range(3):
+        for i in range(m.size):
+            V[c, i] += h * a[c, i]
 
 
 @part

@@ -1,11 +1,7 @@
-"""The moves of Wisdom and Holman's map in Jacobi coordinates on a CPU: Kepler drifts and kicks, eight planets at a time.
+"""The moves of Wisdom and Holman's map on a CPU: Kepler drifts and kicks, eight planets at a time (:mod:`.map_bodies`).
 
-The planets are columns of a matrix, whose rows load as vectors with a planet in each lane (:mod:`.cpu_vectors`). Body 0 is in
-the column before them, and a last vector that is not full has lanes without mass, far from all planets. So the columns from
-:data:`STAR` on are (3, N) coordinates. Formulas and sources: :mod:`.wisdom_holman`.
-
-Tangent vectors are moved by the derivative of each move, so theirs are those of the map, not of the differential equation
-(Mikkola & Innanen 1999).
+Formulas and sources: :mod:`.wisdom_holman`. Tangent vectors are moved by the derivative of each move, so theirs are those of
+the map, not of the differential equation (Mikkola & Innanen 1999).
 """
 
 from collections.abc import Callable
@@ -15,132 +11,30 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.compute.in_kernels.cpu_vectors import (
-    LANES, any_of, choose, fma, lane, load, root, rotated, spread, store, sums_before, sums_from,
-)  # fmt: skip
+from nbody.compute.in_kernels.cpu_vectors import LANES, any_of, choose, fma, lane, load, root, spread, store, sums_from
 from nbody.fields.field import Term
-from nbody.integrators.solvers.jacobi import add_kick, from_jacobi, part, to_jacobi, to_momenta, to_velocities
+from nbody.integrators.solvers.jacobi import add_kick, from_map, part, to_map, to_momenta, to_velocities
 from nbody.integrators.solvers.kepler import kepler_step, kepler_tangents
 from nbody.integrators.solvers.kepler_lanes import lane_changed, lane_moved, lane_solution
-from nbody.integrators.solvers.map_fields import MapFields, map_accelerations
-
-STAR, FIRST = LANES - 1, LANES
-"""The columns of body 0 and of the innermost planet."""
-
-X, V, SITE, FORCE, OLD_X, OLD_V, DISTANCE, WRONG, MASS, INNER, FRACTION, PER_BEFORE, OF_STAR, OF_INNER, REAL = (
-    0, 3, 6, 9, 12, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+from nbody.integrators.solvers.map_bodies import (
+    CHANGES,
+    DISTANCE,
+    FIRST,
+    INNER,
+    MASS,
+    OF_INNER,
+    OLD,
+    REAL,
+    STAR,
+    WRONG,
+    V,
+    X,
+    dot,
+    loaded,
+    stored,
 )  # fmt: skip
-ROWS = 27
-"""The rows: coordinates and velocities; positions relative to the star, and accelerations, in the last kick; of planets that
-a drift has to move singly, coordinates before it; distances after the last drift, and the time of these planets, else NaN; G times the masses, sums of them from the star to a planet, a
-planet's part of that, and 1 over the sum before it; the masses of the star and of that sum, 0 for planet 1, of which all of
-the star's force is Kepler motion; 1, or 0 in lanes without a planet."""
-
-HOME = LANES // 2 + 1
-"""How far a vector is rotated that was rotated by one less than half of the lanes, until its lanes are where they were."""
-
-FAR = 1e30
-
-
-class MapBodies(NamedTuple):
-    """What the moves of a map of n bodies depend on and change.
-
-    Attributes:
-        rows: (ROWS, columns), see :data:`ROWS`.
-        bodies: n.
-        limit: of (m + m') (d + d')³/r³, with two planets' distances d from the star; in a closer encounter the map fails.
-        per_c2: 1/c² of relativity, 0 without it.
-        met: two planets that were too close in the last kick, or 0 and 0.
-        fields: external ones; None without any.
-        x: (3, n) scratch of these: positions, which the accelerations replace.
-        tangents: (M, 4, 3, columns) the tangent vectors of X and V, which the moves move too, and their ``SITE`` and ``FORCE``.
-        varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
-    """
-
-    rows: np.ndarray
-    bodies: int
-    limit: float
-    per_c2: float
-    met: np.ndarray
-    fields: MapFields | None
-    x: np.ndarray
-    tangents: np.ndarray
-    varied: tuple
-
-
-@inner
-def aligned(rows, columns):
-    """A matrix whose vectors do not cross lines of the cache."""
-    numbers = np.zeros(rows * columns + LANES)
-    begin = (-(numbers.ctypes.data >> 3)) & (LANES - 1)
-    return numbers[begin : begin + rows * columns].reshape(rows, columns)
-
-
-@inner
-def planets_of(X_, V_, m, hill, per_c2, fields, tangents, varied):
-    """The planets with coordinates X_, V_, (3, N), and G times the masses ``m``, which may come as close as ``hill`` mutual
-    Hill radii."""
-    n, columns = m.size, LANES * ((m.size - 2) // LANES + 2)
-    rows, last = aligned(ROWS, columns), STAR + n
-    rows[X, last:], rows[INNER, last:], rows[PER_BEFORE, FIRST:] = FAR, m[0], 1.0
-    for i in range(n):
-        at = STAR + i
-        for c in range(3):
-            rows[X + c, at], rows[V + c, at] = X_[c, i], V_[c, i]
-        rows[MASS, at], rows[INNER, at] = m[i], m[i]
-        if i:
-            before = rows[INNER, at - 1]
-            rows[INNER, at] = before + m[i]
-            rows[FRACTION, at], rows[PER_BEFORE, at], rows[REAL, at] = m[i] / rows[INNER, at], 1.0 / before, 1.0
-            rows[DISTANCE, at] = np.sqrt(X_[0, i] ** 2 + X_[1, i] ** 2 + X_[2, i] ** 2)
-        if i > 1:
-            rows[OF_STAR, at], rows[OF_INNER, at] = m[0], rows[INNER, at]
-    for at in range(last, columns):
-        rows[X, at] = FAR * (at - STAR)
-    vectors = np.zeros((len(tangents), 4, 3, columns))
-    if varied:
-        vectors[:, :2, :, STAR:last] = tangents
-    limit = 24.0 * m[0] / hill**3 if hill > 0.0 else np.inf
-    met = np.zeros(2, np.int64)
-    return MapBodies(rows, n, limit, per_c2, met, fields, np.empty((3, n)), vectors, varied)
-
-
-@inner
-def present_of(planets):
-    """A copy of the planets, without tangent vectors."""
-    rows, bodies, limit, per_c2, met, fields, x, vectors, _ = planets
-    copy = aligned(rows.shape[0], rows.shape[1])
-    copy[:] = rows
-    return MapBodies(copy, bodies, limit, per_c2, met.copy(), fields, x, vectors, ())
-
-
-@inner
-def keep(planets, X_, V_, tangents):
-    """Copy the coordinates and the tangent vectors back to (3, N) arrays."""
-    rows, last = planets.rows, STAR + planets.bodies
-    for c in range(3):
-        for i in range(planets.bodies):
-            X_[c, i], V_[c, i] = rows[X + c, STAR + i], rows[V + c, STAR + i]
-    if planets.varied:
-        tangents[:] = planets.tangents[:, :2, :, STAR:last]
-
-
-@part
-def loaded(rows, row, at):
-    """Three rows of one vector of planets."""
-    return load(rows, row, at), load(rows, row + 1, at), load(rows, row + 2, at)
-
-
-@part
-def stored(rows, row, at, x, y, z):
-    store(rows, row, at, x)
-    store(rows, row + 1, at, y)
-    store(rows, row + 2, at, z)
-
-
-@part
-def dot(x, y, z, u, v, w):
-    return fma(x, u, fma(y, v, z * w))
+from nbody.integrators.solvers.map_fields import map_accelerations
+from nbody.integrators.solvers.map_forces import accelerate, add_forces, add_slopes, note_closest, settle
 
 
 @part
@@ -160,15 +54,15 @@ def drift(h, planets):
         some = any_of(wrong)
         if some:
             store(rows, WRONG, at, choose(wrong, time, spread(np.nan)))
-            stored(rows, OLD_X, at, x, y, z)
-            stored(rows, OLD_V, at, u, v, w)
+            stored(rows, OLD + X, at, x, y, z)
+            stored(rows, OLD + V, at, u, v, w)
         for k in range(len(vectors) if planets.varied else 0):
             one = vectors[k]
             (dx, dy, dz), (du, dv, dw) = loaded(one, X, at), loaded(one, V, at)
             change = lane_changed((x, y, z, u, v, w), (dx, dy, dz, du, dv, dw), mu, rate, solution)
             if some:
-                stored(one, SITE, at, dx, dy, dz)
-                stored(one, FORCE, at, du, dv, dw)
+                stored(one, OLD + X, at, dx, dy, dz)
+                stored(one, OLD + V, at, du, dv, dw)
             stored(one, X, at, change[0], change[1], change[2])
             stored(one, V, at, change[3], change[4], change[5])
         x, y, z, u, v, w = lane_moved(x, y, z, u, v, w, mu, solution)
@@ -186,15 +80,15 @@ def drift_singly(at, rate, planets):
     for i in range(at, min(at + LANES, STAR + planets.bodies)):
         time = rows[WRONG, i]
         if time == time:
-            x, v, mu = rows[OLD_X : OLD_X + 3], rows[OLD_V : OLD_V + 3], rows[INNER, i]
+            x, v, mu = rows[OLD + X : OLD + X + 3], rows[OLD + V : OLD + V + 3], rows[INNER, i]
             if planets.varied:
-                rows[DISTANCE, i] = kepler_tangents(i, x, v, mu, time, rate, vectors[:, 2:])
+                rows[DISTANCE, i] = kepler_tangents(i, x, v, mu, time, rate, vectors[:, CHANGES:])
             else:
                 rows[DISTANCE, i] = kepler_step(i, x, v, mu, time)
             for c in range(3):
                 rows[X + c, i], rows[V + c, i] = x[c, i], v[c, i]
                 for k in range(len(vectors) if planets.varied else 0):
-                    vectors[k, 0, c, i], vectors[k, 1, c, i] = vectors[k, 2, c, i], vectors[k, 3, c, i]
+                    vectors[k, 0, c, i], vectors[k, 1, c, i] = vectors[k, CHANGES, c, i], vectors[k, CHANGES + 1, c, i]
 
 
 @part
@@ -214,139 +108,11 @@ def shift(h, planets):
 
 
 @part
-def settle(rows, fraction):
-    """Positions relative to the star, of coordinates; ``fraction``: the matrix with that row."""
-    for c in range(3):
-        carried = 0.0
-        for at in range(FIRST, rows.shape[-1], LANES):
-            x = load(rows, X + c, at)
-            part_of_all = load(fraction, FRACTION, at) * x
-            before = sums_before(part_of_all) + carried
-            store(rows, SITE + c, at, x + before)
-            carried = lane(before + part_of_all, LANES - 1)
-
-
-def summing_pairs(sides: Callable, alone: Callable, pair: Callable) -> Callable:
-    """For kernels: ``add(rows, to, planets)``, which puts accelerations into the rows ``FORCE`` of ``to``, and returns the
-    largest fourth component of the sums.
-
-    Args:
-        sides: ``(rows, to, at)``, what a pair must know of a vector of planets.
-        alone: ``(own, rows, at)``, the sums of the planets without others: a tuple of four vectors.
-        pair: ``(own, other, sums, back)``, the sums with those of pairs, and ``back`` with what acts on the others.
-    """
-
-    @part
-    def add(rows, to, planets):
-        worst, zero = spread(0.0), spread(0.0)
-        for at in range(FIRST, rows.shape[1], LANES):
-            own = sides(rows, to, at)
-            other, sums, back = own, alone(own, rows, at), (zero, zero, zero)
-            for _ in range(LANES // 2 - 1):  # each lane with the next three, which it acts on too
-                other, back = rotated(other, 1), rotated(back, 1)
-                sums, back = pair(own, other, sums, back)
-            other, back = rotated(other, 1), rotated(back, HOME)
-            sums, _ = pair(own, other, sums, (zero, zero, zero))
-            x, y, z, most = sums
-            x, y, z, sums = x - back[0], y - back[1], z - back[2], (zero, zero, zero, most)
-            for before in range(FIRST, at, LANES):
-                other, back = sides(rows, to, before), (zero, zero, zero)
-                for _ in range(LANES):
-                    sums, back = pair(own, other, sums, back)
-                    other, back = rotated(other, 1), rotated(back, 1)
-                a, b, c = loaded(to, FORCE, before)
-                stored(to, FORCE, before, a - back[0], b - back[1], c - back[2])
-            stored(to, FORCE, at, x + sums[0], y + sums[1], z + sums[2])
-            worst = choose(sums[3] > worst, sums[3], worst)
-        return worst
-
-    return add
-
-
-@part
-def force_sides(rows, to, at):
-    (x, y, z), m, r = loaded(rows, SITE, at), load(rows, MASS, at), load(rows, DISTANCE, at)
-    return x, y, z, m, r
-
-
-@part
-def force_of_star(own, rows, at):
-    x, y, z, _, _ = own
-    r2 = dot(x, y, z, x, y, z)
-    f = load(rows, OF_STAR, at) / (r2 * root(r2))
-    return -f * x, -f * y, -f * z, spread(0.0)
-
-
-@part
-def force_of_pair(own, other, sums, back):
-    """The force, and in the fourth sum the largest (m + m') (d + d')³/r³."""
-    (x, y, z, m, r), (x_, y_, z_, m_, r_), (ax, ay, az, most), (bx, by, bz) = own, other, sums, back
-    dx, dy, dz, d = x_ - x, y_ - y, z_ - z, r + r_
-    r2 = dot(dx, dy, dz, dx, dy, dz)
-    f = 1.0 / (r2 * root(r2))
-    near = (m + m_) * f * (d * d * d)
-    g, h = f * m_, f * m
-    return (
-        (fma(g, dx, ax), fma(g, dy, ay), fma(g, dz, az), choose(near > most, near, most)),
-        (fma(h, dx, bx), fma(h, dy, by), fma(h, dz, bz)),
-    )
-
-
-add_forces = summing_pairs(force_sides, force_of_star, force_of_pair)
-
-
-@part
-def slope_sides(rows, to, at):
-    (x, y, z), (dx, dy, dz) = loaded(rows, SITE, at), loaded(to, SITE, at)
-    return x, y, z, dx, dy, dz, load(rows, MASS, at)
-
-
-@part
-def slope(x, y, z, dx, dy, dz):
-    """The derivative of d/|d|³ along a change of d."""
-    r2 = dot(x, y, z, x, y, z)
-    per_r2 = 1.0 / r2
-    f, along = per_r2 / root(r2), -3.0 * dot(x, y, z, dx, dy, dz) * per_r2
-    return f * fma(along, x, dx), f * fma(along, y, dy), f * fma(along, z, dz)
-
-
-@part
-def slope_of_star(own, rows, at):
-    x, y, z, dx, dy, dz, _ = own
-    (a, b, c), m = slope(x, y, z, dx, dy, dz), load(rows, OF_STAR, at)
-    return -m * a, -m * b, -m * c, spread(0.0)
-
-
-@part
-def slope_of_pair(own, other, sums, back):
-    (x, y, z, dx, dy, dz, m), (x_, y_, z_, dx_, dy_, dz_, m_) = own, other
-    a, b, c = slope(x_ - x, y_ - y, z_ - z, dx_ - dx, dy_ - dy, dz_ - dz)
-    (ax, ay, az, most), (bx, by, bz) = sums, back
-    return (
-        (fma(m_, a, ax), fma(m_, b, ay), fma(m_, c, az), most),
-        (fma(m, a, bx), fma(m, b, by), fma(m, c, bz)),
-    )
-
-
-add_slopes = summing_pairs(slope_sides, slope_of_star, slope_of_pair)
-
-
-@part
-def accelerate(h, rows, to):
-    """Change Jacobi velocities by accelerations, whose forces are all between the bodies, over a time h."""
-    for c in range(3):
-        carried = 0.0
-        for at in range(rows.shape[1] - LANES, STAR, -LANES):
-            a = load(to, FORCE + c, at)
-            further = sums_from(load(rows, MASS, at) * a) + carried
-            store(to, V + c, at, fma(h, fma(load(rows, PER_BEFORE, at), further, a), load(to, V + c, at)))
-            carried = lane(further, 0)
-
-
-@part
 def kick(h, planets):
     """Kick with all forces but those of the Kepler motion."""
     rows, per_c2, vectors = planets.rows, planets.per_c2, planets.tangents
+    if planets.democratic:
+        jump(0.5 * h, planets)
     if per_c2 > 0.0:
         shift(0.5 * h, planets)
     settle(rows, rows)
@@ -378,20 +144,69 @@ def kick(h, planets):
         note_closest(planets)
     if per_c2 > 0.0:
         shift(0.5 * h, planets)
+    if planets.democratic:
+        jump(0.5 * h, planets)
 
 
 @part
-def note_closest(planets):
-    """Note the two planets that are closest in Hill radii."""
-    rows, most = planets.rows, 0.0
-    for i in range(FIRST + 1, STAR + planets.bodies):
-        for j in range(FIRST, i):
-            r2 = 0.0
-            for c in range(3):
-                r2 += (rows[SITE + c, i] - rows[SITE + c, j]) ** 2
-            near = (rows[MASS, i] + rows[MASS, j]) * ((rows[DISTANCE, i] + rows[DISTANCE, j]) / np.sqrt(r2)) ** 3
-            if near > most:
-                most, planets.met[0], planets.met[1] = near, i - STAR, j - STAR
+def jump(h, planets):
+    """The star's motion, in democratic coordinates: all planets move relative to it."""
+    rows, vectors = planets.rows, planets.tangents
+    jump_of(h, rows, rows)
+    for k in range(len(vectors) if planets.varied else 0):
+        jump_of(h, rows, vectors[k])
+
+
+@part
+def jump_of(h, rows, one):
+    for c in range(3):
+        momentum = 0.0
+        for at in range(FIRST, rows.shape[1], LANES):
+            momentum += lane(sums_from(load(rows, MASS, at) * load(one, V + c, at)), 0)
+        way = h / rows[MASS, STAR] * momentum
+        for at in range(FIRST, rows.shape[1], LANES):
+            store(one, X + c, at, load(one, X + c, at) + way)
+
+
+@part
+def kick_at_shifted(h, shift, planets):
+    """A kick by the accelerations at positions that are moved by ``shift`` times the accelerations."""
+    rows, vectors = planets.rows, planets.tangents
+    put_aside(rows)
+    for k in range(len(vectors) if planets.varied else 0):
+        put_aside(vectors[k])
+    kick(shift, planets)
+    displace(rows)
+    for k in range(len(vectors) if planets.varied else 0):
+        displace(vectors[k])
+    kick(h, planets)
+    take_back(rows)
+    for k in range(len(vectors) if planets.varied else 0):
+        take_back(vectors[k])
+
+
+@part
+def put_aside(one):
+    for at in range(FIRST, one.shape[-1], LANES):
+        for row in range(6):
+            store(one, OLD + row, at, load(one, row, at))
+
+
+@part
+def displace(one):
+    """Change positions by what was added to velocities, and take the old velocities."""
+    for at in range(FIRST, one.shape[-1], LANES):
+        for row in range(3):
+            old = load(one, OLD + V + row, at)
+            store(one, X + row, at, load(one, X + row, at) + (load(one, V + row, at) - old))
+            store(one, V + row, at, old)
+
+
+@part
+def take_back(one):
+    for at in range(FIRST, one.shape[-1], LANES):
+        for row in range(3):
+            store(one, X + row, at, load(one, OLD + X + row, at))
 
 
 class MapSteps(NamedTuple):
@@ -410,34 +225,38 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
     @inner
     def kick_by_fields(h, planets):
         rows, x, last = planets.rows, planets.x, STAR + planets.bodies
-        m, sums = rows[MASS, STAR:last], rows[INNER, STAR:last]
-        from_jacobi(rows[X : X + 3, STAR:last], m, sums, x)
+        m = rows[MASS, STAR:last]
+        from_map(rows[X : X + 3, STAR:last], m, planets.democratic, False, x)
         add_fields(x, x, planets.fields)
-        add_kick(rows[V : V + 3, STAR:last], x, h, m, sums)
+        add_kick(rows[V : V + 3, STAR:last], x, h, m, planets.democratic)
 
     @part
     def move(moves, planets):
-        """Make moves, (M, 2): each is a kick, perhaps over no time, and the drift after it."""
+        """Make moves, (M, 3): each is a kick, perhaps over no time, and the drift after it; and the shift of the kick."""
         for k in range(len(moves)):
-            if moves[k, 0] != 0.0:
-                kick(moves[k, 0], planets)
+            h, way, shift = moves[k]
+            if h != 0.0:
+                if shift != 0.0:
+                    kick_at_shifted(h, shift, planets)
+                else:
+                    kick(h, planets)
                 if in_fields:
-                    kick_by_fields(moves[k, 0], planets)
-            drift(moves[k, 1], planets)
+                    kick_by_fields(h, planets)
+            drift(way, planets)
             if in_fields:
-                planets.fields.clock[0] += moves[k, 1]
+                planets.fields.clock[0] += way
 
     @inner
     def begin(x, v, from_present, planets):
         """Put positions x and velocities v, (3, N) each, into the map, with tangent vectors at the present."""
-        rows, last = planets.rows, STAR + planets.bodies
+        rows, last, democratic = planets.rows, STAR + planets.bodies, planets.democratic
         m, X_, V_ = rows[MASS, STAR:last], rows[X : X + 3, STAR:last], rows[V : V + 3, STAR:last]
-        to_jacobi(x, m, X_)
-        to_jacobi(v, m, V_)
+        to_map(x, m, democratic, False, X_)
+        to_map(v, m, democratic, True, V_)
         for k in range(len(planets.tangents) if planets.varied else 0):
             for c in range(2):
                 one = planets.tangents[k, c, :, STAR:last]
-                to_jacobi(one.copy(), m, one)
+                to_map(one, m, democratic, c == 1, one)
         if planets.per_c2 > 0.0:
             to_momenta(X_, V_, rows[INNER, STAR:last], planets.per_c2)
         move(from_present, planets)
@@ -446,13 +265,23 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
     def present(to_present, planets, x, v):
         """Positions x and velocities v, (3, N), of planets, which move to the present."""
         rows, last = planets.rows, STAR + planets.bodies
-        m, sums, X_, V_ = (
-            rows[MASS, STAR:last], rows[INNER, STAR:last], rows[X : X + 3, STAR:last], rows[V : V + 3, STAR:last],
-        )  # fmt: skip
+        X_, V_ = rows[X : X + 3, STAR:last], rows[V : V + 3, STAR:last]
         move(to_present, planets)
         if planets.per_c2 > 0.0:
-            to_velocities(X_, V_, sums, planets.per_c2)
-        from_jacobi(X_, m, sums, x)
-        from_jacobi(V_, m, sums, v)
+            to_velocities(X_, V_, rows[INNER, STAR:last], planets.per_c2)
+        inertial(planets, x, v)
 
     return MapSteps(move, begin, present)
+
+
+@inner
+def inertial(planets, x, v):
+    """Positions x and velocities v, (3, N), of the map's coordinates as they are; of tangent vectors in place."""
+    rows, last, democratic = planets.rows, STAR + planets.bodies, planets.democratic
+    m = rows[MASS, STAR:last]
+    from_map(rows[X : X + 3, STAR:last], m, democratic, False, x)
+    from_map(rows[V : V + 3, STAR:last], m, democratic, True, v)
+    for k in range(len(planets.tangents) if planets.varied else 0):
+        for c in range(2):
+            one = planets.tangents[k, c, :, STAR:last]
+            from_map(one, m, democratic, c == 1, one)

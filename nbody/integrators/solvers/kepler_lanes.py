@@ -1,9 +1,9 @@
 """Kepler's step of eight bodies at a time, in the lanes of vectors. Formulas: :mod:`.kepler`.
 
-Time is a function of the root X, whose first three derivatives are known where the value is: r, η G₀ + ζ G₁ and ζ G₀ - β η G₁.
-So the first guess, the inverse series of order 4 in h, becomes better by the inverse series of order 4: its error by
-the fourth power. Two evaluations of Stumpff's functions and three divisions suffice for a tenth of a period; after the last
-one the functions move to the new X by their own Taylor series.
+Time is a function of the root X, whose derivatives are known where its value is: r, η G₀ + ζ G₁ and ζ G₀ - β η G₁. The first
+guess is the inverse series of order 4 in h, and so is each correction, whose error is of the fourth power. Two evaluations
+of Stumpff's functions and three divisions suffice for a tenth of a period; after the last one the functions move to the new
+X by their own Taylor series.
 """
 
 from nbody.compute.compiling.cpu_inner import inner
@@ -53,7 +53,7 @@ def evaluated(X, h, r0, eta, zeta, beta):
 
 @part
 def lane_solution(x, y, z, vx, vy, vz, mu, h):
-    """What :func:`lane_moved` and ``tangent`` of :class:`.KeplerFunctions` need of a step; and in which lanes it is wrong."""
+    """What :func:`lane_moved` and ``changed`` of :class:`.KeplerFunctions` need of a step; and where it is wrong."""
     r0 = root(fma(x, x, fma(y, y, z * z)))
     per_r0 = 1.0 / r0
     beta = fma(2.0 * mu, per_r0, -fma(vx, vx, fma(vy, vy, vz * vz)))

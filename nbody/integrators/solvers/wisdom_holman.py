@@ -14,24 +14,25 @@ step ahead of the state: the positions and velocities of frames are computed fro
 """
 
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi import from_jacobi
-from nbody.integrators.solvers.jacobi_map import FIRST, keep, moving, planets_of, present_of
+from nbody.integrators.solvers.jacobi_map import moving
+from nbody.integrators.solvers.map_bodies import FIRST, keep, planets_of, present_of
 from nbody.integrators.solvers.map_fields import map_fields
 from nbody.integrators.solvers.megno import add_growth, begin_growth
-from nbody.integrators.solvers.splitting import map_moves
+from nbody.integrators.solvers.splitting import SPLITTINGS, map_moves
 from nbody.integrators.tangents import tangent_vectors
-from nbody.scenario.values import Group, NotNegative
+from nbody.scenario.values import Group, NotNegative, one_of
 from nbody.state import Column
 from nbody.state.notes import note
 
@@ -43,12 +44,21 @@ class WisdomHolman(Integrator):
         """The options of the scheme.
 
         Attributes:
+            coordinates: ``jacobi`` or ``democratic``, which need no order of the planets.
+            splitting: the moves of a step (:data:`.splitting.SPLITTINGS`).
             corrector: the order of the symplectic corrector, 0 for none.
             encounter: the distance of two planets, in mutual Hill radii, below which the run stops.
         """
 
+        coordinates: Literal["jacobi", "democratic"] = "jacobi"
+        splitting: Annotated[str, one_of("splitting", SPLITTINGS)] = "wh"
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
         encounter: NotNegative = 1.0
+
+        @property
+        def limits(self) -> tuple[float, bool]:
+            """``options`` of :func:`.planets_of`."""
+            return self.encounter, self.coordinates == "democratic"
 
     _options: Options
 
@@ -98,7 +108,12 @@ class WisdomHolman(Integrator):
 
     def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
-        moves, hill, clock = map_moves(self.dt, self._options.corrector), self._options.encounter, motion.state.clock
+        chosen, clock = self._options, motion.state.clock
+        if chosen.splitting == "wh_modified" and (chosen.coordinates != "jacobi" or fields_of(motion.engine)):
+            raise InputError("integrator: splitting wh_modified needs coordinates jacobi, and no fields")
+        if chosen.coordinates != "jacobi" and per_c2(motion):
+            raise InputError("fields: post_newtonian needs coordinates jacobi in this scheme")
+        moves = map_moves(self.dt, chosen.corrector, chosen.splitting)
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
         terms, fields = map_fields(motion, self._order)
         moment = clock.origin, clock.step, self.dt
@@ -106,7 +121,9 @@ class WisdomHolman(Integrator):
         with coordinates as (X, V), vectors as tangents:
             growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
             bodies = x, v, X, V, mass
-            return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, self._tangents.varied, *more)
+            return call(
+                bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, self._tangents.varied, *more
+            )
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
@@ -145,21 +162,22 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     (move, begin, present), in_fields, note_step = moving(terms), bool(terms), inner(note)
 
     @compute.kernel("cpu")
-    def begin_map(bodies, moves, hill, per_c2, fields, moment, growth, varied):
+    def begin_map(bodies, moves, options, per_c2, fields, moment, growth, varied):
         (x, v, X, V, m), (tangents, numbers), (origin, first, dt) = bodies, growth, moment
         if in_fields:
             fields.clock[0] = origin + first * dt
-        planets = planets_of(x, v, m, hill, per_c2, fields, tangents, varied)
+        planets = planets_of(x, v, m, options, per_c2, fields, tangents, varied)
         begin(x, v, moves.begin, planets)
         keep(planets, X, V, tangents)
         begin_growth(tangents, 1, numbers)
 
     @compute.kernel("cpu")
-    def advance(bodies, moves, hill, per_c2, fields, moment, growth, varied, steps, notes):
+    def advance(bodies, moves, options, per_c2, fields, moment, growth, varied, steps, notes):
         """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
         Args:
             bodies: x, v, X, V, (3, n) each, and G times the masses.
+            options: see :func:`.planets_of`.
             moment: the time of step 0, the number of this step, and the time step.
             growth, varied: the tangent vectors of X and V, with their numbers; see :class:`.MapBodies`.
             notes: get the bodies after each step, in the order of the map.
@@ -168,35 +186,32 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
         (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
-        planets, done = planets_of(X, V, m, hill, per_c2, fields, tangents, varied), 0
-        met = planets.met
+        planets, done = planets_of(X, V, m, options, per_c2, fields, tangents, varied), 0
+        met, ahead = planets.met, -moves.present[0, 1]
         while done < steps and met[0] == 0:
             if in_fields:
-                fields.clock[0] = origin + (begun + done + 0.5) * dt
+                fields.clock[0] = origin + (begun + done) * dt + ahead
             move(moves.step, planets)
             if varied:
                 add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
             done += 1
             if notes.times.size > 0:
                 if in_fields:
-                    fields.clock[0] = origin + (begun + done + 0.5) * dt
+                    fields.clock[0] = origin + (begun + done) * dt + ahead
                 present(moves.present, present_of(planets), x, v)
                 note_step(notes, done - 1, 0.0, x.T, v.T)
         if in_fields:
-            fields.clock[0] = origin + (begun + done + 0.5) * dt
+            fields.clock[0] = origin + (begun + done) * dt + ahead
         keep(planets, X, V, tangents)
         present(moves.present, present_of(planets), x, v)
         return done, met[0], met[1]
 
     @compute.kernel("cpu")
-    def vectors(bodies, moves, hill, per_c2, fields, moment, growth, varied, found):
+    def vectors(bodies, moves, options, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
         (x, v, X, V, m), (tangents, _) = bodies, growth
-        planets = planets_of(X, V, m, hill, per_c2, fields, tangents, varied)
+        planets = planets_of(X, V, m, options, per_c2, fields, tangents, varied)
         present(moves.present, planets, x, v)
         keep(planets, x, v, found)
-        for k in range(len(found)):
-            for c in range(2):
-                from_jacobi(found[k, c].copy(), m, np.cumsum(m), found[k, c])
 
     return FieldMapKernels(begin_map, advance, vectors)

@@ -1,25 +1,13 @@
 """Wisdom and Holman's maps of the systems of an ensemble, divided among the cores."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.integrators.solvers.jacobi import from_jacobi
-from nbody.integrators.solvers.jacobi_map import (
-    FIRST,
-    INNER,
-    MASS,
-    SITE,
-    STAR,
-    keep,
-    moving,
-    planets_of,
-    present_of,
-)
-from nbody.integrators.solvers.jacobi_map import V as V_ROW
-from nbody.integrators.solvers.jacobi_map import X as X_ROW
+from nbody.integrators.solvers.jacobi_map import inertial, moving
+from nbody.integrators.solvers.map_bodies import FIRST, SITE, STAR, V, X, keep, planets_of, present_of
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.splitting import MapMoves, map_moves
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
@@ -53,21 +41,20 @@ class HostMaps:
         state: the bodies; its columns ``map_position`` and ``map_velocity`` are the maps' coordinates.
         mass: (S, n) G times the masses, in the order of the maps.
         order: (S, n) the bodies in that order.
-        corrector, encounter: see :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
+        chosen: the options of :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
         tangents: the tangent vectors of each system.
     """
 
     def __init__(
-        self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float,
-        tangents: Tangents,
-    ) -> None:  # fmt: skip
+        self, state: HostState, mass: np.ndarray, order: np.ndarray, dt: float, chosen: Any, tangents: Tangents
+    ) -> None:
         self._state, self._mass, self._order, self._tangents = state, mass, order, tangents
-        self._moves, self._encounter = map_moves(dt, corrector), encounter
+        self._moves, self._limits = map_moves(dt, chosen.corrector, chosen.splitting), chosen.limits
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         with tangent_vectors(self._state, self._tangents.count, len(x)) as vectors:
             vectors[:] = first_vectors(self._tangents, self._state.dimensions, self._order)
-            self._keep(*coordinates(x, v, self._mass, self._moves, vectors, self._tangents))
+            self._keep(*coordinates(x, v, self._mass, self._moves, vectors, self._tangents, self._limits))
 
     def advance(self, steps: int, made: np.ndarray, status: np.ndarray, closest: np.ndarray) -> None:
         state, (count, n) = self._state, self._mass.shape
@@ -79,7 +66,7 @@ class HostMaps:
         ends, tangents = (made, status, closest), self._tangents
         with tangent_vectors(state, tangents.count, count) as vectors:
             systems = SystemMaps(x, v, X, V, self._mass, vectors, tangents.numbers, tangents.varied)
-            divided(maps, count, systems, self._moves, self._encounter, steps, ends)
+            divided(maps, count, systems, self._moves, self._limits, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -97,22 +84,23 @@ def first_vectors(tangents: Tangents, dimensions: int, order: np.ndarray) -> np.
 
 
 def coordinates(
-    x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves, vectors: np.ndarray, tangents: Tangents
-) -> tuple[np.ndarray, np.ndarray]:
+    x: np.ndarray, v: np.ndarray, mass: np.ndarray, moves: MapMoves, vectors: np.ndarray, tangents: Tangents,
+    limits: tuple[float, bool] = (0.0, False),
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The maps' coordinates of positions and velocities (S, 3, n) and masses (S, n). The tangent ``vectors`` become those of
     these coordinates."""
     X, V = np.empty_like(x), np.empty_like(v)
     none = np.zeros(len(mass), np.int64)
     systems = SystemMaps(x, v, X, V, mass, vectors, tangents.numbers, tangents.varied)
-    divided(maps, len(mass), systems, moves, 0.0, -1, (none, none, np.zeros(len(mass))))
+    divided(maps, len(mass), systems, moves, limits, -1, (none, none, np.zeros(len(mass))))
     return X, V
 
 
 @inner
 def advance_one(x, v, numbers, moves, planets, steps, made, closest):
     """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
-    rows, last, status = planets.rows, STAR + planets.bodies, DONE
-    moved = rows[X_ROW : V_ROW + 3, STAR:last]
+    rows, last, status, dt = planets.rows, STAR + planets.bodies, DONE, moves.step[:, 1].sum()
+    moved = rows[X : V + 3, STAR:last]
     old = moved.copy()
     for _ in range(steps):
         copy(moved, old)
@@ -122,7 +110,7 @@ def advance_one(x, v, numbers, moves, planets, steps, made, closest):
             status = NOT_FINITE
             break
         if planets.varied:
-            add_growth(planets.tangents[:, :2], FIRST, moves.step[0, 1], numbers)
+            add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
         made += 1
         closest = min(closest, closest_pair(rows[SITE : SITE + 3, STAR:last]))
         if planets.met[0]:
@@ -131,33 +119,32 @@ def advance_one(x, v, numbers, moves, planets, steps, made, closest):
     shown = present_of(planets)
     present(moves.present, shown, x, v)
     if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
-        from_jacobi(rows[X_ROW : X_ROW + 3, STAR:last], rows[MASS, STAR:last], rows[INNER, STAR:last], x)
-        from_jacobi(rows[V_ROW : V_ROW + 3, STAR:last], rows[MASS, STAR:last], rows[INNER, STAR:last], v)
+        inertial(present_of(planets), x, v)
     return status, made, closest
 
 
 @compute.kernel("cpu")
-def maps(first, last, bodies, moves, hill, steps, ends):
+def maps(first, last, bodies, moves, options, steps, ends):
     """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
 
     Args:
         bodies: :class:`SystemMaps`.
         moves: :class:`.MapMoves`.
-        hill: how close planets may come, in Hill radii.
+        options: see :func:`.planets_of`.
         ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
     """
-    x, v, X, V, m, tangents, numbers, varied = bodies
+    x, v, map_x, map_v, m, tangents, numbers, varied = bodies
     made, status, closest = ends
     for s in range(first, last):
         if steps < 0:
-            planets = planets_of(x[s], v[s], m[s], hill, 0.0, None, tangents[s], varied)
+            planets = planets_of(x[s], v[s], m[s], options, 0.0, None, tangents[s], varied)
             begin(x[s], v[s], moves.begin, planets)
-            keep(planets, X[s], V[s], tangents[s])
+            keep(planets, map_x[s], map_v[s], tangents[s])
             begin_growth(tangents[s], 1, numbers[s])
         else:
             more = steps if status[s] == DONE else 0
-            planets = planets_of(X[s], V[s], m[s], hill, 0.0, None, tangents[s], varied)
+            planets = planets_of(map_x[s], map_v[s], m[s], options, 0.0, None, tangents[s], varied)
             ended, made[s], closest[s] = advance_one(x[s], v[s], numbers[s], moves, planets, more, made[s], closest[s])
-            keep(planets, X[s], V[s], tangents[s])
+            keep(planets, map_x[s], map_v[s], tangents[s])
             if more:
                 status[s] = ended

@@ -20,6 +20,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.errors import InputError
 from nbody.integrators.solvers.kepler import kepler_functions
 from nbody.integrators.solvers.megno import growing
 from nbody.integrators.solvers.splitting import map_moves
@@ -321,9 +322,10 @@ class DeviceMaps:
     """:class:`.wisdom_holman.Maps` of systems whose state is on the GPU."""
 
     def __init__(
-        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, corrector: int, encounter: float,
-        tangents: Tangents,
-    ) -> None:  # fmt: skip
+        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, chosen: Any, tangents: Tangents
+    ) -> None:
+        if (chosen.coordinates, chosen.splitting) != ("jacobi", "wh"):
+            raise InputError("integrator: on a GPU a map has coordinates jacobi and splitting wh; choose engine cpu")
         self._tangents, self._dimensions = tangents, state.dimensions
         self._state, self._systems = state, len(mass)
         lanes = lanes_for(mass.shape[1] - 1)
@@ -332,8 +334,8 @@ class DeviceMaps:
         resident = RESIDENT_VARIED if tangents.count else RESIDENT
         self._kernels = kernels_for(mass.shape[1], self._threads, resident, bool(tangents.count))
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
-        self._masses, self._moves = mass, map_moves(dt, corrector)
-        self._critical = 24.0 / encounter**3 if encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
+        self._masses, self._moves = mass, map_moves(dt, chosen.corrector)
+        self._critical = 24.0 / chosen.encounter**3 if chosen.encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
         self._step, self._to_present = map(cuda.to_device, (self._moves.step, merged(self._moves.present)))
         ends = (cuda.device_array(state.map_position.shape, np.float64) for _ in range(2))
         self._ends = next(ends), next(ends)
@@ -379,9 +381,9 @@ class DeviceMaps:
 def merged(moves: np.ndarray) -> np.ndarray:
     """Moves of a map without kicks over no time, but the first one: drifts that follow each other are one."""
     found = [moves[0].copy()]
-    for kick, drift in moves[1:]:
-        if kick:
-            found.append(np.array([kick, drift]))
+    for move in moves[1:]:
+        if move[0]:
+            found.append(move.copy())
         else:
-            found[-1][1] += drift
+            found[-1][1] += move[1]
     return np.array(found)

@@ -86,9 +86,7 @@ class WisdomHolmanSystems(ManySystems):
         if self._maps is None:
             kind: Callable[..., Maps] = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
-            chosen = self._options
-            order, tangents = self._sorted, self._tangents
-            self._maps = kind(motion.state, mass, order, self.dt, chosen.corrector, chosen.encounter, tangents)
+            self._maps = kind(motion.state, mass, self._sorted, self.dt, self._options, self._tangents)
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
