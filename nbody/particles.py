@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -188,6 +188,20 @@ class Named(Protocol):
     def species(self) -> Array: ...
     @property
     def species_names(self) -> tuple[str, ...]: ...
+
+
+class NamedBodies(NamedTuple):
+    """Some of them."""
+
+    id: Array
+    species: Array
+    species_names: tuple[str, ...]
+
+
+def first_system(bodies: Named, systems: int) -> NamedBodies:
+    """The bodies of the first system of an ensemble, in which those of all others have the same places."""
+    count = len(bodies.id) // systems
+    return NamedBodies(bodies.id[:count], bodies.species[:count], bodies.species_names)
 
 
 def body_names(bodies: Named) -> dict[int, str]:

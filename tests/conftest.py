@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,10 +92,23 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 def child(*command, cwd=None, env=None, **options):
     """Python with these arguments in a process of its own; its output as text. ``env`` is added to the environment."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"} | (env or {})
-    command = [sys.executable, *map(str, command)]
     options = {"capture_output": True, "text": True, "timeout": 600, **options}
-    return subprocess.run(command, cwd=cwd, env=environment, **options)
+    environment = ENVIRONMENT | {"PYTHONFAULTHANDLER": "1"} | (env or {})
+    return subprocess.run([sys.executable, *map(str, command)], cwd=cwd, env=environment, **options)
+
+
+def begun(*command, env=None, **options):
+    """The same, still running: its ``Popen``."""
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([sys.executable, *map(str, command)], env=ENVIRONMENT | (env or {}), **options)
+
+
+def until(happens, seconds=60.0):
+    """Wait until ``happens()`` is true, but no longer than so many seconds. Returns whether it is."""
+    end = time.monotonic() + seconds
+    while not (found := happens()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(found)
 
 
 def program(name, *arguments, env=None, **options):

@@ -3,10 +3,10 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from measured_report import measured_report
 
 from nbody.bench import report, timing
@@ -34,8 +34,6 @@ from nbody.particles import Particles
 from nbody.registry import Entry
 from nbody.scenario import Scenario
 from nbody.state import Frame
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 class ForgetsTheLast(ReferenceEngine):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import ENVIRONMENT
 from earlier_reports import MACHINE, product, row, written
 from measured_report import measured_report
 
@@ -20,7 +21,6 @@ from nbody.cli import main
 from nbody.errors import InputError
 
 PNG = b"\x89PNG\r\n\x1a\nold"
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def force(**more):
@@ -374,7 +374,7 @@ def test_an_interrupt_leaves_no_draft_and_says_what_was_written(monkeypatch, mea
 def test_a_closed_pipe_ends_quietly(tmp_path):
     path = written(tmp_path / "bench.json", *(row(particles=n) for n in range(1, 2000)))  # more than a pipe holds
     command = f"{sys.executable} -m nbody bench show {path} | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
+    done = subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True)
     assert done.returncode in (0, 141) and done.stderr == b"" and done.stdout.count(b"\n") == 1
 
 

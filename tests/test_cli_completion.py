@@ -1,7 +1,6 @@
 """What the shell offers after Tab: names from the registries and files of the right kind, without a wait."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from conftest import child
@@ -12,8 +11,6 @@ from nbody.forces import ENGINES
 from nbody.integrators import INTEGRATORS
 from nbody.linalg import ELEMENTWISE, LADDER
 from nbody.scenario import packaged
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture

@@ -2,19 +2,15 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 import tomllib
-from pathlib import Path
 
 import pytest
-from conftest import child
+from conftest import ENVIRONMENT, ROOT, begun, child, until
 
 from nbody.cli import main
 from nbody.trajectory import Trajectory
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_a_line_for_a_closed_standard_error_goes_nowhere(monkeypatch, capsys):
@@ -47,9 +43,8 @@ def test_an_interrupted_command_says_so_once(already, monkeypatch, capsys):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_while_auto_measures_ends_with_a_line(tmp_path, name):
     """A job's end or a lost terminal, before there is a run."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    command = [sys.executable, ROOT / "tests/programs/measuring_run.py"]
-    run = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    run = begun(ROOT / "tests/programs/measuring_run.py", env=environment, cwd=tmp_path)
     for line in run.stderr:
         if "measuring once" in line:
             run.send_signal(getattr(signal, name))
@@ -85,13 +80,6 @@ precision: float64
 """
 
 
-def nbody(*arguments, folder, **options):
-    """The program in a separate process."""
-    command = [sys.executable, "-m", "nbody", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, cwd=folder, env=environment, **options)
-
-
 @pytest.fixture
 def broken_pipe():
     """The writing end of a pipe without a reader."""
@@ -104,35 +92,21 @@ def broken_pipe():
 @pytest.mark.parametrize("arguments,unbuffered", [("--help", "1"), ("doctor", "")])
 def test_a_closed_pipe_behind_the_output_is_no_error(arguments, unbuffered, broken_pipe, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    run = nbody(*arguments.split(), folder=tmp_path, stdout=broken_pipe, stderr=subprocess.PIPE, text=True)
-    assert (run.communicate(timeout=60)[1], run.returncode) == ("", 0)
+    run = begun("-m", "nbody", arguments, cwd=tmp_path, stdout=broken_pipe)
+    assert (run.communicate(timeout=300)[1], run.returncode) == ("", 0)
 
 
 def test_invalid_input_has_exit_code_2_without_standard_error(broken_pipe, tmp_path):
-    run = nbody("run", "nowhere.yaml", folder=tmp_path, stdout=subprocess.PIPE, stderr=broken_pipe)
-    assert (run.communicate(timeout=60)[0], run.returncode) == (b"", 2)
-
-
-def started(folder, **options):
-    """A run that has made its first steps."""
-    (folder / "long.yaml").write_text(SCENARIO)
-    run = nbody("run", "long.yaml", "-o", "run.h5", folder=folder, **options)
-    wait_for(folder / "run.h5", run)
-    return run
-
-
-def wait_for(path, run):
-    for _ in range(600):
-        if path.exists() or run.poll() is not None:
-            break
-        time.sleep(0.05)
-    time.sleep(0.5)
-    assert run.poll() is None
+    run = begun("-m", "nbody", "run", "nowhere.yaml", cwd=tmp_path, stderr=broken_pipe)
+    assert (run.communicate(timeout=60)[0], run.returncode) == ("", 2)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.02])
 def test_two_interrupts_in_a_row_end_with_130_and_a_whole_file(pause, tmp_path):
-    run = started(tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    (tmp_path / "long.yaml").write_text(SCENARIO)
+    run = begun("-m", "nbody", "run", "long.yaml", "-o", "run.h5", cwd=tmp_path)
+    assert until((tmp_path / "run.h5").exists)
+    time.sleep(0.5)
     run.send_signal(signal.SIGINT)
     time.sleep(pause)
     run.send_signal(signal.SIGINT)
@@ -145,7 +119,7 @@ def test_two_interrupts_in_a_row_end_with_130_and_a_whole_file(pause, tmp_path):
 def test_an_interrupt_during_the_start_shows_no_traceback(tmp_path):
     (tmp_path / "long.yaml").write_text(SCENARIO)
     for moment in (0.12, 0.2, 0.3):
-        run = nbody("run", "long.yaml", folder=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        run = begun("-m", "nbody", "run", "long.yaml", cwd=tmp_path)
         time.sleep(moment)
         run.send_signal(signal.SIGINT)
         _, error = run.communicate(timeout=60)
@@ -164,7 +138,7 @@ def test_a_lost_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
         os.execve(
             sys.executable,
             [sys.executable, "-m", "nbody", "run", "long.yaml", "-o", "run.h5"],
-            os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm"},
+            ENVIRONMENT | {"TERM": "xterm"},
         )
     seen = b""
     while b"steps/s" not in seen:
@@ -181,4 +155,11 @@ def test_the_installed_script_begins_where_interrupts_are_answered():
     assert project["project"]["scripts"] == {"nbody": "nbody.__main__:main"}
     code = "import sys; before = set(sys.modules); import nbody.__main__; print(*sorted(set(sys.modules) - before))"
     run = child("-c", code, check=True)
-    assert {name.split(".")[0] for name in run.stdout.split()} <= {"nbody", "importlib", "signal", "typing", "warnings"}
+    assert {name.split(".")[0] for name in run.stdout.split()} <= {
+        "gc",
+        "nbody",
+        "importlib",
+        "signal",
+        "typing",
+        "warnings",
+    }

@@ -4,18 +4,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from conftest import child
+from conftest import begun, child, until
 
 from nbody import Trajectory
 from nbody.cli.summary import summary_text
 from nbody.run.progress import Summary
-
-ROOT = Path(__file__).resolve().parents[1]
 
 SCENARIO = """
 initial: {generator: plummer, particles: 64, seed: 3}
@@ -110,13 +106,8 @@ def test_a_second_run_keeps_the_first_one_unless_told_to_overwrite(folder, typed
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_with_130_and_a_whole_file(folder, number):
-    command = [sys.executable, "-m", "nbody", "run", "small.yaml", "--steps", "100000000", "--every", "1000000"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
-    for _ in range(600):
-        if (folder / "output/run.h5").exists():
-            break
-        time.sleep(0.1)
+    run = begun("-m", "nbody", "run", "small.yaml", "--steps", 100000000, "--every", 1000000, cwd=folder, stderr=None)
+    assert until((folder / "output/run.h5").exists)
     time.sleep(0.3)
     run.send_signal(number)
     output, _ = run.communicate(timeout=60)

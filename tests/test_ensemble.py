@@ -49,10 +49,19 @@ def recorded(scenario, path, **more):
     return nbody.Trajectory(path)
 
 
+FORCES = {
+    "wisdom_holman": [{"field": "migration", "tau_a": 900, "on": 1}, {"field": "j2", "j2": 1e-3, "radius": 0.1}],
+    "ias15": [{"field": "post_newtonian", "c": 63241.077}],
+}
+
+
 @pytest.mark.parametrize("scheme", ["wisdom_holman", "ias15"])
-def test_each_system_has_the_bits_that_it_has_alone(scheme, tmp_path):
-    scenario = Scenario.from_dict(pairs_of_planets(scheme))
-    with recorded(pairs_of_planets(scheme), tmp_path / "all.h5") as run:
+def test_each_system_has_the_bits_that_it_has_alone_in_fields_too(scheme, tmp_path):
+    values = pairs_of_planets(scheme, fields=FORCES[scheme])
+    scenario = Scenario.from_dict(values)
+    with recorded(values, tmp_path / "all.h5") as run:
+        energies = run.observable("system_energy")
+        np.testing.assert_allclose(energies.sum(axis=1), run.observable("total_energy"), rtol=1e-13)
         assert len(run) == 5 and run.complete and run.count == 36
         for number in (2, 7, 11):
             one, simulation = run.system(number), nbody.Simulation(member(scenario, number), tmp_path / "one.h5", True)
@@ -66,6 +75,7 @@ def test_each_system_has_the_bits_that_it_has_alone(scheme, tmp_path):
                 np.testing.assert_array_equal(one.time, alone.time)
                 np.testing.assert_array_equal(one.position, alone.position[:])
                 np.testing.assert_array_equal(one.velocity, alone.velocity[:])
+                np.testing.assert_allclose(energies[:, number], alone.observable("total_energy"), rtol=1e-12)
                 assert run.systems["steps"][number] == alone.step[-1]
         assert (run.systems["status"] == "done").sum() >= 6
 
@@ -257,7 +267,7 @@ def test_random_values_have_their_distributions():
         ({"engine": "cp"}, "did you mean 'cpu'"),
         ({"engine": {"name": "cpu", "theta": 1}}, "unknown key"),
         ({"record": {"observables": ["escapers"]}}, "remove escapers"),
-        ({"fields": {"field": "point_mass", "mass": 1}}, "fields"),
+        ({"fields": {"field": "point_mass", "mass": 1}, "engine": "gpu"}, "on a GPU .* no fields; choose .*engine cpu"),
         ({"precision": "float32"}, "choose precision float64"),
         ({"gravity": {"softening": "plummer", "length": 0.1}}, "not softened; choose scheme ias15, or"),
         ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child, random_bodies
+from conftest import ROOT, child, random_bodies
 
 import nbody
 from nbody.cli import main
@@ -20,7 +20,6 @@ from nbody.initial import make_particles
 from nbody.registry import Entry
 from nbody.trajectory.writing.output_path import SUFFIXES
 
-ROOT = Path(__file__).resolve().parents[1]
 KEYS = {"dt": 0.0078125, "softening": 0.25, "engine": "cpu", "precision": "float64", "every": 4, "G": 2.0}
 
 

@@ -191,7 +191,7 @@ def test_the_map_has_order_two_and_the_corrector_removes_most_of_its_error():
     (0, "saba2", 400, 4), (17, "saba3", 200, 2), (0, "saba4", 200, 2), (0, "aba104", 200, 4), (0, "aba864", 400, 10),
     (0, "aba1064", 800, 9)])  # fmt: skip
 def test_splittings_have_their_orders_in_both_coordinates(coordinates, corrector, splitting, dt, order):
-    """With ε = 1e-3: that of the term that is larger than the others there. (REBOUND's whfast with correctors, lazy kernel or
+    """With ε = 1e-3: that of the term that is larger than others there. (REBOUND's whfast with correctors, lazy kernel or
     democratic coordinates, and its saba, have the same energy errors in two digits.)"""
     if (coordinates, splitting) == ("democratic", "wh_modified"):
         with pytest.raises(InputError, match="splitting wh_modified needs coordinates jacobi"):

@@ -38,10 +38,10 @@ KINDS = {
 TIME = 2.0
 SERVED = {
     "of position and time": {*INTEGRATORS},
-    "of velocity and time": {"hermite4", "hermite4_block", "hermite6_block", "ias15"},
+    "of velocity and time": {"hermite4", "hermite4_block", "hermite6_block", "ias15", "wisdom_holman", "hybrid"},
     "about a body": {*INTEGRATORS} - {"hermite4_block", "hermite6_block"},
-    "about a body, of velocity": {"hermite4", "ias15"},
-    "relativity": {"ias15", "wisdom_holman"},
+    "about a body, of velocity": {"hermite4", "ias15", "wisdom_holman", "hybrid"},
+    "relativity": {"ias15", "wisdom_holman", "hybrid"},
     "relativity of all": {"ias15"},
 }
 """What the documentation says."""

@@ -5,21 +5,18 @@ Without a GPU: NVVM and nvJitLink compile for a device that is not there, and no
 
 import enum
 import os
-import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import ROOT, child
 
 from nbody import compute
 from nbody.compute.compiling import cache
 from nbody.compute.compiling.fingerprint import Unknown, fingerprint
 from nbody.forces import ENGINES
-
-ROOT = Path(__file__).resolve().parents[1]
 
 pytestmark = pytest.mark.skipif(compute.SIMULATED, reason="nothing is compiled in the simulator")
 
@@ -112,9 +109,8 @@ def test_a_kernel_is_the_same_in_every_process():
     code = "from test_kernel_files import *; print(*[fingerprint(kernel.py_func) for kernel in kernels()])"
     found = set()
     for seed in "12":
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        found.add(run.stdout)
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        found.add(child("-c", code, env=environment, check=True).stdout)
     assert len(found) == 1
 
 

@@ -1,17 +1,15 @@
 """The lessons say what the kernels do: accesses are counted in the simulator, pictures are those that the program draws."""
 
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child
+from conftest import ROOT, child
 from matplotlib import rc_context
 
 from nbody.lessons import FIGURES, FOLDER
 from nbody.linalg import LADDER
 
-ROOT = Path(__file__).parents[1]
 COUNTED = ("k04", "k05", "k06", "k07", "k08", "k09", "k10", "k11", "k12", "k13", "k14", "k15", "k17")
 
 

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from nbody.viewer.sources.history import History, size
 from nbody.viewer.sources.live import Live
 from nbody.viewer.window.live_clock import LiveClock
 
-ROOT = Path(__file__).resolve().parents[1]
 STEPS = 40
 SCENARIO = Scenario.from_dict(
     {

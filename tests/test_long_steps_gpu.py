@@ -6,11 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child, random_bodies
+from conftest import ROOT, child, random_bodies
 
 from nbody import Trajectory
 from nbody.forces import ENGINES
@@ -20,7 +19,6 @@ from nbody.state import Outputs
 
 pytestmark = pytest.mark.gpu
 
-ROOT = Path(__file__).resolve().parents[1]
 LAW = Gravity(1.0, 3, "plummer", 0.05)
 
 LARGE = """

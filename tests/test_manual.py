@@ -88,7 +88,10 @@ PAGES = [
     path for path in sorted(FOLDER.rglob("*.md")) if "```sh" in path.read_text() or "```python" in path.read_text()
 ]
 BLOCK = re.compile(r"^```(sh|yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SLOW = {"galaxy", "star_cluster", "how_to", "own_forces", "coming_from", "stability", "planet_fields"}
+SLOW = {
+    "another_room", "coming_from", "first_run", "galaxy", "how_to", "own_forces", "planet_fields", "stability",
+    "star_cluster",
+}  # fmt: skip
 """Pages that take more than a few seconds."""
 
 

@@ -132,7 +132,10 @@ def test_each_system_of_an_ensemble_has_the_megno_that_it_has_alone(tmp_path):
             {"integrator": {"scheme": "hybrid", "dt": 0.05, "end": 1}},
             "no variational equations, which megno and lyapunov",
         ),
-        ({"fields": {"field": "plummer", "mass": 1, "b": 9}}, "know no external fields; choose scheme|; remove"),
+        (
+            {"integrator": {"scheme": "ias15", "end": 1}, "fields": {"field": "plummer", "mass": 1, "b": 9}},
+            "know no external fields; choose scheme wisdom_holman, or remove",
+        ),
         ({"record": {"observables": ["megnoo"]}}, "did you mean 'megno'"),
     ],
 )

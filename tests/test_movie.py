@@ -1,18 +1,15 @@
 """Movies: motion between frames, frames read ahead, camera paths, encoded files decoded back and compared with stills."""
 
 import io
-import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child, files_end_at
+from conftest import begun, child, files_end_at, until
 from PIL import Image
 from recordings import cloud, record
 
@@ -22,7 +19,8 @@ from nbody.errors import InputError
 from nbody.trajectory import Trajectory
 from nbody.viewer import notebook
 from nbody.viewer.movie.film import moments
-from nbody.viewer.picture.camera_file import CameraMove, camera_text, read_path
+from nbody.viewer.picture.aim import CameraMove
+from nbody.viewer.picture.camera_file import camera_text, read_path
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.frames import ShownFrame, ShownMoment
 from nbody.viewer.sources.history import MEMORY
@@ -30,7 +28,6 @@ from nbody.viewer.sources.recording import ReadAhead, RecordedSource
 from nbody.viewer.sources.samples import SAMPLE
 from nbody.viewer.window.clock import Playback
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZE = (320, 240)
 
 
@@ -218,7 +215,7 @@ def test_a_camera_path_goes_through_its_views_without_overshooting(tmp_path):
         "views:\n- {at: 1, radius: 4, azimuth: 0}\n- {at: 3, radius: 1, centre: [1, 2, 3]}\n- {at: 4, azimuth: 360}\n",
     )
     home = Camera(radius=8.0, elevation=0.3)
-    move = CameraMove(home, path=read_path(path, home, 2.0))
+    move = CameraMove(home, path=read_path(path, 2.0))
     radii = [move.at(t).radius for t in np.linspace(0, 5, 51)]
     assert radii[0] == radii[10] == pytest.approx(2) and radii[30] == radii[-1] == pytest.approx(0.5)  # units of 2
     assert (np.diff(radii) <= 1e-12).all()
@@ -226,7 +223,7 @@ def test_a_camera_path_goes_through_its_views_without_overshooting(tmp_path):
     assert move.at(4).azimuth == pytest.approx(2 * np.pi) and move.at(2.5).elevation == 0.3
     np.testing.assert_allclose(move.at(0).centre, [0.5, 1, 1.5])
     assert home.radius == 8.0
-    still = CameraMove(home, path=read_path(camera_path(tmp_path, camera_text(Camera(radius=3.0), 2.0)), home, 2.0))
+    still = CameraMove(home, path=read_path(camera_path(tmp_path, camera_text(Camera(radius=3.0), 2.0)), 2.0))
     assert still.at(0).radius == still.at(9).radius == pytest.approx(3.0) and still.at(5).elevation != 0.3
 
 
@@ -241,7 +238,8 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
     "text, words",
     [
         ("views: []", "list of views"),
-        ("zoom: 3", "list of views"),
+        ("zoom: 3", "unknown key"),
+        ("views: [{at: 0}]\nradius: 3", "list of views"),
         ("views: [{radius: 3}]", "view 1: at: must be a number"),
         ("views: [{at: 0}, {at: 0}]", "must increase"),
         ("views: [{at: 0, radius: -1}]", "greater than 0"),
@@ -253,7 +251,7 @@ def test_a_spin_turns_and_a_plane_has_nothing_to_turn():
 )
 def test_invalid_camera_paths_are_refused(tmp_path, text, words):
     with pytest.raises(InputError, match=words) as raised:
-        read_path(camera_path(tmp_path, text), Camera(), 1.0)
+        read_path(camera_path(tmp_path, text), 1.0)
     assert "camera.yaml" in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -386,19 +384,24 @@ def test_the_colours_of_video_are_those_of_the_standard(egl):
     assert found[0, 0] == 235 and found[8, :2].tolist() == [128, 128]
 
 
-def test_the_followed_body_stays_in_the_middle(egl, tmp_path):
+def test_the_followed_body_stays_in_the_middle(egl, tmp_path, capsys):
     frames = [
         (np.array([[0.0, 0, 0], [3 + k, k**2 / 4, 0], [9, 9, 0]]), np.array([[0, 0, 0], [10, 5.0 * k, 0], [0, 0, 0]]))
         for k in range(5)
     ]
     path = record(tmp_path / "run.h5", frames)
     views = camera_path(tmp_path, "views: [{at: 0, radius: 0.5}]")
-    command = (path, tmp_path / "a.png", "--follow", 1, "--path", views, "--seconds", 0.7, "--fps", 10, "--no-hud")
+    command = (path, tmp_path / "a.png", "--track", 1, "--camera", views, "--seconds", 0.7, "--fps", 10, "--no-hud")
     assert movie(*command) == 0
     for k in range(7):
         light = np.asarray(Image.open(tmp_path / f"a.{k:04d}.png")).max(axis=2)
         row, column = np.unravel_index(light.argmax(), light.shape)
         assert abs(row - 120) <= 2 and abs(column - 160) <= 2, k
+    before = np.asarray(Image.open(tmp_path / "a.0000.png"))
+    assert movie(path, tmp_path / "b.png", "--follow", 1, "--path", views, "--to", 1, "--no-hud") == 0  # of version 0.2
+    assert np.array_equal(np.asarray(Image.open(tmp_path / "b.0000.png")), before)
+    said = capsys.readouterr().err
+    assert "--path: is called --camera" in said and "--follow: is called --track" in said
 
 
 def test_a_scenario_is_run_and_leaves_only_the_movie(egl, tmp_path, capsys, monkeypatch):
@@ -440,12 +443,8 @@ def test_a_damaged_frame_is_reported_and_the_movie_goes_on(egl, run_file, tmp_pa
 def test_an_interrupt_leaves_a_movie_that_plays(egl, run_file, tmp_path):
     pytest.importorskip("av")
     path = tmp_path / "a.mp4"
-    command = [sys.executable, "-m", "nbody", "movie", str(run_file), str(path), "--seconds", "900", "--size", "64x48"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    for _ in range(600):
-        if list(tmp_path.glob(".nbody-*/a.mp4")):
-            break
-        time.sleep(0.05)
+    process = begun("-m", "nbody", "movie", run_file, path, "--seconds", "900", "--size", "64x48")
+    assert until(lambda: list(tmp_path.glob(".nbody-*/a.mp4")))
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

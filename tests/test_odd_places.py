@@ -10,8 +10,6 @@ from conftest import child
 from nbody.errors import InputError
 from nbody.trajectory import check_output
 
-ROOT = Path(__file__).resolve().parents[1]
-
 PLACES = {
     ".": "is a directory",
     "": "is a directory",

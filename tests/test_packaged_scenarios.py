@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from nbody.cli import main
 from nbody.errors import InputError
@@ -17,7 +18,6 @@ from nbody.run.plan import plan
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario, packaged
 
-ROOT = Path(__file__).parents[1]
 NAMES = [path.stem for path in sorted((ROOT / "scenarios").glob("*.yaml"))]
 SMALL = ["--particles", "8", "--steps", "1", "--engine", "reference", "--precision", "float64"]
 

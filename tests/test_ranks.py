@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import child
+from conftest import ROOT, child
 from ranks_session import changed, dividing
 
 from nbody import Scenario, Simulation, Trajectory, machine
@@ -22,7 +22,6 @@ from nbody.run.ranks import require_same_machines
 from nbody.run.resume import resume
 from nbody.trajectory import first_difference, read_checkpoint
 
-ROOT = Path(__file__).resolve().parents[1]
 HERE = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 MPIRUN = shutil.which("mpirun", path=HERE)
 SCENARIO = """
@@ -120,9 +119,9 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """The same with 8000 steps: several seconds."""
+    """The same with 4000 steps."""
     folder = tmp_path_factory.mktemp("long")
-    (folder / "long.yaml").write_text(SCENARIO.replace("steps: 20", "steps: 8000").replace("every: 4", "every: 40"))
+    (folder / "long.yaml").write_text(SCENARIO.replace("steps: 20", "steps: 4000").replace("every: 4", "every: 40"))
     Simulation(Scenario.load(folder / "long.yaml"), folder / "whole.h5").run()
     return folder / "whole.h5", folder / "long.yaml"
 
@@ -184,7 +183,7 @@ def test_a_signal_stops_all_ranks_after_the_same_step_and_another_number_of_rank
     os.kill(ids[2], signal.SIGTERM)  # to one of them; Ctrl-C reaches all
     assert ended(job, ids) == 130
     with Trajectory(path) as run:
-        assert run.status == "stopped" and run.step[-1] == read_checkpoint(path).meta["step"] < 8000
+        assert run.status == "stopped" and run.step[-1] == read_checkpoint(path).meta["step"] < 4000
     code, _, messages = together(2, "-m", "nbody", "resume", path, "--quiet")
     assert code == 0 and messages == ""
     assert first_difference(long[0], path) is None

@@ -3,15 +3,13 @@
 import re
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
-from conftest import child
+from conftest import ROOT, child
 
 from nbody import compute
 from nbody.cli import main
 
-ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 
 SMALL = "--particles 64 --engine reference --precision float64"

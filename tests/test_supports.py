@@ -72,8 +72,8 @@ def test_what_supports_accepts_runs_and_what_it_refuses_ends_with_its_reason(eng
             continue  # the name of an engine stands for a device
         now, in_float64 = reasons(scenario, engine, scheme)
         if not any(now):
-            if engine == "cpu-tree" or (engine != "cpu" and kind.facts.own_forces):
-                plan(scenario)  # its kernels are compiled in test_tree.py, or are those of the CPU
+            if engine == "cpu-tree" or (kind.facts.own_forces and (engine != "cpu" or scenario.fields)):
+                plan(scenario)  # its kernels are compiled in test_tree.py, in tests of fields, or are those of the CPU
             else:
                 Simulation(scenario).run()
             continue

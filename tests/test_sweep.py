@@ -4,16 +4,13 @@ import csv
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
-from conftest import files_end_at
+from conftest import begun, child, files_end_at, until
 
 from nbody import Trajectory
 from nbody.cli import main
@@ -94,19 +91,15 @@ def test_invalid_sweep_values_are_refused(scenario, varied, message, more):
 
 
 def test_an_interrupted_sweep_goes_on_from_the_checkpoints(scenario):
-    command = [sys.executable, "-m", "nbody", "sweep", str(scenario), "--vary", "initial.seed=1,2", "--jobs", "2"]
-    command += ["--set", "integrator.steps=3000", "--set", "record.every=50", "-o", str(scenario.parent / "sweep")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    first = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    planned = sweep(scenario, "initial.seed=1,2")
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not all(task.path.exists() for task in planned.tasks):
-        time.sleep(0.05)
+    command = ["-m", "nbody", "sweep", scenario, "--vary", "initial.seed=1,2", "--jobs", "2"]
+    command += ["--set", "integrator.steps=3000", "--set", "record.every=50", "-o", scenario.parent / "sweep"]
+    first, planned = begun(*command), sweep(scenario, "initial.seed=1,2")
+    assert until(lambda: all(task.path.exists() for task in planned.tasks))
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
     assert first.returncode == 130
     assert "stopped" in {row["status"] for row in planned.table()} <= {"stopped", "complete"}
-    done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=120, check=True)
+    done = child(*command, check=True)
     assert len(re.findall(" complete +3000 ", done.stdout)) == 2
 
 

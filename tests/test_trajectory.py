@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 import zlib
@@ -13,7 +11,7 @@ import zlib
 import h5py
 import numpy as np
 import pytest
-from conftest import ENVIRONMENT, ROOT
+from conftest import ROOT, begun
 
 from nbody.diagnostics.observables import ALWAYS
 from nbody.errors import InputError, RunFailed
@@ -415,8 +413,7 @@ def test_a_reader_polls_while_the_run_goes_on(tmp_path):
     particles, path, frames = bodies(), tmp_path / "run.h5", 3000
     with TrajectoryWriter(path, particles, RunHeader(frames)) as writer:
         writer.append(moment(0, particles))
-        command = [sys.executable, ROOT / "tests/programs/polling_reader.py", path]
-        reader = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE)
+        reader = begun(ROOT / "tests/programs/polling_reader.py", path, stderr=None)
         for k in range(1, frames):
             writer.append(moment(k, particles))
             if k % 300 == 0:

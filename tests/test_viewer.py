@@ -1,11 +1,10 @@
 """The viewer: its geometry, clock and colours as plain functions, pictures without a screen, a window under Xvfb."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import on_screen, program
+from conftest import ROOT, on_screen, program
 from recordings import append, cloud, record
 
 from nbody import opengl
@@ -24,7 +23,6 @@ from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.clock import LIVE, Playback
 from nbody.viewer.window.controls import KEYS, LEFT, PLANE, RIGHT, Controls
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZE = (400, 300)
 
 

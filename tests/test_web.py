@@ -42,8 +42,8 @@ SIZE = (320, 240)
 class Browser:
     """What the page does, without one."""
 
-    def __init__(self, address, codec="h264"):
-        self.socket = connect(address.replace("http", "ws", 1), max_size=None, compression=None).__enter__()
+    def __init__(self, address, codec="h264", sock=None):
+        self.socket = connect(address.replace("http", "ws", 1), max_size=None, compression=None, sock=sock).__enter__()
         self.hello = json.loads(self.socket.recv(timeout=SECONDS))
         self.codec, self.messages = codec, []
         self._decoder = av.CodecContext.create("h264", "r")
@@ -59,8 +59,9 @@ class Browser:
         """The next message with a picture."""
         while isinstance(message := self.socket.recv(timeout=SECONDS), str):
             self.messages.append(json.loads(message))
-        if shown:
-            self.send("shown")
+        with suppress(ConnectionClosed):  # there may be a message before its end
+            if shown:
+                self.send("shown")
         return message
 
     def picture(self):
@@ -280,13 +281,16 @@ precision: float64
 
 
 @contextmanager
-def visited(visit, port):
-    """Call ``visit`` on a thread as soon as something listens at ``port``."""
+def visited(visit, port, slow=0.0):
+    """Call ``visit`` on a thread as soon as something listens at ``port``; the browser begins to speak after ``slow``
+    seconds."""
 
     def visiting():
         while True:
             with suppress(OSError):
-                return visit(Browser(f"http://127.0.0.1:{port}/?token=abcdefgh"))
+                sock = socket.create_connection(("127.0.0.1", port))
+                time.sleep(slow)
+                return visit(Browser(f"http://127.0.0.1:{port}/?token=abcdefgh", sock=sock))
             time.sleep(0.01)
 
     with ThreadPoolExecutor(1) as pool:
@@ -300,10 +304,11 @@ def port():
         return free.getsockname()[1]
 
 
-def test_a_page_that_is_left_open_learns_that_the_run_has_ended(egl, tmp_path, port, capsys):
+@pytest.mark.parametrize("slow", [0.0, 1.0], ids=["at once", "when the run has ended"])
+def test_who_connects_before_a_run_ends_gets_its_last_picture_and_learns_the_end(egl, tmp_path, port, capsys, slow):
     scenario, output = tmp_path / "few.yaml", tmp_path / "run.h5"
     scenario.write_text(SCENARIO)
-    with visited(lambda browser: (browser.picture().max() > 100, browser.over()), port) as result:
+    with visited(lambda browser: (browser.picture().max() > 100, browser.over()), port, slow) as result:
         command = ["run", scenario, "--web", "--port", port, "--token", "abcdefgh", "-o", output, "--json"]
         assert main([str(each) for each in command]) == 0
         assert result.result()[0] and "The run has ended" in result.result()[1]

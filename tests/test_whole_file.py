@@ -4,14 +4,10 @@ import errno
 import json
 import os
 import stat
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import files_end_at
+from conftest import begun, files_end_at, until
 
 from nbody.cli import main
 from nbody.errors import InputError, NBodyError, RunFailed
@@ -23,7 +19,6 @@ from nbody.viewer.movie.film import Film, Writer, checked
 from nbody.viewer.screenshot import save_picture
 from nbody.whole_file import if_free, keeping, whole_file
 
-ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = """
 initial: {generator: plummer, particles: 24, seed: 1}
 integrator: {dt: 0.01, steps: 4}
@@ -189,15 +184,10 @@ def test_a_sequence_on_a_full_disk_has_whole_pictures_only(tmp_path):
 
 def test_sigterm_before_the_first_picture_leaves_nothing(tmp_path):
     (tmp_path / "long.yaml").write_text(SCENARIO.replace("steps: 4", "steps: 1000000"))
-    command = [sys.executable, "-m", "nbody", "movie", "long.yaml", "a.gif", "--quiet"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not list(tmp_path.glob(".nbody-movie-*")):
-        time.sleep(0.002)
+    process = begun("-m", "nbody", "movie", "long.yaml", "a.gif", "--quiet", cwd=tmp_path)
+    assert until(lambda: list(tmp_path.glob(".nbody-movie-*")))
     process.terminate()  # before the run answers signals
-    said = process.communicate(timeout=60)[1].decode()
+    said = process.communicate(timeout=60)[1]
     assert process.returncode == 130 and said.startswith("interrupted") and said.count("\n") == 1
     assert os.listdir(tmp_path) == ["long.yaml"]
 

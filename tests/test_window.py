@@ -19,8 +19,8 @@ from nbody.viewer.display.body import body_panel, facts
 from nbody.viewer.display.diagram import draw_diagram
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import MARGIN, key_table, state_panel, text_scale
-from nbody.viewer.picture.aim import Aim, Follow
-from nbody.viewer.picture.camera_file import camera_text, read_camera
+from nbody.viewer.picture.aim import Aim, CameraMove, Follow
+from nbody.viewer.picture.camera_file import camera_text, read_path
 from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.live import LiveSeries
 from nbody.viewer.sources.recording import RecordedSource
@@ -116,7 +116,7 @@ def test_one_view_holds_for_the_whole_run_and_shows_its_beginning_and_end(record
     home = source.home()
     own = [source.home(k).radius for k in range(3)]
     assert own[2] < own[0] <= home.radius <= own[1]
-    assert Aim().start(source, 2).radius == home.radius and Aim("frame").start(source, 2).radius == own[2]
+    assert Aim().view(source, 2).radius == home.radius and Aim("frame").view(source, 2).radius == own[2]
 
 
 def test_a_run_that_flies_apart_does_not_begin_as_a_dot(recording):
@@ -129,17 +129,18 @@ def test_a_camera_file_gives_the_view_back(tmp_path):
     path, unit = tmp_path / "view.yaml", 4.0
     seen = Camera(np.array([1.0, -2.0, 3.0]), 2.5, azimuth=7.0, elevation=-0.5)
     path.write_text(camera_text(seen, unit))
-    found = read_camera(path, Camera(), unit)
+    found = CameraMove(Camera(), path=read_path(path, unit)).at(0)
     np.testing.assert_allclose(found.view(), seen.view(), atol=2e-5)
     path.write_text("radius: 8\n")
-    assert read_camera(path, seen, unit).radius == 2 and read_camera(path, seen, unit).azimuth == 7.0
+    found = CameraMove(seen, path=read_path(path, unit)).at(0)
+    assert found.radius == pytest.approx(2) and found.azimuth == 7.0
     for wrong, words in (
         ("radius: 0", "greater than 0"), ("elevation: 91", "-90 to 90"), ("centre: [1]", "[x, y]"),
         ("radios: 1", "did you mean 'radius'"), ("radius: [", "not valid YAML"), ("azimuth: .inf", "number"),
     ):  # fmt: skip
         path.write_text(wrong)
         with pytest.raises(InputError) as error:
-            read_camera(path, Camera(), unit)
+            read_path(path, unit)
         assert words in str(error.value) and str(path) in str(error.value)
 
 
@@ -166,6 +167,18 @@ def test_the_camera_follows_the_centre_of_mass_and_the_densest_point(recording):
         np.testing.assert_allclose(found, (1 - share) * expected[0] + share * expected[1], atol=1e-6)
     densest = Follow(source, "densest").point(source.moment(0))
     np.testing.assert_allclose(densest, density_centre(source.run.particles(0)), atol=1e-6)
+
+
+def test_a_species_is_followed_by_its_centre_of_mass(recording):
+    frames = cloud(60, 2)
+    source = recording(frames)
+    source.catalogue.species, source.catalogue.species_names = np.arange(60) % 3 // 2, ("disk", "halo")
+    chosen, follow = source.catalogue.species == 1, Follow(source, "halo")
+    mass = source.catalogue.mass[chosen]
+    np.testing.assert_allclose(follow.point(source.moment(0)), mass @ frames[0][0][chosen] / mass.sum(), atol=1e-6)
+    assert (follow.body, follow.label) == (None, "centre of halo")
+    with pytest.raises(InputError, match="a species or a body of the run"):
+        Follow(source, "hallo")
 
 
 def test_the_centre_of_mass_is_that_of_the_masses_after_a_merger(tmp_path):

@@ -13,26 +13,20 @@ import typer
 from typer.core import TyperGroup
 
 from nbody.cli import streams
-from nbody.cli.bench import bench
-from nbody.cli.completion import RECORDINGS, SCENARIOS
-from nbody.cli.course import course
-from nbody.cli.diff import diff
-from nbody.cli.docs import docs
-from nbody.cli.doctor import doctor
-from nbody.cli.export import export
-from nbody.cli.help import help_command
-from nbody.cli.info import info
 from nbody.cli.list_command import Context, ListCommand
-from nbody.cli.lists import list_names, new, scenarios
-from nbody.cli.map import map_systems
-from nbody.cli.movie import movie
-from nbody.cli.plot import plot
 from nbody.cli.ranks import check_command, together
-from nbody.cli.run import rerun, resume, run
-from nbody.cli.sweep import sweep
-from nbody.cli.verify import verify
-from nbody.cli.view import view
 from nbody.errors import InputError, NBodyError, did_you_mean, printable
+from nbody.registry import imported
+
+_PLACES = (
+    "run:run run:resume view:view movie:movie plot:plot info:info export:export doctor:doctor run:rerun sweep:sweep "
+    "diff:diff lists:new lists:scenarios verify:verify lists:list_names map:map_systems help:help_command docs:docs"
+)
+COMMANDS = {place.partition(":")[2].partition("_")[0]: f"nbody.cli.{place}" for place in _PLACES.split(" ")}
+"""The commands in the order of the help, each with its function (``list_names`` is the command ``list``)."""
+
+GROUPS = {"bench": "nbody.cli.bench:bench", "course": "nbody.cli.course:course"}
+"""The groups of commands."""
 
 
 class Interrupted(NBodyError):
@@ -64,6 +58,7 @@ class Commands(TyperGroup):
         if name.startswith("-") or self.get_command(ctx, name) is not None:
             check_command(name)
             return super().resolve_command(ctx, args)
+        from nbody.cli.completion import RECORDINGS, SCENARIOS
         from nbody.scenario.packaged import names
 
         start = f"there is no command '{printable(name)}'"
@@ -84,16 +79,6 @@ class Commands(TyperGroup):
             raise Interrupted(str(stop) or ("" if streams.interrupt_reported() else "interrupted")) from None
 
 
-app = typer.Typer(
-    name="nbody",
-    cls=Commands,
-    help="Gravity between particles, on a GPU or a CPU: run it, look at it, measure it.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         from nbody.machine import version
@@ -102,8 +87,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _program_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
@@ -114,16 +98,23 @@ def options(
     """
 
 
-for command in (
-    run, resume, view, movie, plot, info, export, doctor, rerun, sweep, diff, new, scenarios, verify,
-):  # fmt: skip
-    app.command(cls=ListCommand)(command)
-app.command("list", cls=ListCommand)(list_names)
-app.command("map", cls=ListCommand)(map_systems)
-app.command("help", cls=ListCommand)(help_command)
-app.command(cls=ListCommand)(docs)
-app.add_typer(bench)
-app.add_typer(course)
+def program(*names: str) -> typer.Typer:
+    """The program with these commands, or with all. (To import and describe all takes a tenth of a short run.)"""
+    app = typer.Typer(
+        name="nbody",
+        cls=Commands,
+        help="Gravity between particles, on a GPU or a CPU: run it, look at it, measure it.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_program_options)
+    for name in names or (*COMMANDS, *GROUPS):
+        if name in GROUPS:
+            app.add_typer(imported(GROUPS[name]))
+        else:
+            app.command(name, cls=ListCommand)(imported(COMMANDS[name]))
+    return app
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -187,8 +178,10 @@ def _run(arguments: list[str] | None) -> int:
 
 def _typed(arguments: list[str] | None) -> Any:
     """Run the command that these words name. Raises InputError for Typer's own errors, such as an unknown option."""
+    words = sys.argv[1:] if arguments is None else arguments
+    alone = words and words[0] != "help" and words[0] in (*COMMANDS, *GROUPS)  # 'help' explains other commands too
     try:
-        return app(arguments, standalone_mode=False)
+        return program(*words[:1] if alone else ())(arguments, standalone_mode=False)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

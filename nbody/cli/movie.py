@@ -6,18 +6,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nbody.cli.completion import SCENARIOS, files
 from nbody.cli.groups import Replaced, grouped
 from nbody.cli.options import (
-    Hud,
     Overwrite,
     Quiet,
     RecordingOrScenario,
-    Size,
     argument,
     between,
     count_option,
@@ -25,12 +22,14 @@ from nbody.cli.options import (
     real_option,
     text_option,
 )
-from nbody.cli.streams import result
+from nbody.cli.streams import print_message, result
+from nbody.cli.view import Viewpoint
 from nbody.viewer.movie.film import MOVIE_FORMATS, Film, Writer, checked, moments
 from nbody.viewer.picture.look import Look
 from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
+    from nbody.viewer.picture.aim import Display
     from nbody.viewer.sources.recording import RecordedSource
     from nbody.viewer.sources.source import Array
 
@@ -40,14 +39,15 @@ class Pictures:
     """Which pictures a movie has."""
 
     fps: Annotated[float, typer.Option(help="Pictures per second.", parser=between(1, 240), metavar="<float>")] = 30.0
-    size: Size = "1280x720"
     first: Annotated[int | None, count_option("The first frame to show; negative: from the end.", "--from")] = None
     last: Annotated[int | None, count_option("The last frame to show; before the first: backward.", "--to")] = None
     seconds: Annotated[float | None, real_option("Length of the movie (else one picture per frame).", "--seconds")] = (
         None
     )
     speed: Annotated[float | None, real_option("Or: units of the run's time per second.", "--speed")] = None
-    hud: Hud = True
+    spin: Annotated[float, real_option("Rotation of the view, in degrees per second.", "--spin")] = 0.0
+    path: Annotated[str | None, text_option("Now --camera.", "--path", hidden=True)] = None
+    followed: Annotated[str | None, text_option("Now --track.", "--follow", hidden=True)] = None
 
     def moments(self, recording: "RecordedSource") -> "Array":
         """The moments that they show, counted in frames."""
@@ -55,22 +55,14 @@ class Pictures:
         last = recording.run.index(-1 if self.last is None else self.last)
         return moments(recording.run.time, first, last, self.fps, self.seconds, self.speed)
 
-
-@dataclass(frozen=True)
-class Moving:
-    """How the camera of a movie moves."""
-
-    spin: Annotated[float | None, real_option("Rotation of the view, in degrees per second.", "--spin")] = None
-    path: Annotated[
-        Path | None,
-        text_option(
-            "Move the camera along the views of a file, or hold it at one (key V saves it).",
-            autocompletion=files(*SCENARIOS),
-        ),
-    ] = None
-    track: Annotated[
-        str | None, text_option("Keep a body (its id or name), com or densest in the middle.", "--track", "--follow")
-    ] = None
+    def display(self, viewpoint: Viewpoint, look: Look) -> "Display":
+        """How they show it, with the words of version 0.2 for ``--camera`` and ``--track``. Raises InputError."""
+        moved: dict[str, Any] = {}
+        for old, new, value in (("path", "camera", self.path), ("follow", "track", self.followed)):
+            if value is not None:
+                print_message(f"--{old}: is called --{new} now, as in 'nbody view'")
+                moved[new] = value
+        return replace(viewpoint, **moved).display(look)
 
 
 @grouped
@@ -81,7 +73,7 @@ def movie(
         argument("The movie; its suffix names the format: " + ", ".join(f".{name}" for name in MOVIE_FORMATS) + "."),
     ],
     pictures: Pictures = Pictures(),
-    moving: Moving = Moving(),
+    viewpoint: Viewpoint = Viewpoint(),
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     *,
@@ -95,7 +87,8 @@ def movie(
     interpolated from positions and velocities. Ctrl-C leaves a movie that can
     be played.
 
-    A camera path is a YAML file with key views, at seconds of the movie:
+    The file of --camera has one view, or several at seconds of the movie, along
+    which the camera moves:
 
       views:
         - {at: 0, azimuth: -60, elevation: 25}
@@ -106,18 +99,17 @@ def movie(
       nbody movie output/run.h5 disk.mp4
       nbody movie plummer cluster.mp4 --particles 4096 --seconds 20 --spin 18
       nbody movie output/run.h5 small.webp --size 480x300 --fps 15 --from 100
-      nbody movie output/run.h5 flight.mp4 --path camera.yaml --color density
+      nbody movie output/run.h5 flight.mp4 --camera views.yaml --color density
     """
     from nbody.cli.progress import fraction_bar, messages
     from nbody.run.signals import stop_on_signals
     from nbody.trajectory import Trajectory
     from nbody.viewer import backends
-    from nbody.viewer.picture.aim import Aim
-    from nbody.viewer.screenshot import parse_size
     from nbody.viewer.sources.recording import RecordedSource
 
-    inputs = [run] if moving.path is None else [run, moving.path]
-    film = checked(Film(out, parse_size(pictures.size), pictures.fps, 1), overwrite, inputs)
+    shown = pictures.display(viewpoint, look)
+    inputs = [run, Path(shown.aim.camera)]
+    film = checked(Film(out, shown.size, pictures.fps, 1), overwrite, inputs)
     with (
         messages(quiet) as notify,
         _recorded(run, film.path.parent, replaced, notify, quiet) as file,
@@ -125,7 +117,7 @@ def movie(
         closing(RecordedSource(trajectory, notify)) as recording,
     ):
         moments = pictures.moments(recording)
-        camera_at = Aim(track=moving.track or "").moving(recording, moving.spin or 0.0, moving.path)
+        camera_at = shown.aim.moving(recording, pictures.spin)
         film = checked(replace(film, pictures=len(moments)), overwrite, inputs)
         backends.use_screenless()
         from nbody.viewer.gl.studio import Studio
@@ -139,7 +131,7 @@ def movie(
                     rate = made / (time.perf_counter() - started)
                     show(made / film.pictures, f"picture {made}/{film.pictures}  {rate:.3g} per second")
 
-                make_movie(studio, moments, camera_at, writer, pictures.hud, progress, lambda: stop.requested)
+                make_movie(studio, moments, camera_at, writer, shown.hud, progress, lambda: stop.requested)
             _report(film, writer.pictures, time.perf_counter() - started, quiet)
     return 0
 

@@ -57,12 +57,14 @@ class Viewpoint:
     camera: Annotated[
         str,
         typer.Option(
-            help="One view for the whole run (run), one that frames the frame (frame), or a file (.yaml) that the window's "
-            "key V writes.",
+            help="One view for the whole run (run), one that frames the frame (frame), or a file (.yaml) with views, as the "
+            "window's key V writes it.",
             autocompletion=cameras,
         ),
     ] = "run"
-    track: Annotated[str, text_option("Keep a body (its id or name), com or densest in the middle.")] = ""
+    track: Annotated[
+        str, text_option("Keep a body (its id or name), the centre of a species, com or densest in the middle.")
+    ] = ""
     size: Size = "1280x720"
     hud: Hud = True
 

@@ -42,7 +42,11 @@ def added_fields(scenario: Scenario) -> AddedFields | None:
     """The sum of a scenario's fields, for :class:`nbody.forces.layers.fields.WithFields`; None if it has none."""
     fields = chosen_fields(scenario)
     with arithmetic(scenario.source, ("fields",)):
-        return AddedFields(fields, scenario.gravity.G) if fields else None
+        return (
+            AddedFields(fields, scenario.gravity.G, scenario.ensemble.count if scenario.ensemble else 1)
+            if fields
+            else None
+        )
 
 
 def __dir__() -> list[str]:

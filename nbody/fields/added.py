@@ -11,7 +11,7 @@ import numpy as np
 
 from nbody.errors import InputError
 from nbody.fields.field import ABOUT, LAST, Field, VelocityField
-from nbody.particles import Named, rows_of
+from nbody.particles import Named, first_system, rows_of
 from nbody.state import Outputs, State
 from nbody.state.host import HostState
 
@@ -27,6 +27,7 @@ class AddedFields:
     Args:
         fields: the fields, at least one.
         G: the gravitational constant.
+        systems: the number of systems of an ensemble, in each of which forces about a body act.
 
     Raises:
         ArithmeticError: a parameter of a field is not finite.
@@ -42,7 +43,7 @@ class AddedFields:
         energy_changes: why the energy is not constant although it is complete, in one clause; empty if it is.
     """
 
-    def __init__(self, fields: Sequence[Field | VelocityField], G: float) -> None:
+    def __init__(self, fields: Sequence[Field | VelocityField], G: float, systems: int = 1) -> None:
         each = [part for field in fields if isinstance(field, Field) for part in field.parts()]
         kinds = list(dict.fromkeys(part.term() for part in each))
         parts = sorted(each, key=lambda part: kinds.index(part.term()))  # equal terms in a row, see summed()
@@ -50,7 +51,7 @@ class AddedFields:
         if len(between) > 1:
             raise InputError("fields: two forces depend on the velocities, and a run can have one; remove one of them")
         self.velocity_field = between[0] if between else None
-        self._fields, self._G = fields, G
+        self._fields, self._G, self.systems = fields, G, systems
         self.terms = tuple(part.term() for part in parts)
         self.time_dependent = any(part.time_dependent for part in parts)
         self.energy_changes = next(filter(None, map(_change, parts)), "")
@@ -72,7 +73,7 @@ class AddedFields:
         Raises InputError: at first there is no such body; later the one is gone about which a force acts. (If not
         ``strict`` that force is zero.)
         """
-        self._on_device = None
+        self._on_device, bodies = None, first_system(bodies, self.systems)
         for k, (about, on) in self.about.items():
             where = f"fields: {self._titles[k]}: "
             if not self._settled:
@@ -112,7 +113,7 @@ class AddedFields:
         return [line for field in self._fields if isinstance(field, Field) and (line := field.doubt(bodies, time))]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AddedFields, (self._fields, self._G)  # another process has its own functions
+        return AddedFields, (self._fields, self._G, self.systems)  # another process has its own functions
 
     def add(self, state: State, outputs: Outputs, accelerations: bool = True, targets: Any = None) -> None:
         """Add the fields at the time ``state.clock.now`` to what an engine has just computed: to the accelerations if
@@ -136,15 +137,27 @@ class AddedFields:
         velocity = np.zeros_like(position) if velocity is None else velocity
         mass = np.zeros(len(position)) if mass is None else mass
         rows = np.arange(len(position)) if rows is None else rows
-        found = _values(self.terms, self.parameters, rows, (position, velocity, mass), np.full(len(rows), time))
+        bodies, n = (position, velocity, mass), len(mass) // self.systems
+        found = _values(self.terms, self.parameters, rows, bodies, np.full(len(rows), time), n)
         return found[:, : position.shape[1]], found[:, 3]
+
+    def energies(self, position: Array, velocity: Array, mass: Array, time: float) -> Array:
+        """The energy of each body per unit of its mass, (N,): in the fields, and of general relativity."""
+        found = self.at(position, time, velocity, mass)[1]
+        if self.velocity_field is not None:
+            self.velocity_field.add(position, velocity, mass, self._G, self.systems, potential=found)
+        return found
 
     def _add_on_host(self, state: HostState, outputs: Outputs, accelerations: bool, targets: Array | None) -> None:
         rows: slice | Array = slice(None) if targets is None else targets
         if self.velocity_field is not None:
             arrays = (state.acceleration, state.potential)
             others = [array.copy() for array in arrays] if targets is not None else []
-            self.velocity_field.add(state, self._G, accelerations, Outputs.ENERGY in outputs)
+            bodies = state.position, state.velocity, state.mass
+            if accelerations:
+                self.velocity_field.add(*bodies, self._G, self.systems, acceleration=state.acceleration)
+            if Outputs.ENERGY in outputs:
+                self.velocity_field.add(*bodies, self._G, self.systems, potential=state.potential, factor=2.0)
             for array, before in zip(arrays, others, strict=False):
                 before[rows] = array[rows]
                 array[...] = before
@@ -173,7 +186,7 @@ class AddedFields:
             term, part = self.terms[k : k + 1], self.parameters[k : k + 1]
 
             def values(x: Array, v: Array, times: Array, term: Any = term, part: Array = part) -> Array:
-                return _values(term, part, np.arange(len(x)), (x, v, m), times)[:, :dimensions]
+                return _values(term, part, np.arange(len(x)), (x, v, m), times, len(x))[:, :dimensions]
 
             centre = x[int(part[0, ABOUT])] if k in self.about else part[0, :dimensions]
             jerk += jerk_along(values, x, v, a, time, centre, size, k in self.about)
@@ -186,7 +199,7 @@ class AddedFields:
         found, D = np.full(len(x), np.inf), x.shape[1]
         for k, size in enumerate(self._sizes):
             term, part = self.terms[k : k + 1], self.parameters[k : k + 1]
-            a = _values(term, part, np.arange(len(x)), (x, v, m), np.full(len(x), time))[:, :D]
+            a = _values(term, part, np.arange(len(x)), (x, v, m), np.full(len(x), time), len(x))[:, :D]
             found = np.fmin(found, difference_steps(x - part[0, :D], v, a, size))
         return found
 
@@ -196,7 +209,12 @@ class AddedFields:
 
         if self._on_device is None:
             self._on_device = cuda.to_device(self.parameters)
-        add_fields(self.terms, state, self._on_device, accelerations, Outputs.ENERGY in outputs, targets)
+        add_fields(self.terms, state, self._on_device, self.systems, accelerations, Outputs.ENERGY in outputs, targets)
+        if self.velocity_field is not None and Outputs.ENERGY in outputs:  # of frames alone: the scheme knows the force
+            x, v, m = state.values("position", "velocity", "mass")
+            found = state.acceleration.copy_to_host()
+            found[:, 3] += 2 * (self.energies(x, v, m, state.clock.now) - self.at(x, state.clock.now, v, m)[1])
+            state.acceleration.copy_to_device(found)
 
 
 def _change(field: Field) -> str:
@@ -206,10 +224,12 @@ def _change(field: Field) -> str:
     return f"'{field.title}' depends on the velocity" if field.term().moving else ""
 
 
-def _values(terms: Any, parameters: Array, rows: Array, bodies: tuple[Array, Array, Array], times: Array) -> Array:
-    """Acceleration and potential (T, 4) of a sum of terms for some bodies, each at its time."""
+def _values(
+    terms: Any, parameters: Array, rows: Array, bodies: tuple[Array, Array, Array], times: Array, n: int
+) -> Array:
+    """Acceleration and potential (T, 4) of a sum of terms for some bodies, each at its time, in systems of n."""
     from nbody.fields.compiled import values_of  # imports Numba: 0.4 s
 
     found = np.empty((len(rows), 4))
-    values_of(terms)(rows, *bodies, times, parameters, found)
+    values_of(terms)(rows, *bodies, n, times, parameters, found)
     return found

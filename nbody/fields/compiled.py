@@ -95,9 +95,9 @@ def _plus_about(body: Callable, reaction: bool) -> Callable:
 
 @inner
 def host_body(bodies, i):
-    """Body i of (N, D) positions and velocities, and masses, of any precision."""
-    x, v, m = bodies
-    z, vz = 0.0, 0.0
+    """Body i, from the first one on, of (N, D) positions and velocities, and masses, of any precision."""
+    x, v, m, first = bodies
+    i, z, vz = first + i, 0.0, 0.0
     if x.shape[1] == 3:
         z, vz = np.float64(x[i, 2]), np.float64(v[i, 2])
     return np.float64(x[i, 0]), np.float64(x[i, 1]), z, np.float64(v[i, 0]), np.float64(v[i, 1]), vz, np.float64(m[i])
@@ -105,7 +105,7 @@ def host_body(bodies, i):
 
 @cache
 def _at_body(terms: tuple[Term, ...]) -> Callable:
-    """For kernels: ``at_body(i, (x, v, m), n, time, parameters) -> (ax, ay, az, phi)``."""
+    """For kernels: ``at_body(i, (x, v, m, first), n, time, parameters) -> (ax, ay, az, phi)``."""
     return summed(terms, inner, host_body)
 
 
@@ -118,7 +118,7 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
     @inner
     def add_fields(x, v, m, time, parameters, a):
         for i in range(m.size):
-            ax, ay, az, _ = at_body(i, (x, v, m), m.size, time, parameters)
+            ax, ay, az, _ = at_body(i, (x, v, m, 0), m.size, time, parameters)
             a[i, 0], a[i, 1] = a[i, 0] + ax, a[i, 1] + ay
             if x.shape[1] == 3:
                 a[i, 2] += az
@@ -128,14 +128,17 @@ def adding_fields(terms: tuple[Term, ...]) -> Callable:
 
 @cache
 def values_of(terms: tuple[Term, ...]) -> Callable:
-    """``values(rows, x, v, m, times, parameters, found)``: acceleration and potential (T, 4) of the sum for some float64
-    bodies, each at its time (T,). A body in a singular centre gets infinities, which stop the run at its next frame."""
+    """``values(rows, x, v, m, n, times, parameters, found)``: acceleration and potential (T, 4) of the sum for some float64
+    bodies of systems of n, each at its time (T,). A body in a singular centre gets infinities, which stop the run at its
+    next frame."""
     at_body = _at_body(terms)
 
     @compute.kernel("cpu")
-    def values(rows, x, v, m, times, parameters, found):
-        bodies, n = (x, v, m), m.size
+    def values(rows, x, v, m, n, times, parameters, found):
         for k in range(rows.size):  # on one core: N evaluations beside N² pairs
-            found[k, 0], found[k, 1], found[k, 2], found[k, 3] = at_body(rows[k], bodies, n, times[k], parameters)
+            first = rows[k] // n * n
+            found[k, 0], found[k, 1], found[k, 2], found[k, 3] = at_body(
+                rows[k] - first, (x, v, m, first), n, times[k], parameters
+            )
 
     return values

@@ -4,10 +4,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
+import numpy as np
 from pydantic import BeforeValidator
 
 from nbody.scenario.values import Finite, Group, short_name, whole_number, with_unit
-from nbody.state.host import HostState
+
+Array = np.ndarray
 
 BodyChoice = int | str
 """A body by its id or its name, or a species by its name."""
@@ -185,6 +187,9 @@ class VelocityField(Group):
         """The number that the scheme's kernels get."""
 
     @abstractmethod
-    def add(self, state: HostState, G: float, accelerations: bool, energy: bool) -> None:
-        """Add the force per mass to the accelerations of a host state if ``accelerations``, which hold those of Newton, and
-        twice the energy per mass to its potential if ``energy``."""
+    def add(
+        self, position: Array, velocity: Array, mass: Array, G: float, systems: int = 1, *,
+        acceleration: Array | None = None, potential: Array | None = None, factor: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Add the force per mass to accelerations (N, D), which hold those of Newton, or ``factor`` times the energy per
+        mass to ``potential`` (N,), of the bodies of some systems."""

@@ -21,10 +21,9 @@ import numpy as np
 from numba import njit
 from pydantic import model_validator
 
-from nbody.fields.field import MUTUAL, POST_NEWTONIAN, VelocityField
+from nbody.fields.field import MUTUAL, POST_NEWTONIAN, Array, VelocityField
 from nbody.fields.light import LIGHT, SpeedOfLight
 from nbody.fields.mutual_relativity import add_mutual_energies, add_mutual_forces
-from nbody.state.host import HostState
 
 
 class PostNewtonian(VelocityField, validate_default=True):
@@ -52,21 +51,28 @@ class PostNewtonian(VelocityField, validate_default=True):
     def strength(self) -> float:
         return 1.0 / self.c**2
 
-    def add(self, state: HostState, G: float, accelerations: bool, energy: bool) -> None:
-        x, v, a = np.zeros((3, 3, state.count))
-        for rows, given in ((x, state.position), (v, state.velocity), (a, state.acceleration)):
-            rows[: state.dimensions] = given.T
-        mass, mutual, law = state.mass.astype(np.float64), self.kind == MUTUAL, (G, self.strength())
-        if energy:
-            phi = np.zeros(state.count)
-            (add_mutual_energies if mutual else add_energies)(x, v, mass, *law, phi)
-            state.potential += 2 * phi
-        if accelerations:
-            if mutual:
-                add_mutual_forces(x, v, mass, *law, np.empty(4 * state.count), a)
+    def add(
+        self, position: Array, velocity: Array, mass: Array, G: float, systems: int = 1, *,
+        acceleration: Array | None = None, potential: Array | None = None, factor: float = 1.0,
+    ) -> None:  # fmt: skip
+        count, D = position.shape
+        n, law, mutual = count // systems, (G, self.strength()), self.kind == MUTUAL
+        x, v, a = found = np.zeros((3, systems, 3, n))
+        given = position, velocity, position if acceleration is None else acceleration
+        for rows, values in zip(found, given, strict=True):
+            rows[:, :D] = values.reshape(systems, n, D).transpose(0, 2, 1)
+        m, phi, work = mass.astype(np.float64).reshape(systems, n), np.zeros((systems, n)), np.empty(4 * n)
+        for s in range(systems):
+            if potential is not None:
+                (add_mutual_energies if mutual else add_energies)(x[s], v[s], m[s], *law, phi[s])
+            elif mutual:
+                add_mutual_forces(x[s], v[s], m[s], *law, work, a[s])
             else:
-                add_forces(x, v, mass, *law, a)
-            state.acceleration[...] = a.T[:, : state.dimensions]
+                add_forces(x[s], v[s], m[s], *law, a[s])
+        if potential is not None:
+            potential += factor * phi.ravel()
+        if acceleration is not None:
+            acceleration[...] = a[:, :D].transpose(0, 2, 1).reshape(count, D)
 
 
 STRICT: set[str] = set()

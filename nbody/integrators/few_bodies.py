@@ -31,15 +31,9 @@ def few(motion: Motion) -> bool:
     return motion.state.count <= motion.engine.can.few
 
 
-def in_fields(motion: Motion) -> bool:
-    """True if a sum of external fields acts on the bodies."""
-    fields = fields_of(motion.engine)
-    return fields is not None and bool(fields.terms)
-
-
 def few_in_no_fields(motion: Motion) -> bool:
     """True if a step of bodies on which no external fields act takes less time than a call from Python."""
-    return few(motion) and not in_fields(motion)
+    return few(motion) and fields_of(motion.engine) is None
 
 
 def per_c2(motion: Motion) -> float:

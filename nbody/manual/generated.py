@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import nbody
-from nbody.cli import app
+from nbody.cli import program
 from nbody.cli.components import component, group, registry
 from nbody.registry import REGISTRIES
 from nbody.scenario.described import markdown
@@ -32,7 +32,7 @@ def text(name: str) -> str:
 def _commands() -> str:
     from typer.main import get_command
 
-    top: Any = get_command(app)
+    top: Any = get_command(program())
     pairs = [(name, each) for name, each in top.commands.items()]
     pairs += [(f"{name} {inner}", each) for name, one in pairs for inner, each in getattr(one, "commands", {}).items()]
     return "\n\n".join(_command(name, each) for name, each in sorted(pairs))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -12,7 +12,7 @@ from nbody.diagnostics.orbits import Elements, elements
 from nbody.errors import InputError
 from nbody.given import KeyProblem
 from nbody.maps import QUANTITIES
-from nbody.particles import Particles, rows_of
+from nbody.particles import Particles, first_system, rows_of
 from nbody.scenario import Scenario
 from nbody.scenario.events import event_of_text
 from nbody.scenario.source import ScenarioText
@@ -56,19 +56,10 @@ class SystemsNow:
 
     def columns(self, bodies: Sequence[int | str]) -> Array:
         """The columns of :attr:`orbits` of bodies with these ids or names. Raises InputError: there is no such body."""
-        now, count = self.particles, self.particles.count // self.systems
-        rows = rows_of(_Bodies(now.id[:count], now.species[:count], now.species_names), bodies, "--quantity: ")
+        rows = rows_of(first_system(self.particles, self.systems), bodies, "--quantity: ")
         if not rows.all():
             raise InputError(f"--quantity: body {bodies[int(rows.argmin())]} is the centre and has no orbit")
         return rows - 1
-
-
-class _Bodies(NamedTuple):
-    """Those of one system."""
-
-    id: Array
-    species: Array
-    species_names: tuple[str, ...]
 
 
 class Quantity(Group):

@@ -110,7 +110,11 @@ class Measured:
 
             law = scenario.gravity
             systems = law.G, law.length2, law.softening, scenario.ensemble.count
-            return {"system_energy": energies(frame.position, frame.velocity, bodies.mass, *systems)}
+            found = energies(frame.position, frame.velocity, bodies.mass, *systems)
+            if (fields := self.setup.plan.fields) is not None:
+                own = fields.energies(frame.position, frame.velocity, bodies.mass, frame.time)
+                found += (bodies.mass * own).reshape(len(found), -1).sum(axis=1)
+            return {"system_energy": found}
         if not scenario.record.observables:
             return {}
         position, velocity = (array[:, : bodies.dimensions] for array in (frame.position, frame.velocity))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.fields.field import POST_NEWTONIAN
 from nbody.initial import make_particles, resolved_initial
 from nbody.integrators.integrator import unsupported
 from nbody.integrators.tangents import Tangents
@@ -136,8 +137,8 @@ def _moved(stepper: Stepper, until: float, given: np.ndarray, masses: np.ndarray
     asked = asked_of_run(scenario, setup.bodies.count, setup.team.size, plan.backward)
     asked["of_scheme"] = asked["of_scheme"]._replace(tangents=len(given))
     reason = unsupported(type(setup.integrator), setup.engine, scenario.gravity, scenario.precision, **asked)
-    if not reason and asked["of_scheme"].fields:
-        reason = "derivatives know no external fields"
+    if not reason and any(field.kind == POST_NEWTONIAN for field in asked["of_scheme"].fields):
+        reason = "derivatives know no relativity"  # the tangent vectors of the map are those of momenta
     scheme = scheme_of(scenario, scenario.integrator.dt)
     if not reason and masses is not None and scheme.facts.star:
         reason = "this scheme has no derivatives with respect to masses; choose ias15 or a leapfrog"

@@ -8,11 +8,8 @@ import contextlib
 import os
 import random
 import signal
-import sys
-import tempfile
 import time
 from collections import Counter
-from pathlib import Path
 
 import commands
 from commands import Bench
@@ -70,9 +67,4 @@ def work(bench: Bench, kills: int) -> Counter:
 
 
 if __name__ == "__main__":
-    chosen = commands.parse(sys.argv[1:], count=1000)
-    with tempfile.TemporaryDirectory() as name:
-        began = time.perf_counter()
-        counts = commands.in_parallel(Path(name), chosen, work)
-        print(f"{chosen.engine}: {dict(counts)}, {time.perf_counter() - began:.0f} s")
-    sys.exit(bool(counts["workers that found something wrong"]))
+    commands.script(work, count=1000)

@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -191,8 +192,8 @@ def in_parallel(folder: Path, options: argparse.Namespace, work: Callable[[Bench
     return total
 
 
-def parse(arguments: list[str], count: int) -> argparse.Namespace:
-    """The options of a script."""
+def script(work: Callable[[Bench, int], Counter], count: int) -> None:
+    """The main function of a script: :func:`in_parallel` with the options of its command line, what was seen, the end."""
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int, nargs="?", default=count)
     parser.add_argument("--engine", default="cpu")
@@ -201,4 +202,9 @@ def parse(arguments: list[str], count: int) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing new after these")
-    return parser.parse_args(arguments)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        began = time.perf_counter()
+        counts = in_parallel(Path(name), options, work)
+        print(f"{options.engine}: {dict(counts)}, {time.perf_counter() - began:.0f} s")
+    sys.exit(bool(counts["workers that found something wrong"]))

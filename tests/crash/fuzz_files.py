@@ -132,18 +132,8 @@ def reworded(text: bytes) -> bytes:
 
 
 WORDS = (
-    b"0",
-    b"-1",
-    b"8",
-    b"4096",
-    b"9223372036854775807",
-    b"18446744073709551616",
-    b"1e400",
-    b"NaN",
-    b"null",
-    b"[]",
-    b"x",
-)
+    b"0", b"-1", b"8", b"4096", b"9223372036854775807", b"18446744073709551616", b"1e400", b"NaN", b"null", b"[]", b"x",
+)  # fmt: skip
 
 
 def flip(data: bytearray, at: int) -> None:

@@ -55,4 +55,13 @@ for name in names:
 after = process()
 for what, value in before.items():
     assert after[what] == value, what
+
+import gc
+
+from nbody.compute.compiling.cpu_inner import InnerDispatcher
+from nbody.compute.compiling.fingerprint import fingerprint
+
+for each in gc.get_objects():
+    if isinstance(each, InnerDispatcher):
+        fingerprint(each.py_func)  # else every process would compile the kernels that call it
 print(len(names))

@@ -88,6 +88,8 @@ class _Reader:
             return "enum", value.__qualname__, [(name, self.of(each.value)) for name, each in members.items()]
         if isinstance(value, type) and issubclass(value, tuple):
             return "named tuple", value.__module__, value.__qualname__, getattr(value, "_fields", ())
+        if isinstance(value, type):  # no kernel uses it: an attribute has the name of a global, such as a decorator
+            return "class", value.__module__, value.__qualname__
         if _is_of_library(type(value)) and hasattr(value, "mangling_args"):  # one of Numba's types
             return "type", repr(value)
         if hasattr(value, "__wrapped__"):  # a cached function

@@ -5,6 +5,7 @@ standard input, or if no job comes for a minute.
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import pickle
@@ -16,7 +17,8 @@ from nbody.compute.compiling.precompile import IDLE
 
 
 def main() -> None:
-    """Compile until there are no more jobs."""
+    """Compile until there are no more jobs. The process is short: no garbage is searched for."""
+    gc.disable()
     jobs = sys.stdin.buffer
     ready = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a library prints is not an answer

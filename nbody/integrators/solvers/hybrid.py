@@ -8,7 +8,9 @@ The coordinates are democratic heliocentric: positions Q relative to the star, v
     jump          (Σ m_i V_i)²/(2 m₀)                shifts all planets together
     interaction   -Σ G m_i m_j/Q_ij                  kicks planets by each other
 
-A step is half a kick, half a jump, Kepler's motion, half a jump, and half a kick. The attraction of planets that are near
+A step is half a kick, half a jump, Kepler's motion, half a jump, and half a kick. External fields and relativity kick all
+bodies before and after it, for half a step each, as they are at the middle of that kick: the order is 2, and the step must
+resolve them. The attraction of planets that are near
 each other in a step belongs to its Kepler part (:mod:`.encounters`). Whether they are is asked at both ends of a step: if
 some come near only at its end, the step is made again from its beginning, so that a step backwards would decide the same.
 """
@@ -24,13 +26,14 @@ from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import RunFailed
 from nbody.fields.compiled import adding_fields
-from nbody.fields.field import POSITIONS, Term
-from nbody.fields.post_newtonian import STRICT
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
+from nbody.fields.post_newtonian import STRICT, add_forces
+from nbody.forces.direct.cpu_few import adding_pairs
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
-from nbody.integrators.few_bodies import components, few_in_no_fields, in_fields, map_coordinates, require_star
+from nbody.integrators.few_bodies import components, few_in_no_fields, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
     StarBodies,
@@ -70,7 +73,8 @@ class Hybrid(Integrator):
 
     facts = SchemeFacts(
         order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
-        fields=(POSITIONS,), columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
+        fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN),
+        columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
         notes=few_in_no_fields,  # which kick from Python
     )  # fmt: skip
 
@@ -92,7 +96,7 @@ class Hybrid(Integrator):
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         size = self._options.hill * np.cbrt(state.mass / (3 * state.mass[0]))
         bodies = StarBodies(motion.engine.gravity.G * state.mass, size, radius, 0.5 * abs(self.dt))
-        guess, kicked = state.column("next_step"), in_fields(motion)
+        guess, kicked = state.column("next_step"), fields_of(motion.engine) is not None
         good, touched = True, False
         while left and good and not touched:
             if kicked:
@@ -130,8 +134,9 @@ class Hybrid(Integrator):
         """Let external fields kick the map's velocities, and the bodies' velocities ``v``, for half a step."""
         fields, state = fields_of(motion.engine), motion.host
         assert fields is not None
+        law = motion.engine.gravity.G, per_c2(motion)
         with map_coordinates(state) as (_, V):
-            _kicking(fields.terms)(x, v, V, 0.5 * self.dt, state.mass, state.clock.time, fields.parameters)
+            _kicking(fields.terms)(x, v, V, 0.5 * self.dt, state.mass, state.clock.time, fields.parameters, *law)
 
     def _call(self, motion: Motion, kernel: Callable, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates."""
@@ -141,14 +146,24 @@ class Hybrid(Integrator):
 
 @cache
 def _kicking(terms: tuple[Term, ...]) -> Callable:
-    """The kernel ``kick(x, v, V, h, m, time, parameters)``: external fields at the positions x, (3, N), kick the map's
-    velocities V and the bodies' v for a time h."""
-    add_fields = adding_fields(terms)
+    """The kernel ``kick(x, v, V, h, m, time, parameters, G, per_c2)``: external fields or relativity at the positions x,
+    (3, N), kick the map's velocities V and the bodies' v for a time h: as they are at its middle."""
+    add_fields, stages = adding_fields(terms), 2 if not terms or any(term.moving for term in terms) else 1
+    add_pairs = adding_pairs("none", 3)
 
     @compute.kernel("cpu")
-    def kick_by_fields(x, v, V, h, m, time, parameters):
-        a, total = np.zeros(x.shape), m.sum()
-        add_fields(x.T, v.T, m, time, parameters, a.T)
+    def kick_by_fields(x, v, V, h, m, time, parameters, G, per_c2):
+        a, newton, middle, total = np.zeros(x.shape), np.zeros(x.shape), v.copy(), m.sum()
+        if per_c2 > 0.0:
+            add_pairs(x.T, m, G, 0.0, newton)
+        for stage in range(stages):
+            a[:] = newton
+            add_fields(x.T, middle.T, m, time, parameters, a.T)
+            if per_c2 > 0.0:
+                add_forces(x, middle, m, G, per_c2, a)
+            a -= newton
+            if stage + 1 < stages:
+                middle += 0.5 * h * a
         for c in range(3):
             common = 0.0  # the acceleration of the centre of mass
             for i in range(m.size):

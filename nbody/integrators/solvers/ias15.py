@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES
+from nbody.fields.field import MUTUAL, POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.adaptive import BEGIN, END, LENGTH, NEXT, UNKNOWN, AdaptiveStep, too_short
 from nbody.integrators.collisions.span import Span, Watcher
@@ -78,7 +78,7 @@ class IAS15(AdaptiveStep):
     def start(self, motion: Motion) -> None:
         # A first step, which is repeated if it turns out too long.
         self._growth = first_growth(motion.host, self._tangents)
-        scale = min(shortest_time(motion), _field_time(motion))
+        scale = min(shortest_time(motion), float(field_times(motion)[0]))
         first = 0.01 * scale if math.isfinite(scale) else 1.0  # no force acts: any step is right
         self._clock[:] = 0.0, UNKNOWN, 0.0, min(self.dt, first)
 
@@ -86,7 +86,7 @@ class IAS15(AdaptiveStep):
         return 0  # the kernel shows any time within the last step
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED, Attraction
+        from nbody.integrators.solvers.pair_forces import Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
         state = motion.host
@@ -97,14 +97,7 @@ class IAS15(AdaptiveStep):
         x, v = np.empty((2, 3 + 3 * self._tangents.count, n))
         sums = sums_of(state, 1)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
-        strength, fields = per_c2(motion), fields_of(motion.engine)
-        relativity = fields.velocity_field if fields is not None else None
-        kind = gravity.softening + (RELATIVITY[relativity.kind] if relativity is not None else "")
-        terms, more = (
-            ((), np.full(1 + 4 * n, strength)) if fields is None or strength else (fields.terms, fields.parameters)
-        )
-        if self._tangents.count:
-            kind, more = kind + VARIED, self._tangents.masses
+        kind, terms, more = forces_of(motion, n, self._tangents)
         watched = self._watched
         if watched is None and len(state.clock.notes.times):
             watched = self._watching(motion, np.empty(0))
@@ -148,18 +141,19 @@ class IAS15(AdaptiveStep):
             self._clock[:] = 0.0, UNKNOWN, 0.0, arrays["next_step"][0]
 
 
-def _field_time(motion: Motion) -> float:
-    """The shortest time scale of external fields, √(|x|/|a|) or |v|/|a|; infinity without any, or where they vanish."""
+def field_times(motion: Motion, systems: int = 1) -> np.ndarray:
+    """The shortest time scale of external fields on each system, √(|x|/|a|) or |v|/|a|; infinity without any, or where they
+    vanish."""
     state, fields = motion.host, fields_of(motion.engine)
     if fields is None or not fields.terms:
-        return math.inf
+        return np.full(systems, math.inf)
     x, v = (rows.astype(np.float64) for rows in (state.position, state.velocity))
     a, distance, speed = (
         np.linalg.norm(rows, axis=1) for rows in (fields.at(x, state.clock.time, v, state.mass)[0], x, v)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         times = np.fmin(np.where(distance > 0, np.sqrt(distance / a), np.inf), np.where(speed > 0, speed / a, np.inf))
-    return float(np.fmin.reduce(times, initial=np.inf))
+    return np.fmin.reduce(times.reshape(systems, -1), axis=1, initial=np.inf)  # type: ignore[no-any-return]
 
 
 def sums_of(state: HostState, systems: int) -> list[np.ndarray]:
@@ -194,6 +188,20 @@ def show(
 
 
 # --- Tangent vectors, which are further rows of the arrays ---
+
+
+def forces_of(motion: Motion, n: int, tangents: Tangents) -> tuple[str, tuple[Term, ...], np.ndarray]:
+    """The kind of the forces on n bodies, the fields, and the further numbers: see :func:`.pair_forces.accelerations_of`."""
+    from nbody.integrators.solvers.pair_forces import RELATIVITY, VARIED
+
+    law, fields = motion.engine.gravity.softening, fields_of(motion.engine)
+    if tangents.count:
+        return law + VARIED, (), tangents.masses
+    if fields is None:
+        return law, (), np.empty(0)
+    if fields.velocity_field is None:
+        return law, fields.terms, fields.parameters
+    return law + RELATIVITY[fields.velocity_field.kind], (), np.full(1 + 4 * n, per_c2(motion))
 
 
 def widened(facts: SchemeFacts, tangents: Tangents) -> SchemeFacts:

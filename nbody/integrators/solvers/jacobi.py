@@ -51,15 +51,6 @@ def from_map(X, m, democratic, velocities, x):
 
 
 @part
-def add_kick(V, a, h, m, democratic):
-    """Change velocities, which are coordinates of a map, by accelerations of the bodies, (3, N), over a time h."""
-    to_map(a, m, democratic, True, a)
-    for c in range(3):
-        for i in range(m.size):
-            V[c, i] += h * a[c, i]
-
-
-@part
 def sizes(i, X, V):
     """The distance of planet i, and the square of its speed."""
     r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]

@@ -28,7 +28,7 @@ of the star's force is Kepler motion; 1, or 0 in lanes without a planet. In demo
 whose force is Kepler motion: the four rows before the last one are 0."""
 
 CHANGES = 4
-"""Where tangent vectors, which have the first rows too, are put aside, as an index of pairs of coordinates and velocities."""
+"""Where tangent vectors, which have the first rows too, are put aside: the index of three of their rows."""
 
 HOME = LANES // 2 + 1
 """How far a vector is rotated that was rotated by one less than half of the lanes, until its lanes are where they were."""
@@ -47,7 +47,6 @@ class MapBodies(NamedTuple):
         per_c2: 1/c² of relativity, 0 without it.
         met: two planets that were too close in the last kick, or 0 and 0.
         fields: external ones; None without any.
-        x: (3, n) scratch of these: positions, which the accelerations replace.
         tangents: (M, 6, 3, columns) the tangent vectors of X and V, which the moves move too, and their further rows.
         varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
     """
@@ -59,7 +58,6 @@ class MapBodies(NamedTuple):
     per_c2: float
     met: np.ndarray
     fields: MapFields | None
-    x: np.ndarray
     tangents: np.ndarray
     varied: tuple
 
@@ -100,16 +98,16 @@ def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied):
         vectors[:, :2, :, STAR:last] = tangents
     limit = 24.0 * m[0] / hill**3 if hill > 0.0 else np.inf
     met = np.zeros(2, np.int64)
-    return MapBodies(rows, n, democratic, limit, per_c2, met, fields, np.empty((3, n)), vectors, varied)
+    return MapBodies(rows, n, democratic, limit, per_c2, met, fields, vectors, varied)
 
 
 @inner
 def present_of(planets):
     """A copy of the planets, without tangent vectors."""
-    rows, bodies, democratic, limit, per_c2, met, fields, x, vectors, _ = planets
+    rows, bodies, democratic, limit, per_c2, met, fields, vectors, _ = planets
     copy = aligned(rows.shape[0], rows.shape[1])
     copy[:] = rows
-    return MapBodies(copy, bodies, democratic, limit, per_c2, met.copy(), fields, x, vectors, ())
+    return MapBodies(copy, bodies, democratic, limit, per_c2, met.copy(), fields, vectors, ())
 
 
 @inner

@@ -1,7 +1,8 @@
-"""External fields in the kicks of a map: functions of position and time, which kick all bodies beside the interaction.
+"""External fields in the kicks of a map: functions of position, velocity and time, beside the interaction.
 
 A map's error in them is that of its other kicks, of the order of the scheme in the time step and of the first order in the
-strength of the field; a corrector removes it as that of the interaction. The time moves with the drifts.
+strength of the field; a corrector removes it as that of the interaction. The time moves with the drifts. A force that
+depends on velocities kicks as it is at the middle of its kick, which keeps the order of a map, 2 (the midpoint rule).
 """
 
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.compiled import adding_fields
 from nbody.fields.field import Term
 from nbody.forces.layers.fields import fields_of
-from nbody.integrators.few_bodies import in_fields
 from nbody.integrators.integrator import Motion
 
 
@@ -26,40 +26,56 @@ class MapFields(NamedTuple):
         mass: (n,) of the bodies in the order of the state.
         order: (n,) the bodies in the order of the map.
         clock: (1,) the time of the positions.
-        x, a: (n, 3) positions and accelerations in the order of the state.
+        rows: (3, n, 3) positions, velocities and accelerations in the order of the state.
+        work: (8, 3, n) scratch.
     """
 
     parameters: np.ndarray
     mass: np.ndarray
     order: np.ndarray
     clock: np.ndarray
-    x: np.ndarray
-    a: np.ndarray
+    rows: np.ndarray
+    work: np.ndarray
 
 
-def map_fields(motion: Motion, order: np.ndarray) -> tuple[tuple[Term, ...], MapFields | None]:
-    """The terms and the fields of a map with an order of a state; none and None without any."""
-    fields, state = fields_of(motion.engine), motion.host
-    if fields is None or not in_fields(motion):
-        return (), None
-    return fields.terms, MapFields(fields.parameters, state.mass, order, np.zeros(1), *np.zeros((2, state.count, 3)))
+def terms_of(motion: Motion) -> tuple[Term, ...]:
+    """Those of the fields in a map."""
+    fields = fields_of(motion.engine)
+    return fields.terms if fields is not None else ()
+
+
+def map_fields(motion: Motion, order: np.ndarray, mass: np.ndarray) -> MapFields | None:
+    """The fields of one map with an order and masses of bodies, or of many, (S, n); None without any."""
+    fields, n = fields_of(motion.engine), order.shape[-1]
+    if fields is None or not fields.terms:
+        return None
+    return MapFields(fields.parameters, mass, order, np.zeros(1), np.zeros((3, n, 3)), np.zeros((8, 3, n)))
+
+
+@inner
+def fields_of_system(fields, s):
+    """Those of the system s, with own scratch: systems are moved by several cores."""
+    if fields is None:
+        return None
+    parameters, mass, order, _, rows, work = fields
+    return MapFields(parameters, mass[s], order[s], np.zeros(1), np.empty(rows.shape), np.empty(work.shape))
 
 
 @cache
 def map_accelerations(terms: tuple[Term, ...]) -> Callable:
-    """For kernels: ``accelerate(x, a, fields)``; ``a`` become the accelerations of the fields at ``x``, (3, n) each, in the
-    order of the map."""
+    """For kernels: ``accelerate(x, v, a, fields)``; ``a`` become the accelerations of the fields at positions ``x`` and
+    velocities ``v``, (3, n) each, in the order of the map."""
     add_fields = adding_fields(terms)
 
     @inner
-    def accelerate(x, a, fields):
-        order, at, found = fields.order, fields.x, fields.a
+    def accelerate(x, v, a, fields):
+        order, rows = fields.order, fields.rows
         for i in range(order.size):
             for c in range(3):
-                at[order[i], c], found[order[i], c] = x[c, i], 0.0
-        add_fields(at, at, fields.mass, fields.clock[0], fields.parameters, found)  # no field depends on velocities
+                rows[0, order[i], c], rows[1, order[i], c], rows[2, order[i], c] = x[c, i], v[c, i], 0.0
+        add_fields(rows[0], rows[1], fields.mass, fields.clock[0], fields.parameters, rows[2])
         for i in range(order.size):
             for c in range(3):
-                a[c, i] = found[order[i], c]
+                a[c, i] = rows[2, order[i], c]
 
     return accelerate

@@ -21,16 +21,16 @@ import numpy as np
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.errors import InputError, RunFailed
-from nbody.fields.field import POSITIONS, POST_NEWTONIAN, Term
+from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
 from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.jacobi_map import moving
 from nbody.integrators.solvers.map_bodies import FIRST, keep, planets_of, present_of
-from nbody.integrators.solvers.map_fields import map_fields
+from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.megno import add_growth, begin_growth
-from nbody.integrators.solvers.splitting import SPLITTINGS, map_moves
+from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
 from nbody.integrators.tangents import tangent_vectors
 from nbody.scenario.values import Group, NotNegative, one_of
 from nbody.state import Column
@@ -60,11 +60,21 @@ class WisdomHolman(Integrator):
             """``options`` of :func:`.planets_of`."""
             return self.encounter, self.coordinates == "democratic"
 
+        def moves(self, dt: float, motion: Motion) -> MapMoves:
+            """Those of a map. Raises InputError if they do not go with the forces on the bodies."""
+            jacobi, modified = self.coordinates == "jacobi", SPLITTINGS[self.splitting].shift
+            if modified and (not jacobi or fields_of(motion.engine)):
+                raise InputError(f"integrator: splitting {self.splitting} needs coordinates jacobi, and no fields")
+            if not jacobi and per_c2(motion):
+                raise InputError("fields: post_newtonian needs coordinates jacobi in this scheme")
+            return map_moves(dt, self.corrector, self.splitting)
+
     _options: Options
 
     facts = SchemeFacts(
         order=2, source="Wisdom & Holman 1991; Wisdom, Holman & Touma 1996", own_forces=True, star=True,
-        tangents=(POST_NEWTONIAN,), precisions=FLOAT64_ON_CPU, fields=(POSITIONS, POST_NEWTONIAN),
+        tangents=(POSITIONS, VELOCITIES, POST_NEWTONIAN), precisions=FLOAT64_ON_CPU,
+        fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN),
         columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
@@ -109,17 +119,13 @@ class WisdomHolman(Integrator):
     def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
         chosen, clock = self._options, motion.state.clock
-        if chosen.splitting == "wh_modified" and (chosen.coordinates != "jacobi" or fields_of(motion.engine)):
-            raise InputError("integrator: splitting wh_modified needs coordinates jacobi, and no fields")
-        if chosen.coordinates != "jacobi" and per_c2(motion):
-            raise InputError("fields: post_newtonian needs coordinates jacobi in this scheme")
-        moves = map_moves(self.dt, chosen.corrector, chosen.splitting)
+        moves = chosen.moves(self.dt, motion)
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
-        terms, fields = map_fields(motion, self._order)
+        fields = map_fields(motion, self._order, motion.host.mass)
         moment = clock.origin, clock.step, self.dt
         coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
         with coordinates as (X, V), vectors as tangents:
-            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms), kernel)
+            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms_of(motion)), kernel)
             bodies = x, v, X, V, mass
             return call(
                 bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, self._tangents.varied, *more
@@ -187,21 +193,21 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         """
         (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
         planets, done = planets_of(X, V, m, options, per_c2, fields, tangents, varied), 0
-        met, ahead = planets.met, -moves.present[0, 1]
+        met, ahead = planets.met, -moves.present[0, 1] / dt
         while done < steps and met[0] == 0:
             if in_fields:
-                fields.clock[0] = origin + (begun + done) * dt + ahead
+                fields.clock[0] = origin + (begun + done + ahead) * dt
             move(moves.step, planets)
             if varied:
                 add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
             done += 1
             if notes.times.size > 0:
                 if in_fields:
-                    fields.clock[0] = origin + (begun + done) * dt + ahead
+                    fields.clock[0] = origin + (begun + done + ahead) * dt
                 present(moves.present, present_of(planets), x, v)
                 note_step(notes, done - 1, 0.0, x.T, v.T)
         if in_fields:
-            fields.clock[0] = origin + (begun + done) * dt + ahead
+            fields.clock[0] = origin + (begun + done + ahead) * dt
         keep(planets, X, V, tangents)
         present(moves.present, present_of(planets), x, v)
         return done, met[0], met[1]

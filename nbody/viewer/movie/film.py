@@ -85,7 +85,7 @@ def moments(
         if first == last:
             raise InputError(
                 "there is one frame to show, which makes no movie; save it with 'nbody view … --screenshot', or give "
-                "--seconds and a moving camera (--spin, --path)"
+                "--seconds and a moving camera (--spin, --camera)"
             )
         return np.arange(first, last + 1.0) if first < last else np.arange(first, last - 1.0, -1.0)
     if seconds * fps > MOST:

@@ -1,7 +1,7 @@
 """Where the camera is and what it follows, by ``--camera`` and ``--track``; in a window, a picture and a movie alike."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,26 +25,26 @@ class Follow:
     """A point that moves with the bodies of ``source``, in the picture's units. Raises InputError if there is no such body.
 
     Attributes:
-        target: a word of :data:`CENTRES`, or the id or the name of a body.
+        target: a word of :data:`CENTRES`, a species (its centre of mass), or the id or the name of a body.
         body: the body (0 to N-1) that is followed; None for the others.
     """
 
     def __init__(self, source: Source, target: str) -> None:
         self.source, self.target = source, target
         self.body: int | None = None
-        self._name = ""
+        self.label = CENTRES.get(target, "")  # what is followed, in words
+        self._species: int | None = None
         self._known: dict[int, Array] = {}
-        if target in CENTRES:
+        if self.label:
             return
-        where = f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)} or a body of the run: "
+        names, members = source.catalogue.species_names, np.bincount(source.catalogue.species)
+        if target in names and members[(species := names.index(target))] > 1:
+            self._species, self.label = species, f"centre of {target}"
+            return
+        where = f"--track {shortened(target, 60)}: must be {', '.join(CENTRES)}, a species or a body of the run: "
         self.body = int(rows_of(source.catalogue, target, where)[0])
-        self._name = body_names(source.catalogue).get(int(source.catalogue.id[self.body]), f"body {target}")
+        self.label = body_names(source.catalogue).get(int(source.catalogue.id[self.body]), f"body {target}")
         source.shown.always_draw(self.body)
-
-    @property
-    def label(self) -> str:
-        """What is followed, in words."""
-        return CENTRES.get(self.target, self._name)
 
     def point(self, moment: ShownMoment) -> Array:
         """The point (3,) at ``moment``; a NaN where the bodies have no finite positions."""
@@ -71,16 +71,51 @@ class Follow:
         return self._known[frame.number]
 
     def _computed(self, frame: ShownFrame) -> Array:
-        stride = 1 if self.target == "com" else -(-len(frame.position) // SAMPLE)
+        stride = -(-len(frame.position) // SAMPLE) if self.target == "densest" else 1
         catalogue, shown = self.source.catalogue, self.source.shown
         position = frame.position[::stride, : catalogue.dimensions]
-        mass = shown.of(frame.mass)[::stride]
-        finite = drawn(position)
-        if not mass[finite].any():
+        mass, chosen = shown.of(frame.mass)[::stride], drawn(position)
+        if self._species is not None:
+            chosen &= shown.of(catalogue.species) == self._species
+            mass = mass if mass[chosen].any() else np.ones_like(mass)
+        if not mass[chosen].any():
             return np.full(3, np.nan)
-        bodies = Particles(mass[finite], position[finite], np.zeros_like(position[finite]))
-        centre = (centre_of_mass if self.target == "com" else density_centre)(bodies)
+        bodies = Particles(mass[chosen], position[chosen], np.zeros_like(position[chosen]))
+        centre = (density_centre if self.target == "densest" else centre_of_mass)(bodies)
         return np.resize(np.append(centre, 0.0), 3)
+
+
+@dataclass(frozen=True)
+class CameraMove:
+    """The camera at each second of a movie.
+
+    Attributes:
+        home: the view at the start.
+        spin: degrees per second by which it turns around the vertical axis.
+        path: the values of a path (:mod:`.camera_file`).
+    """
+
+    home: Camera
+    spin: float = 0.0
+    path: Mapping[str, Callable[[float], Array]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.spin and self.home.flat:
+            raise InputError(
+                f"--spin {self.spin:g}: this run is in a plane and seen face on; there is nothing to turn around"
+            )
+
+    def at(self, seconds: float) -> Camera:
+        """The view at ``seconds``."""
+        camera = self.home.copy()
+        for key, values in self.path.items():
+            value = values(seconds)
+            if key == "centre":
+                camera.centre = value
+            else:
+                setattr(camera, key, float(np.exp(value) if key == "radius" else value))
+        camera.azimuth += np.radians(self.spin) * seconds
+        return camera
 
 
 @dataclass(frozen=True)
@@ -103,15 +138,13 @@ class Aim:
         if self.camera not in (RUN, FRAME) and Path(self.camera).suffix.lower() not in SUFFIXES:
             raise InputError(f"--camera {self.camera}: must be {RUN}, {FRAME} or a file that ends in {SUFFIXES[0]}")
 
-    def start(self, source: Source, at: float) -> Camera:
-        """The camera at first, if the moment ``at`` is shown. Raises InputError for a file that is wrong."""
-        if self.camera == FRAME:
-            return source.home(int(at))
-        if self.camera == RUN:
-            return source.home()
-        from nbody.viewer.picture.camera_file import read_camera  # imports PyYAML and pydantic, 0.1 s
+    def start(self, source: Source, at: float, spin: float = 0.0) -> CameraMove:
+        """The camera at first, if the moment ``at`` is shown, and how it moves; see :meth:`moving`."""
+        if self.camera in (RUN, FRAME):
+            return CameraMove(source.home(int(at) if self.camera == FRAME else None), spin)
+        from nbody.viewer.picture.camera_file import read_path  # imports PyYAML and pydantic, 0.1 s
 
-        return read_camera(Path(self.camera), source.home(), source.length_unit)
+        return CameraMove(source.home(), spin, read_path(Path(self.camera), source.length_unit))
 
     def follow(self, source: Source) -> Follow | None:
         """What the camera follows: without ``track``, the densest point of bodies that together leave the view of the run.
@@ -119,17 +152,13 @@ class Aim:
         track = self.track or ("densest" if self.camera == RUN and source.leaves_view else "")
         return Follow(source, track) if track else None
 
-    def moving(self, source: Source, spin: float = 0.0, path: Path | None = None) -> Callable[[float, float], Camera]:
+    def moving(self, source: Source, spin: float = 0.0) -> Callable[[float, float], Camera]:
         """The camera of a movie, from the second and the moment that it shows: it turns by ``spin`` degrees per second, or
-        goes along the views of the file ``path`` (:mod:`.camera_file`). Raises InputError for a wrong file or spin."""
-        from nbody.viewer.picture.camera_file import CameraMove, read_path
-
-        home = self.start(source, 0)
-        move = CameraMove(home, spin, None if path is None else read_path(path, home, source.length_unit))
-        follow = None if path is not None and not self.track else self.follow(source)
+        goes along the views of a file. Raises InputError for a wrong file or spin, or if there is no such body."""
+        move, follow = self.start(source, 0, spin), self.follow(source)
 
         def camera_at(seconds: float, at: float) -> Camera:
-            camera = move.at(seconds)
+            camera = (move if self.camera != FRAME else replace(move, home=source.home(int(at)))).at(seconds)
             if follow:
                 follow.aim(camera, source.moment(at))
             return camera
@@ -137,8 +166,8 @@ class Aim:
         return camera_at
 
     def view(self, source: Source, at: float) -> Camera:
-        """The camera of a picture of the moment ``at``."""
-        camera, follow = self.start(source, at), self.follow(source)
+        """The camera of a picture of the moment ``at``, and of a window that begins there. Raises as :meth:`moving`."""
+        camera, follow = self.start(source, at).at(0.0), self.follow(source)
         if follow:
             follow.aim(camera, source.moment(at))
         return camera

@@ -8,11 +8,13 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import queue
 import secrets
 import socket
 import threading
-from dataclasses import dataclass
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -47,16 +49,27 @@ def watching(token: str) -> str:
     return hashlib.sha256(f"nbody watch {token}".encode()).hexdigest()[:22]
 
 
-@dataclass(eq=False)
-class Viewer:
-    """A page that is connected: whether its events count, the codec that it asks for (empty before it does), the number of
-    pictures on their way, and whether it is ``behind``: the next picture must need no earlier one."""
+class Viewer(ServerConnection):
+    """A page, from the moment at which it connects, also if it has not said yet what it is. It is one of ``viewers`` until
+    its connection ends.
 
-    connection: ServerConnection
-    steers: bool
-    codec: str = ""
-    unshown: int = 0
-    behind: bool = True
+    Attributes:
+        steers: its events count.
+        codec: the one that it asks for; empty before it does.
+        unshown: the number of pictures on their way.
+        behind: the next picture must need no earlier one.
+    """
+
+    def __init__(self, viewers: "list[Viewer]", *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.steers, self.codec, self.unshown, self.behind = False, "", 0, True
+        self._viewers = viewers
+        viewers.append(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio."""
+        self._viewers.remove(self)
+        super().connection_lost(exc)
 
     @property
     def ready(self) -> bool:
@@ -70,6 +83,7 @@ class Server:
     Attributes:
         events: what pages send, with the viewer.
         viewers: the pages that are connected.
+        answered: when a page was sent, which will connect (:func:`time.monotonic`).
     """
 
     def __init__(self, listening: socket.socket, token: str, title: str, codecs: tuple[str, ...]) -> None:
@@ -77,6 +91,7 @@ class Server:
         self._hello, self._codecs = {"title": title, "codecs": codecs}, codecs
         self.events: queue.SimpleQueue[tuple[Viewer, dict[str, Any]]] = queue.SimpleQueue()
         self.viewers: list[Viewer] = []
+        self.answered = -math.inf
         self._loop = asyncio.new_event_loop()
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._thread = threading.Thread(target=self._work, args=(listening,), name="web page", daemon=True)
@@ -93,11 +108,11 @@ class Server:
 
     def tell(self, viewer: Viewer, message: dict[str, Any]) -> None:
         """Send a message to one page."""
-        self._loop.call_soon_threadsafe(broadcast, [viewer.connection], json.dumps(message))
+        self._loop.call_soon_threadsafe(broadcast, [viewer], json.dumps(message))
 
     def refuse(self, viewer: Viewer) -> None:
         """Close the connection of a page that sends nonsense."""
-        asyncio.run_coroutine_threadsafe(viewer.connection.close(1008, "not an event"), self._loop)
+        asyncio.run_coroutine_threadsafe(viewer.close(1008, "not an event"), self._loop)
 
     def close(self, reason: str) -> None:
         """Tell the pages why there are no more pictures, and end."""
@@ -112,9 +127,10 @@ class Server:
 
     async def _serve(self, listening: socket.socket) -> None:
         options: dict[str, Any] = {"compression": None, "max_size": LONGEST, "close_timeout": 1, "logger": QUIET}
+        options["create_connection"] = partial(Viewer, self.viewers)  # one that is accepted counts at once
         async with serve(self._talk, sock=listening, process_request=self._answer, **options):
             reason = await self._ended
-            broadcast([viewer.connection for viewer in self.viewers], json.dumps({"over": reason}))
+            broadcast(self.viewers, json.dumps({"over": reason}))
 
     def _steers(self, path: str) -> bool | None:
         """Whether an address may steer; None if it has no valid token."""
@@ -130,23 +146,21 @@ class Server:
             return connection.respond(404, "404: there is only one page\n")
         if "Upgrade" in request.headers:
             return None
+        self.answered = time.monotonic()
         response = connection.respond(200, PAGE.read_text(encoding="utf-8"))
         del response.headers["Content-Type"]
         response.headers.update(HEADERS)
         return response
 
-    async def _talk(self, connection: ServerConnection) -> None:
-        assert connection.request is not None
-        viewer = Viewer(connection, bool(self._steers(connection.request.path)))
-        await connection.send(json.dumps({**self._hello, "steers": viewer.steers}))
-        self.viewers.append(viewer)
+    async def _talk(self, viewer: ServerConnection) -> None:
+        assert isinstance(viewer, Viewer) and viewer.request is not None
+        viewer.steers = bool(self._steers(viewer.request.path))
+        await viewer.send(json.dumps({**self._hello, "steers": viewer.steers}))
         try:
-            async for message in connection:
+            async for message in viewer:
                 self._take(viewer, json.loads(message))
         except (ValueError, TypeError, KeyError, RecursionError):
-            await connection.close(1008, "not an event")
-        finally:
-            self.viewers.remove(viewer)
+            await viewer.close(1008, "not an event")
 
     def _take(self, viewer: Viewer, event: dict[str, Any]) -> None:
         """An event of a page. The drawing thread gets all of those that steer, and wakes up by the others."""
@@ -167,5 +181,5 @@ class Server:
                 viewer.behind = not viewer.ready or (viewer.behind and not key)
                 if not viewer.behind:
                     viewer.unshown += 1
-                    to.append(viewer.connection)
+                    to.append(viewer)
         broadcast(to, message)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 TICK = 1 / 60  # seconds between updates of the clock
 MOST_EVENTS = 200  # handled between two pictures
 LARGEST = 3840, 2160  # the largest picture, in pixels
-LAST_TICKS = 60  # how long the last picture of a run may take
+LAST_TICKS = 300  # how long the last picture of a run may take, to those who have connected before its end
+ARRIVAL = 1.0  # seconds that a page takes to connect
 LOOPBACK = "127.0.0.1"
 TOKEN = re.compile(r"[\w-]{8,}", re.ASCII)
 
@@ -133,10 +134,17 @@ class _Session:
                 if wanted and not window.closed and (window.due or any(wanted.values())):
                     self._draw(wanted)
                 if done:
-                    left = left - 1 if window.due and self._server.viewers else 0
+                    left = left - 1 if self._awaited() else 0
             self._wait()
         if window.failure:
             raise window.failure
+
+    def _awaited(self) -> bool:
+        """True if a page has not got the latest picture."""
+        server = self._server
+        if time.monotonic() - server.answered < ARRIVAL and not server.viewers:
+            return True
+        return any(self._window.due or viewer.behind for viewer in tuple(server.viewers))
 
     def _draw(self, wanted: dict[str, bool]) -> None:
         """Draw a picture, and have it encoded and sent while the next one is drawn."""

@@ -14,7 +14,7 @@ from nbody.errors import NBodyError
 from nbody.run.signals import StopRequest
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.gl.renderer import PictureRenderer
-from nbody.viewer.picture.aim import Display
+from nbody.viewer.picture.aim import CENTRES, Display
 from nbody.viewer.screenshot import save_picture, save_text
 from nbody.viewer.sources.source import Source
 from nbody.viewer.window.clock import Playback
@@ -39,7 +39,7 @@ class Window(app.Canvas):
     """
 
     def __init__(self, source: Source, transport: Playback, view: Display = Display(), on_screen: bool = True) -> None:
-        camera, follow = view.aim.start(source, transport.at), view.aim.follow(source)
+        camera, follow = view.aim.start(source, transport.at).at(0.0), view.aim.follow(source)
         # With show=True vispy would draw before this constructor has returned.
         super().__init__(title=f"{source.name} · nbody", size=view.size, show=False, dpi=96, vsync=on_screen)
         self.source, self.transport = source, transport
@@ -47,6 +47,8 @@ class Window(app.Canvas):
         self.controls.show_hud = view.hud
         if follow:
             self.controls.chosen, self.controls.follow = follow.body, BODY if follow.body is not None else follow.target
+            if follow.body is None:
+                self.controls.centres = tuple({**dict.fromkeys(CENTRES), follow.target: None})
         self.panels = Panels(source, self.controls)
         self.renderer: PictureRenderer | None = None  # Qt has no OpenGL context before the window is on the screen
         self.alert = self.notice = ""

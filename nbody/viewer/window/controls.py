@@ -34,8 +34,8 @@ class Controls:
         show_hud: True if text and time line are drawn.
         show_diagrams, show_keys: True if this panel is drawn.
         chosen: the chosen body (0 to N-1), or None.
-        follow: what the camera follows: a word of :data:`~nbody.viewer.picture.aim.CENTRES`, :data:`BODY` for the
-            chosen body, or empty.
+        follow: what the camera follows: :data:`BODY` for the chosen body, one of ``centres``, or empty.
+        centres: words that :class:`~nbody.viewer.picture.aim.Follow` knows, for the key F.
         notice: a line that tells what a key did; the window takes it.
         requests: what only the window can do: ``picture``, ``view``, ``fullscreen``; the window takes them.
         closed: True if the user asked to close the window.
@@ -46,6 +46,7 @@ class Controls:
         self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
         self.chosen: int | None = None
         self.follow, self.notice = "", ""
+        self.centres = tuple(CENTRES)
         self.requests: list[str] = []
         self._home = camera.copy()
         self._followed: Follow | None = None
@@ -89,8 +90,8 @@ class Controls:
             self.follow = ""
 
     def next_follow(self) -> None:
-        """Follow the chosen body if there is one, then the centre of mass, then the densest point, then nothing."""
-        order = ([BODY] if self.chosen is not None else []) + [*CENTRES, ""]
+        """Follow the chosen body if there is one, then each of the centres, then nothing."""
+        order = ([BODY] if self.chosen is not None else []) + [*self.centres, ""]
         self.follow = order[(order.index(self.follow) + 1) % len(order)] if self.follow else order[0]
 
     def aim(self, source: Source, moment: ShownMoment) -> str:

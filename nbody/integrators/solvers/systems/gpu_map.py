@@ -23,10 +23,9 @@ from nbody.compute import SIMULATED, cuda
 from nbody.errors import InputError
 from nbody.integrators.solvers.kepler import kepler_functions
 from nbody.integrators.solvers.megno import growing
-from nbody.integrators.solvers.splitting import map_moves
-from nbody.integrators.solvers.systems.cpu_map import coordinates, first_vectors
-from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE
-from nbody.integrators.tangents import COLUMNS, Tangents
+from nbody.integrators.solvers.systems.cpu_map import coordinates
+from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, MapsAsked
+from nbody.integrators.tangents import COLUMNS
 
 THREADS = 8 if SIMULATED else 128
 RESIDENT, RESIDENT_VARIED = 4, 2
@@ -321,31 +320,28 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
 class DeviceMaps:
     """:class:`.wisdom_holman.Maps` of systems whose state is on the GPU."""
 
-    def __init__(
-        self, state: Any, mass: np.ndarray, order: np.ndarray, dt: float, chosen: Any, tangents: Tangents
-    ) -> None:
-        if (chosen.coordinates, chosen.splitting) != ("jacobi", "wh"):
+    def __init__(self, asked: MapsAsked) -> None:
+        if (asked.chosen.coordinates, asked.chosen.splitting) != ("jacobi", "wh"):
             raise InputError("integrator: on a GPU a map has coordinates jacobi and splitting wh; choose engine cpu")
-        self._tangents, self._dimensions = tangents, state.dimensions
-        self._state, self._systems = state, len(mass)
+        state: Any = asked.motion.state
+        mass, tangents, self._asked, self._state = asked.mass, asked.tangents, asked, state
+        self._tangents, self._systems = tangents, len(mass)
         lanes = lanes_for(mass.shape[1] - 1)
         self._threads = max(THREADS, lanes)
         self._groups = self._threads // lanes
         resident = RESIDENT_VARIED if tangents.count else RESIDENT
         self._kernels = kernels_for(mass.shape[1], self._threads, resident, bool(tangents.count))
-        self._mass, self._order = cuda.to_device(mass), cuda.to_device(order)
-        self._masses, self._moves = mass, map_moves(dt, chosen.corrector)
-        self._critical = 24.0 / chosen.encounter**3 if chosen.encounter else math.inf  # of (m + m')/m_star (d + d')³/r³
-        self._step, self._to_present = map(cuda.to_device, (self._moves.step, merged(self._moves.present)))
+        self._mass, self._order = cuda.to_device(mass), cuda.to_device(asked.order)
+        moves, hill = asked.chosen.moves(asked.dt, asked.motion), asked.chosen.encounter
+        self._critical = 24.0 / hill**3 if hill else math.inf  # of (m + m')/m_star (d + d')³/r³
+        self._step, self._to_present = map(cuda.to_device, (moves.step, merged(moves.present)))
         ends = (cuda.device_array(state.map_position.shape, np.float64) for _ in range(2))
         self._ends = next(ends), next(ends)
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         own, state = self._tangents, self._state
-        vectors = first_vectors(own, self._dimensions, self._order.copy_to_host())
-        for column, found in zip(
-            self._columns(), coordinates(x, v, self._masses, self._moves, vectors, own), strict=True
-        ):
+        vectors = np.empty((len(x), own.count, 2, *x.shape[1:]))
+        for column, found in zip(self._columns(), coordinates(x, v, self._asked, vectors), strict=True):
             column.copy_to_device(np.ascontiguousarray(found.transpose(0, 2, 1).reshape(-1, 3)))
         for c, name in enumerate(COLUMNS if own.count else ()):
             rows = vectors[:, 0, c].transpose(0, 2, 1).reshape(-1, 3)

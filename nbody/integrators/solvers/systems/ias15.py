@@ -16,7 +16,9 @@ from nbody.integrators.few_bodies import shortest_times
 from nbody.integrators.integrator import Motion
 from nbody.integrators.solvers.ias15 import (
     IAS15,
+    field_times,
     first_growth,
+    forces_of,
     grown,
     restored_growth,
     rows_of,
@@ -62,7 +64,8 @@ class IAS15Systems(ManySystems):
         super().start(motion)
         self._growth = first_growth(motion.host, self._tangents)
         x, v = self._bodies(motion)
-        following = np.fmin(self.dt, 0.01 * shortest_times(x, v, self._masses(motion), motion.engine.gravity))
+        scales = shortest_times(x, v, self._masses(motion), motion.engine.gravity)
+        following = np.fmin(self.dt, 0.01 * np.fmin(scales, field_times(motion, self._systems)))
         following[np.isinf(following)] = 1.0  # no force: any step will do, and a checkpoint holds finite numbers
         self._last[:, LENGTH], self._last[:, NEXT] = UNKNOWN, following
 
@@ -78,7 +81,7 @@ class IAS15Systems(ManySystems):
 
     def _make(self, motion: Motion, steps: int, until: float) -> None:
         """Make at most ``steps`` steps of every system, and show all at the time ``until`` or before."""
-        from nbody.integrators.solvers.pair_forces import VARIED, Attraction
+        from nbody.integrators.solvers.pair_forces import Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits
         from nbody.integrators.solvers.systems.ias15_kernel import steps_of_all
 
@@ -89,10 +92,11 @@ class IAS15Systems(ManySystems):
         if self._last[0, LENGTH] == UNKNOWN:
             self._begin[:, 0], self._begin[:, 1] = x, v
             self._last[:, BEGIN], self._last[:, LENGTH], self._last[:, END] = self._clock, 0.0, self._clock
+        kind, terms, more = forces_of(motion, x.shape[-1], tangents)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
         divided(
-            steps_of_all(gravity.softening + VARIED * (tangents.count > 0)), self._systems, x, v,
-            Attraction(self._masses(motion), gravity.G, gravity.length2, tangents.masses),
+            steps_of_all(kind, terms, state.dimensions), self._systems, x, v,
+            Attraction(self._masses(motion), gravity.G, gravity.length2, more),
             RadauStep(self._begin, self._last, sums[0], sums[1], sums[2], sums[3], self._growth),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
             (self._steps, self._status, self._closest),

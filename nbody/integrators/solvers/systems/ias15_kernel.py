@@ -7,6 +7,7 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
+from nbody.fields.field import Term
 from nbody.integrators.adaptive import BEGIN, END, LENGTH
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
@@ -23,9 +24,9 @@ def ended(x, v, good, near):
 
 
 @cache
-def steps_of_all(law_name: str) -> Callable:
-    """The kernel ``advance``, which makes steps of all systems under a law."""
-    make_steps = inner(stepper_for(law_name), calls=True)
+def steps_of_all(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
+    """The kernel ``advance``, which makes steps of all systems by forces of a kind and external fields."""
+    make_steps = inner(stepper_for(kind, terms, dimensions), calls=True)
 
     @inner(calls=True)
     def one_system(x, v, law, step, limits, made, closest):
@@ -52,13 +53,13 @@ def steps_of_all(law_name: str) -> Callable:
 
         The arrays are those of :func:`.stepper_for` with a first axis for the systems; ``ends``: (S,) each, the number of
         steps so far, what has ended the system, and the shortest distance."""
-        made, status, closest = ends
+        (made, status, closest), more = ends, law.more.copy()  # part of it may be scratch
         for s in range(first, last):
             if status[s] == DONE:
                 sums = step.b[s], step.e[s], step.lost_x[s], step.lost_v[s]
                 own = RadauStep(step.begin[s], step.clock[s], sums[0], sums[1], sums[2], sums[3], step.growth[s])
                 status[s], made[s], closest[s] = one_system(
-                    x[s], v[s], Attraction(law.m[s], law.G, law.length2, law.more), own,
+                    x[s], v[s], Attraction(law.m[s], law.G, law.length2, more), own,
                     StepLimits(limits.until, limits.last, made[s] + limits.steps, limits.longest, limits.eta),
                     made[s], closest[s],
                 )  # fmt: skip

@@ -1,11 +1,14 @@
 """The base class of schemes for ensembles: steps, end and closest approach of each system."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.tangents import Tangents
 from nbody.scenario.values import Group
 from nbody.state import bytes_of
 from nbody.trajectory.structure.layout import SYSTEM_STATUS as STATUS
@@ -21,7 +24,27 @@ def facts_of_systems(facts: SchemeFacts) -> SchemeFacts:
         # A copy of the columns, and positions and velocities twice, or mass and order.
         return WorkingBytes(bytes_of(facts.columns, particles, 3, "float64") + 12 * 8 * particles)
 
-    return facts._replace(fields=(), memory=memory)
+    return facts._replace(memory=memory)
+
+
+class MapsAsked(NamedTuple):
+    """The maps of S systems of n bodies.
+
+    Attributes:
+        motion: the bodies; the columns ``map_position`` and ``map_velocity`` of its state are the maps' coordinates.
+        mass: (S, n) G times the masses, in the order of the maps.
+        order: (S, n) the bodies in that order.
+        dt: the time step.
+        chosen: the options of :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
+        tangents: the tangent vectors of each system.
+    """
+
+    motion: Motion
+    mass: np.ndarray
+    order: np.ndarray
+    dt: float
+    chosen: Any
+    tangents: Tangents
 
 
 class ManySystems(Integrator):
@@ -42,8 +65,6 @@ class ManySystems(Integrator):
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if problem.of_scheme.fields:
-            return Refusal("the systems of an ensemble have no external fields", "fields", "remove 'fields'")
         if problem.of_scheme.collisions:
             return Refusal("the systems of an ensemble have no collisions", "collisions", "remove 'collisions'")
         if problem.of_scheme.changes:

@@ -12,7 +12,13 @@ from nbody.errors import InputError
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, by_components, facts_of_systems
+from nbody.integrators.solvers.systems.scheme import (
+    DONE,
+    ManySystems,
+    MapsAsked,
+    by_components,
+    facts_of_systems,
+)
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
 from nbody.registry import imported
 from nbody.scenario.values import Group
@@ -51,6 +57,8 @@ class WisdomHolmanSystems(ManySystems):
         if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
+        if engine.can.device == "gpu" and problem.of_scheme.fields:
+            return Refusal("on a GPU the systems of an ensemble have no fields", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:
@@ -86,7 +94,7 @@ class WisdomHolmanSystems(ManySystems):
         if self._maps is None:
             kind: Callable[..., Maps] = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
-            self._maps = kind(motion.state, mass, self._sorted, self.dt, self._options, self._tangents)
+            self._maps = kind(MapsAsked(motion, mass, self._sorted, self.dt, self._options, self._tangents))
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
