@@ -1,4 +1,4 @@
-"""Wisdom and Holman's map for planetary systems, in Jacobi coordinates, with symplectic correctors.
+"""Wisdom and Holman's map for planetary systems, with symplectic correctors, and splittings of higher order.
 
 Each step drifts every planet on its Kepler orbit about the bodies inside it, exactly (:mod:`.kepler`), and kicks it with the
 remaining forces, which are small. So a step may be a twentieth of the shortest period, and the energy error stays bounded
@@ -9,8 +9,13 @@ General relativity's term, per unit of the reduced mass -v⁴/8 - 3 μ v²/(2r) 
 Kepler's energy K = v²/2 - μ/r, where v is the momentum per mass (Saha & Tremaine 1994). The first term stretches the time of
 the Kepler drift by 1 + 3 K/c², the second one shifts positions, the third one kicks.
 
-The map is a drift of half a step, then kicks and drifts of whole steps. Its coordinates are columns of their own, half a
-step ahead of the state: the positions and velocities of frames are computed from them, and never fed back.
+The map is a drift of half a step, then kicks and drifts of whole steps (or those of a :mod:`.splitting`). It has coordinates
+in columns of their own, half a step ahead of the state: the positions and velocities of frames are computed from them, and
+never fed back. They are Jacobi's, or democratic: then each planet moves about the star at rest, and a kick begins and ends
+with half of the star's own motion (Duncan, Levison & Lee 1998).
+
+Five billion years of the Solar System's eight planets in steps of 5 days are 3.65e11 steps: 1.1 days on one core of an EPYC
+with AVX-512 at 0.26 µs per step, 1.2 days with relativity.
 """
 
 from functools import cache
@@ -26,9 +31,9 @@ from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import moving
 from nbody.integrators.solvers.map_bodies import FIRST, keep, planets_of, present_of
 from nbody.integrators.solvers.map_fields import map_fields, terms_of
+from nbody.integrators.solvers.map_steps import moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
 from nbody.integrators.tangents import tangent_vectors
@@ -44,8 +49,9 @@ class WisdomHolman(Integrator):
         """The options of the scheme.
 
         Attributes:
-            coordinates: ``jacobi`` or ``democratic``, which need no order of the planets.
-            splitting: the moves of a step (:data:`.splitting.SPLITTINGS`).
+            coordinates: ``jacobi``, or ``democratic`` (heliocentric).
+            splitting: the moves of a step: ``wh`` (one kick), ``wh_modified`` (two, of fourth order), ``saba2``,
+                ``saba3``, ``saba4``, ``aba104``, ``aba864`` or ``aba1064`` (2, 3, 4, 7, 7 and 8 kicks).
             corrector: the order of the symplectic corrector, 0 for none.
             encounter: the distance of two planets, in mutual Hill radii, below which the run stops.
         """

@@ -9,9 +9,9 @@ from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.integrators.few_bodies import per_c2
-from nbody.integrators.solvers.jacobi_map import inertial, moving
 from nbody.integrators.solvers.map_bodies import FIRST, SITE, STAR, V, X, keep, planets_of, present_of
 from nbody.integrators.solvers.map_fields import MapFields, fields_of_system, map_fields, terms_of
+from nbody.integrators.solvers.map_steps import inertial, moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
