@@ -258,3 +258,25 @@ def test_compiling_an_evaluation_leaves_the_current_accelerations_as_they_are(mo
     before = state.acceleration.copy()
     evaluate(state, Outputs.POTENTIAL)
     assert np.array_equal(state.acceleration, before) and before.any()
+
+
+def test_a_worker_compiles_for_a_gpu_that_it_does_not_open(tmp_path, monkeypatch):
+    """So that each takes no memory of it. Here there may be none at all."""
+    pytest.importorskip("cuda.core")
+    from numba import types
+
+    from nbody.compute.compiling import gpu_kernels
+    from nbody.forces.tree.momentum_gpu import subtract_force
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(gpu_kernels, "_toolchain", lambda: ("a card", (9, 0), "its driver"))
+    arguments, queue = (types.float32[:, ::1], types.float64[:, ::1]), precompile.Queue()
+    kept = subtract_force._cache
+    queue.put((kept.job(kept.name(arguments), arguments), None))
+    queue.put(None)
+    with precompile._start() as worker:
+        precompile._feed(worker, queue)
+    if not cache.exists(kept.name(arguments)):
+        pytest.skip("no NVVM here")
+    loaded = kept.load_overload(arguments, None)
+    assert loaded.entry_name.encode() in loaded._codelibrary.get_cubin((9, 0, "a")).code

@@ -63,11 +63,10 @@ def components(rows: np.ndarray) -> np.ndarray:
     return found
 
 
-def require_star(motion: Motion) -> None:
+def require_star(mass: np.ndarray) -> None:
     """Raise an InputError unless body 0 is the heaviest: the need of maps, which move planets about a star. A star whose
     planets have all merged with it moves straight."""
-    state = motion.host
-    if state.mass[0] <= state.mass[1:].max(initial=0.0):
+    if mass[0] <= mass[1:].max(initial=0.0):
         raise InputError("initial: this scheme moves planets about a star; body 0 must be the heaviest")
 
 

@@ -9,7 +9,7 @@ import pickle
 import sys
 import warnings
 from importlib import metadata
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from nbody.compute.compiling.announce import compiling
@@ -90,6 +90,19 @@ class GpuKernelCache(KernelCache):
         from numba.cuda.dispatcher import _Kernel
 
         return _Kernel._rebuild(**pickle.loads(data))
+
+
+def compile_without_device(machine: tuple) -> None:
+    """From now on this process compiles kernels for the device of another one, whose :meth:`GpuKernelCache.machine` this is,
+    without opening it: a context would take 0.5 GB of its memory, and half a second or more if several processes ask."""
+    from numba.cuda import dispatcher
+    from numba.cuda.cudadrv import devices
+
+    device = SimpleNamespace(compute_capability=machine[1])
+    devices.get_context = lambda *_: SimpleNamespace(device=device)
+    dispatcher.get_current_device = lambda: device
+    dispatcher._Kernel.bind = lambda compiled: compiled._codelibrary.get_cubin()  # it would load the kernel, too
+    GpuKernelCache.machine = staticmethod(lambda: machine)  # type: ignore[method-assign]
 
 
 @functools.cache

@@ -34,10 +34,10 @@ class KernelCache(ABC):
         return str(cache.kernels())
 
     def job(self, name: str, types: Any) -> bytes:
-        """What another process needs to compile a kernel: the device, the function, the options, its file and its types."""
+        """What another process needs to compile a kernel: device, machine, function, options, the file and the types."""
         from numba.core.serialize import dumps
 
-        return dumps((self.device, self._function, self._options, name, types))
+        return dumps((self.device, self.machine(), self._function, self._options, name, types))
 
     @property
     def size(self) -> int:

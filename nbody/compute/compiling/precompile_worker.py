@@ -28,8 +28,12 @@ def main() -> None:
         while True:
             ready.write(b".")
             signal.alarm(IDLE)
-            device, function, options, name, types = pickle.loads(pickle.load(jobs))
+            device, machine, function, options, name, types = pickle.loads(pickle.load(jobs))
             signal.alarm(0)
+            if device == "gpu":
+                from nbody.compute.compiling.gpu_kernels import compile_without_device
+
+                compile_without_device(machine)
             made = kernel(device, **options)(function)
             if made._cache.name(types) == name:
                 made.compile(types)

@@ -11,6 +11,7 @@ about a star that moves straight, however close it comes, and no other body is a
 moves among copies of those that it is near to, so that it changes no bit of their motion.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -138,41 +139,38 @@ def survey(Q, V, bodies, old):
         )
 
 
-@inner(fastmath=STRICT)
-def is_near(i, j, Q, V, half, limit):
-    """True if two planets are closer than ``limit`` now, or on straight lines at a time within ``half`` of it."""
-    r2, rv, v2 = 0.0, 0.0, 0.0
-    for c in range(3):
-        d, w = Q[c, j] - Q[c, i], V[c, j] - V[c, i]
-        r2, rv, v2 = r2 + d * d, rv + d * w, v2 + w * w
+def is_near(dx, dy, dz, u, v, w, half, limit):
+    """True if two planets are closer than ``limit`` now, or on straight lines at a time within ``half`` of it, from their
+    separation and relative velocity. To be compiled, for both processors."""
+    r2, rv, v2 = dx * dx + dy * dy + dz * dz, dx * u + dy * v + dz * w, u * u + v * v + w * w
     t = min(half, abs(rv) / v2) if v2 > 0.0 else 0.0
     return r2 < limit * limit or r2 - t * (2.0 * abs(rv) - t * v2) < limit * limit
 
 
-@inner(fastmath=STRICT)
-def about_star(i, Q, V, mu, h, touching):
-    """Two truth values: the planet is near the star; its orbit comes as close to the star as ``touching``.
+def about_star(x, y, z, vx, vy, vz, mu, h, touching):
+    """Two truth values: the planet is near the star; its orbit comes as close to the star as ``touching``. To be compiled,
+    for both processors.
 
     It is near if a step is longer than the time scale of its motion, √(2 a²/(j² + a s)) with the acceleration a and its
     derivatives j and s (Pham, Rein & Spiegel 2024): 1/ω on a circle."""
-    r2, rv, v2 = 0.0, 0.0, 0.0
-    for c in range(3):
-        r2, rv, v2 = r2 + Q[c, i] * Q[c, i], rv + Q[c, i] * V[c, i], v2 + V[c, i] * V[c, i]
-    r = np.sqrt(r2)
-    u = mu / (r2 * r)  # the acceleration is -u Q
+    r2, rv, v2 = x * x + y * y + z * z, x * vx + y * vy + z * vz, vx * vx + vy * vy + vz * vz
+    r = math.sqrt(r2)
+    u = mu / (r2 * r)  # the acceleration is -u (x, y, z)
     if h * h * (u + v2 / r2) < 0.1:  # far from both
         return False, False
     if touching > 0.0 and rv * rv >= (r - touching) * (2.0 * mu - (2.0 * mu / r - v2) * (r + touching)):
         return False, True
     slope = rv / r2
     first = -3.0 * u * slope
-    second = -3.0 * (first * slope + u * ((v2 - u * r2) / r2 - 2.0 * slope * slope))
-    jerk2, snap2 = 0.0, 0.0
-    for c in range(3):
-        jerk, snap = u * V[c, i] + first * Q[c, i], (second - u * u) * Q[c, i] + 2.0 * first * V[c, i]
-        jerk2, snap2 = jerk2 + jerk * jerk, snap2 + snap * snap
+    second = -3.0 * (first * slope + u * ((v2 - u * r2) / r2 - 2.0 * slope * slope)) - u * u
+    jx, jy, jz = u * vx + first * x, u * vy + first * y, u * vz + first * z
+    sx, sy, sz = second * x + 2.0 * first * vx, second * y + 2.0 * first * vy, second * z + 2.0 * first * vz
+    jerk2, snap2 = jx * jx + jy * jy + jz * jz, sx * sx + sy * sy + sz * sz
     a2 = u * u * r2
-    return h * h * (jerk2 + np.sqrt(a2 * snap2)) > 2.0 * a2, False
+    return h * h * (jerk2 + math.sqrt(a2 * snap2)) > 2.0 * a2, False
+
+
+_is_near, _about_star = inner(is_near, fastmath=STRICT), inner(about_star, fastmath=STRICT)
 
 
 @inner
@@ -182,12 +180,17 @@ def look(Q, V, bodies, found):
     any_of_them, radius = False, bodies.radius
     for i in range(1, radius.size):
         touching = radius[0] + radius[i]
-        found.hurried[i], found.falling[i] = about_star(i, Q, V, bodies.m[0], 2.0 * bodies.half, touching)
+        found.hurried[i], found.falling[i] = _about_star(
+            Q[0, i], Q[1, i], Q[2, i], V[0, i], V[1, i], V[2, i], bodies.m[0], 2.0 * bodies.half, touching
+        )
         any_of_them |= found.hurried[i]
     for k in range(found.counts[0]):
         i, j = found.close[k]
         on_orbits = found.falling[i] or found.falling[j]
-        found.near[k] = not on_orbits and is_near(i, j, Q, V, bodies.half, distance(i, j, bodies, found))
+        found.near[k] = not on_orbits and _is_near(
+            Q[0, j] - Q[0, i], Q[1, j] - Q[1, i], Q[2, j] - Q[2, i], V[0, j] - V[0, i], V[1, j] - V[1, i],
+            V[2, j] - V[2, i], bodies.half, distance(i, j, bodies, found),
+        )  # fmt: skip
         any_of_them |= found.near[k]
     return any_of_them
 
@@ -415,37 +418,38 @@ def members(i, m, company, rows):
 
 
 @inner(fastmath=STRICT)
-def flow(V, m, company, hurried, rates):
-    """Fill in the velocity, (3,), that planets which move with the star, or those that do not, give it."""
+def flow(V, m, hurried, momenta):
+    """Fill in the momenta, (2, 3), of the planets that do not move with the star, and of those that do."""
     for c in range(3):
-        total = 0.0
+        others, with_star = 0.0, 0.0
         for i in range(1, m.size):
-            if company.hurried[i] == hurried:
-                total += m[i] * V[c, i]
-        rates[c] = total / m[0]
+            if hurried[i]:
+                with_star += m[i] * V[c, i]
+            else:
+                others += m[i] * V[c, i]
+        momenta[0, c], momenta[1, c] = others, with_star
 
 
 @inner(fastmath=STRICT)
-def jump(Q, V, m, h, company):
-    """Shift all planets: the star moves against them. Those that move with it are shifted by the motion that others of them
-    give it."""
+def jump(Q, V, m, h, company, momenta):
+    """Shift planets: the star moves against them. Those that move with it are shifted by what others of these give it."""
+    some = False
     for c in range(3):
-        total = 0.0
+        total = momenta[0, c] + momenta[1, c]
         for i in range(1, m.size):
-            total += m[i] * V[c, i]
-        for i in range(1, m.size):
-            if not company.hurried[i]:
+            if company.hurried[i]:
+                some = True
+            else:
                 Q[c, i] += h * total / m[0]
-    hurrying, rows = np.empty(3), np.empty(m.size, np.int64)
-    flow(V, m, company, True, hurrying)
-    for i in range(1, m.size):
+    rows = np.empty(m.size if some else 0, np.int64)
+    for i in range(1, m.size if some else 0):
         if company.hurried[i]:
             count = members(i, m, company, rows)
             for c in range(3):
                 own = 0.0
                 for k in range(1, count):
                     own += m[rows[k]] * V[c, rows[k]]
-                Q[c, i] += h * (hurrying[c] - own / m[0])
+                Q[c, i] += h * (momenta[1, c] - own) / m[0]
 
 
 @inner(fastmath=STRICT)
@@ -459,56 +463,89 @@ def pass_star(i, Q, V, m, h, drift):
         V[c, i] = (V[c, i] - drift[c]) / f
 
 
+class Motions(NamedTuple):
+    """How the Kepler part of a step moves planets.
+
+    Attributes:
+        h: the time.
+        begin_Q, begin_V: (3, N) where it begins.
+        guess: (N,) the length of the first step of those that meet, of each one's group.
+        eta: the accuracy of those steps.
+    """
+
+    h: float
+    begin_Q: np.ndarray
+    begin_V: np.ndarray
+    guess: np.ndarray
+    eta: float
+
+
 @inner(calls=True)
-def move(Q, V, bodies, h, company, guess, eta):
-    """The Kepler part of a step: all planets on their orbits about the star, those that meet with their attraction.
+def move(free, drift, Q, V, bodies, motions, company, contacts):
+    """The Kepler part of a step: planets on their orbits about the star, those that meet with their attraction.
 
     Args:
-        guess: (N,) the length of the first step of those that meet, of each one's group.
+        free: of those that move with the star; it has the velocity -``drift``, (3,), by the others.
 
     Returns:
-        False if the steps of an encounter become too short; and :class:`Contacts`.
+        False if the steps of an encounter become too short; and :class:`Contacts`, with those that are new.
     """
     m, radius, n = bodies.m, bodies.radius, bodies.m.size
-    before_Q, before_V, rows = Q.copy(), V.copy(), np.empty(n, np.int64)
-    good, contacts, drift, after = True, no_contacts(n), np.empty(3), np.zeros(3)
-    flow(V, m, company, False, drift)
-    for free in (False, True):
-        if free:
-            flow(V, m, company, False, after)
-            drift = 0.5 * (drift + after)
-        for i in range(1, n):
-            if company.hurried[i] != free:
-                continue
-            if is_alone(i, m, company):
-                if free:
-                    pass_star(i, Q, V, m, h, drift)
-                else:
-                    kepler_step(i, Q, V, m[0], h)
-                continue
-            if m[i] > 0.0 and company.group[i] != i:
-                continue
-            count = members(i, m, company, rows)
-            x, v, kinds = np.zeros((3, count)), np.zeros((3, count)), np.empty(count)
-            kinds[0] = FREE if free else FIXED
+    h, begin_Q, begin_V, guess, eta = motions
+    rows, good = np.empty(n if company.counts[0] > 0 else 0, np.int64), True
+    for i in range(1, n):
+        if company.hurried[i] != free or (m[i] > 0.0 and company.group[i] != i):
+            continue
+        if is_alone(i, m, company):
+            if free:
+                pass_star(i, Q, V, m, h, drift)
+            else:
+                kepler_step(i, Q, V, m[0], h)
+            continue
+        count = members(i, m, company, rows)
+        x, v, kinds = np.zeros((3, count)), np.zeros((3, count)), np.empty(count)
+        kinds[0] = FREE if free else FIXED
+        for c in range(3):
+            v[c, 0] = -drift[c] if free else 0.0
+        for k in range(1, count):
+            b = rows[k]
+            kinds[k] = TEST_BODY if m[b] == 0.0 else 1.0 if free else 1.0 + company.group[b]
             for c in range(3):
-                v[c, 0] = -drift[c] if free else 0.0
-            for k in range(1, count):
-                b = rows[k]
-                kinds[k] = TEST_BODY if m[b] == 0.0 else 1.0 if free else 1.0 + company.group[b]
+                x[c, k], v[c, k] = begin_Q[c, b], begin_V[c, b]
+                if free:
+                    v[c, 0] -= m[b] / m[0] * v[c, k]
+        fine, guess[i], contacts = together(
+            rows[:count], i if m[i] == 0.0 else 0, x, v, m, kinds, h, guess[i], eta, radius, contacts
+        )
+        good &= fine
+        for k in range(1, count):
+            b = rows[k]
+            if m[i] > 0.0 or b == i:
                 for c in range(3):
-                    x[c, k], v[c, k] = before_Q[c, b], before_V[c, b]
-                    if free:
-                        v[c, 0] -= m[b] / m[0] * v[c, k]
-            fine, guess[i], contacts = together(
-                rows[:count], i if m[i] == 0.0 else 0, x, v, m, kinds, h, guess[i], eta, radius, contacts
-            )
-            good &= fine
-            for k in range(1, count):
-                b = rows[k]
-                if m[i] > 0.0 or b == i:
-                    for c in range(3):
-                        Q[c, b], V[c, b] = x[c, k] - x[c, 0], v[c, k]
+                    Q[c, b], V[c, b] = x[c, k] - x[c, 0], v[c, k]
+    return good, contacts
+
+
+@inner
+def move_all(Q, V, bodies, h, company, guess, eta, no_others):
+    """:func:`move` of all planets, those that move with the star last, with half a :func:`jump` before and after.
+    ``no_others``: :func:`no_contacts`."""
+    momenta, drift, m = np.empty((2, 3)), np.empty(3), bodies.m
+    flow(V, m, company.hurried, momenta)
+    jump(Q, V, m, 0.5 * h, company, momenta)
+    begin_Q, begin_V = (Q.copy(), V.copy()) if company.counts[0] > 0 else (Q, V)  # of those that meet
+    motions = Motions(h, begin_Q, begin_V, guess, eta)
+    for c in range(3):
+        drift[c] = 0.5 * momenta[0, c] / m[0]
+    good, contacts = move(False, drift, Q, V, bodies, motions, company, no_others)
+    if company.hurried.any():
+        flow(V, m, company.hurried, momenta)
+        for c in range(3):
+            drift[c] += 0.5 * momenta[0, c] / m[0]
+        fine, contacts = move(True, drift, Q, V, bodies, motions, company, contacts)
+        good &= fine
+    flow(V, m, company.hurried, momenta)
+    jump(Q, V, m, 0.5 * h, company, momenta)
     return good, contacts
 
 

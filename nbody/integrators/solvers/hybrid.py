@@ -29,20 +29,21 @@ from nbody.fields.compiled import adding_fields
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
 from nbody.fields.post_newtonian import STRICT, add_forces
 from nbody.forces.direct.cpu_few import adding_pairs
+from nbody.forces.engine import Engine
 from nbody.forces.layers.fields import fields_of
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.adaptive import nearest_pair
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
-from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
+from nbody.integrators.facts import SchemeFacts, WorkingBytes
 from nbody.integrators.few_bodies import components, few_in_no_fields, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
 from nbody.integrators.solvers.encounters import (
     StarBodies,
     falls,
     gather,
-    jump,
     kick,
     look,
-    move,
+    move_all,
     no_company,
     no_contacts,
     no_survey,
@@ -52,6 +53,13 @@ from nbody.integrators.solvers.systems.arrays import copy
 from nbody.scenario.values import Group, Positive
 from nbody.state import Column
 from nbody.state.notes import note
+
+FEWEST = 4 if compute.SIMULATED else 512
+"""Bodies on a GPU: a step takes as long as some ten launches."""
+
+
+def _memory(engine: type[Engine], particles: int, precision: str) -> WorkingBytes:
+    return WorkingBytes((3 * 32 + 8 * 4 + 2 * 8) * particles if engine.can.device == "gpu" else 0)
 
 
 class Hybrid(Integrator):
@@ -72,29 +80,45 @@ class Hybrid(Integrator):
     _options: Options
 
     facts = SchemeFacts(
-        order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, precisions=FLOAT64_ON_CPU,
-        fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN),
+        order=2, source="Lu, Hernandez & Rein 2024", own_forces=True, star=True, memory=_memory,
+        precisions={"cpu": ("float64",), "gpu": ("float64",)}, fields=(POSITIONS, VELOCITIES, POST_NEWTONIAN),
         columns=(Column("map_position", 3), Column("map_velocity", 3), Column("next_step", 0)),
         notes=few_in_no_fields,  # which kick from Python
     )  # fmt: skip
 
+    _device: Any = None
+    """The :class:`.hybrid_gpu.DeviceHybrid` of the state."""
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if engine.can.device == "gpu":
+            if problem.of_scheme.fields:
+                return Refusal("on a GPU this scheme knows no external fields", "engine", "choose engine cpu")
+            if 1 < problem.particles < FEWEST:
+                reason = f"on a GPU this scheme moves {FEWEST} bodies or more; fewer are faster on a CPU"
+                return Refusal(reason, "engine", "choose engine cpu")
+        return super().supports(engine, problem)
+
     def start(self, motion: Motion) -> None:
-        require_star(motion)
-        state = motion.host
-        x, v = components(state.position), components(state.velocity)
-        state.column("next_step")[...] = abs(self.dt)  # a step back is negative (Stepper.at)
-        self._call(motion, _begin, x, v, motion.engine.gravity.G * state.mass)
+        state = motion.state
+        x, v, m = state.values("position", "velocity", "mass")
+        require_star(m)
+        coordinates = np.zeros((2, 3, state.count))
+        _begin(components(x), components(v), *coordinates, motion.engine.gravity.G * m)
+        values = *(rows.T for rows in coordinates), np.full(state.count, abs(self.dt))  # a step back is negative
+        for column, rows in zip(self.facts.columns, values, strict=True):
+            state.add(column, values=rows)
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         # ``until`` is ignored, since the run's schedule counts steps.
-        self._make(motion, steps, np.zeros(motion.state.count))
+        make = self._make_on_gpu if motion.engine.can.device == "gpu" else self._make
+        make(motion, steps, np.zeros(motion.state.count))
 
     def _make(self, motion: Motion, steps: int, radius: np.ndarray) -> Span | None:
         """Make steps, until bodies of these radii may touch in one; return that step."""
         state, left = motion.host, steps
         x, v, x0, v0 = components(state.position), components(state.velocity), *np.zeros((2, 3, state.count))
-        eta = (5040 * self._options.epsilon) ** (1 / 7)
-        size = self._options.hill * np.cbrt(state.mass / (3 * state.mass[0]))
+        size, eta = self._limits(state.mass)
         bodies = StarBodies(motion.engine.gravity.G * state.mass, size, radius, 0.5 * abs(self.dt))
         guess, kicked = state.column("next_step"), fields_of(motion.engine) is not None
         good, touched = True, False
@@ -110,22 +134,42 @@ class Hybrid(Integrator):
             left -= done
         state.position[...], state.velocity[...] = x.T[:, : state.dimensions], v.T[:, : state.dimensions]
         state.invalidate()
-        if not good:
-            raise RunFailed(
-                f"step {state.clock.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
-                "for bodies that collide take scheme 'ias15' with a softening"
-            )
+        self._require(good, motion)
         if not touched:
             return None
         begin, D = state.clock.time - self.dt, state.dimensions
         met = Encounter(company.pairs[: company.counts[0]], company.hurried, *contacts)
         return Span(x0.T[:, :D], v0.T[:, :D], x.T[:, :D], v.T[:, :D], begin, state.clock.time, True, met)
 
+    def _limits(self, mass: np.ndarray) -> tuple[np.ndarray, float]:
+        """The critical distances, in units of those from the star, and the accuracy of encounters."""
+        size = self._options.hill * np.cbrt(mass / (3 * mass[0]))
+        return size, (5040 * self._options.epsilon) ** (1 / 7)
+
+    def _require(self, good: bool, motion: Motion) -> None:
+        if not good:
+            raise RunFailed(
+                f"step {motion.state.clock.step}: the time steps of an encounter become too short{nearest_pair(motion)}; "
+                "for bodies that collide take scheme 'ias15' with a softening"
+            )
+
+    def _make_on_gpu(self, motion: Motion, steps: int, radius: np.ndarray) -> Span | None:
+        from nbody.integrators.solvers.hybrid_gpu import DeviceHybrid
+
+        if self._device is None or self._device.state is not motion.state:
+            self._device = DeviceHybrid(motion, *self._limits(motion.state.values("mass")[0]))
+        done, good, span = self._device.make(self.dt, steps, radius)
+        clock = motion.state.clock
+        clock.count_steps(done, self.dt)
+        self._require(good, motion)
+        return span and span._replace(begin=clock.time - self.dt, end=clock.time)
+
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         clock = motion.state.clock
+        make = self._make_on_gpu if motion.engine.can.device == "gpu" else self._make
         last = clock.step + steps
         while clock.step < last:
-            span = self._make(motion, last - clock.step, watcher.radii)
+            span = make(motion, last - clock.step, watcher.radii)
             if span is not None and watcher.touching(span):
                 return span
         return None
@@ -216,7 +260,8 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps, notes):
     a, alone, done, good, touched = np.empty((3, n)), no_company(n), 0, True, False
     now, after = survey(Q, V, bodies, no_survey(n)), no_survey(n)
     met, total = look(Q, V, bodies, now), m.sum()
-    begin_Q, begin_V, company, contacts = Q.copy(), V.copy(), alone, no_contacts(n)
+    begin_Q, begin_V, company, no_others = Q.copy(), V.copy(), alone, no_contacts(n)
+    contacts = no_others
     while done < steps and good and not touched:
         copy(Q, begin_Q)
         copy(V, begin_V)
@@ -225,11 +270,9 @@ def _advance(x, v, Q, V, x0, v0, bodies, h, guess, eta, steps, notes):
             company, _ = gather(m, now, no_company(n))
         while True:
             kick(Q, V, m, 0.5 * h, now, company, a)
-            jump(Q, V, m, 0.5 * h, company)
             for c in range(3):
                 Q[c, 0] += h * V[c, 0]
-            good, contacts = move(Q, V, bodies, h, company, guess, eta)
-            jump(Q, V, m, 0.5 * h, company)
+            good, contacts = move_all(Q, V, bodies, h, company, guess, eta, no_others)
             after = survey(Q, V, bodies, after)
             kick(Q, V, m, 0.5 * h, after, company, a)
             at_end = look(Q, V, bodies, after)

@@ -1,4 +1,4 @@
-"""Wisdom and Holman's map on a CPU from the moves of :mod:`.jacobi_map`: beginning, steps, external fields, and the present."""
+"""Wisdom and Holman's map on a CPU, of the moves of :mod:`.jacobi_map`: beginning, steps, fields, and the present."""
 
 from collections.abc import Callable
 from functools import cache

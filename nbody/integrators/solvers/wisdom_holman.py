@@ -94,7 +94,7 @@ class WisdomHolman(Integrator):
 
     def start(self, motion: Motion) -> None:
         # The planets are sorted by their distance from the star.
-        require_star(motion)
+        require_star(motion.host.mass)
         state = motion.host
         x, v = components(state.position), components(state.velocity)
         distance = np.linalg.norm(x - x[:, :1], axis=0)

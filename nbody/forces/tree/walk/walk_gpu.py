@@ -216,6 +216,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
     """
     basis, mixed = plan.basis, plan.shape.mixed
     real, wide, f0, f1 = np.float32, np.float64 if mixed else np.float32, np.float32(0), np.float32(1)
+    zero = np.int64(0)  # what takes a literal would be compiled twice: its type is not that of other numbers
     target, phase = target_functions(basis, wide, plan.geometric), phases(plan)
     criterion = acceptance_for(basis.order, compute.rsqrt, compute.device_function)
 
@@ -265,7 +266,7 @@ def walk_kernel(plan: WalkPlan) -> Any:
 
             # --- where it begins: the cells that its region left, or the roots ---
             expansion, region, left = phase.inherit(targets, region_first, centre, lane)
-            far_count, near_count, source_count, top, begun = 0, 0, 0, 0 if left >= 0 else 1, 0
+            far_count, near_count, source_count, top, begun = zero, zero, zero, 0 if left >= 0 else 1, 0
             if top > 0 and lane == 0:
                 stack[warp, 0] = target.roots(tree.counts)
             compute.sync_warp()

@@ -21,7 +21,7 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.errors import InputError
-from nbody.integrators.solvers.kepler import kepler_functions
+from nbody.integrators.solvers.kepler import KeplerFunctions, kepler_functions
 from nbody.integrators.solvers.megno import growing
 from nbody.integrators.solvers.systems.cpu_map import coordinates
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, MapsAsked
@@ -53,14 +53,8 @@ def lanes_for(planets: int) -> int:
 
 
 @cache
-def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False) -> MapKernels:
-    """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
-    registers); ``varied``: with a tangent vector of each system."""
-    planets = bodies - 1
-    lanes = lanes_for(planets)
-    groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
-    numbers = groups * row_length
-    bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
+def kepler_on_gpu() -> KeplerFunctions:
+    """Kepler's step in float64."""
 
     @compute.exact_function
     def roots(x):
@@ -72,7 +66,20 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         u = compute.rsqrt(x)
         return u * u
 
-    kepler = kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    return kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
+
+
+@cache
+def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False) -> MapKernels:
+    """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
+    registers); ``varied``: with a tangent vector of each system."""
+    planets = bodies - 1
+    lanes = lanes_for(planets)
+    groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
+    numbers = groups * row_length
+    bound = {} if SIMULATED or not resident else {"launch_bounds": (threads, resident)}
+
+    kepler = kepler_on_gpu()
     solve, moved, tangent, grow = kepler.solve, kepler.moved, kepler.tangent, growing(compute.exact_function)
 
     @compute.exact_function
