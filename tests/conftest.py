@@ -17,6 +17,7 @@ import pytest
 from recordings import record
 
 from nbody.compute.compiling import precompile
+from nbody.errors import NBodyError
 from nbody.particles import Particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +33,7 @@ os.environ["XDG_CACHE_HOME"] = str(
 
 ONE_WORKER = {
     "test_forces_gpu": "kernels of forces", "test_forces_gpu_ladder": "kernels of forces",
+    "test_bench_roofline": "kernels of forces",
     "test_bench": "the measured report", "test_bench_reports": "the measured report",
 }  # fmt: skip
 """Files whose tests need the same things, which a process makes once."""
@@ -74,6 +76,20 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+
+
+def sample(cases, count):
+    """Parameters of a test: the first ``count`` of ``cases``, and in a campaign the others."""
+    rest = (each if isinstance(each, tuple) else (each,) for each in cases[count:])
+    return [*cases[:count], *(pytest.param(*each, marks=pytest.mark.campaign) for each in rest)]
+
+
+def _one_line(error, *said):
+    """Every message for the user is one line."""
+    assert not any("\n" in str(each) for each in said), said
+
+
+NBodyError.__init__ = _one_line
 
 
 def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:

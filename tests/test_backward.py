@@ -157,7 +157,7 @@ def test_a_copy_of_a_run_that_has_turned_goes_on_the_way_back():
         ({"dt": 0.3, "end": 1.0}, "end: 1 is not a whole number of steps of 0.3; write 0.9, or integrator.dt: 0.25$"),
     ],
 )
-def test_times_that_do_not_fit_are_refused_in_one_line(keys, line):
+def test_times_that_do_not_fit_are_refused(keys, line):
     bodies = random_bodies(4)
     bodies.radius = np.full(4, 1e-6)
     with pytest.raises(InputError, match=line):

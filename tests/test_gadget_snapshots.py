@@ -79,7 +79,7 @@ def test_a_snapshot_in_several_files_is_read_from_any_of_them(tmp_path, format):
 BOX = (0.5, 1.0, 100.0, 0.3)
 
 
-def test_a_cosmological_snapshot_is_refused_in_one_line(tmp_path):
+def test_a_cosmological_snapshot_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"is a cosmological snapshot \(redshift 1, periodic box 100, Omega0 0.3\)"):
         read_bodies(snapshot(tmp_path / "box", cosmology=BOX), 3)
     for isolated in ((1.0, 0.0, 0.0, 0.3), (3.7, 0.0, 50.0, 0.0)):  # a galaxy with left-over parameters

@@ -29,3 +29,22 @@ print(driver.why_unavailable(), "numba.cuda" in sys.modules)
 def test_a_driver_without_a_gpu_is_known_without_the_compiler_for_gpus():
     run = child("-c", DRIVER_WITHOUT_A_GPU, check=True)
     assert run.stdout.split("reports ")[1] == "an unknown error False\n"
+
+
+WITHOUT_NUMBA_CUDA = """
+import importlib.util, sys
+find = importlib.util.find_spec
+sys.meta_path = [each for each in sys.meta_path if "NumbaCuda" not in type(each).__name__]
+sys.modules["numba_cuda"] = None
+for each in ("nbody.compute.gpu.driver", "nbody.compute.compiling.gpu_kernels"):
+    importlib.import_module(each).find_spec = lambda name: None if name == "numba_cuda" else find(name)
+from nbody.compute.gpu import driver
+driver._load_driver = lambda: (type("Library", (), {"cuInit": lambda self, flags: 0})(), "")
+from nbody.forces import ENGINES
+print(len([ENGINES.load(name) for name in ENGINES]), driver.why_unavailable())
+"""
+
+
+def test_without_numba_cuda_every_engine_is_listed_and_the_extra_is_named():
+    run = child("-c", WITHOUT_NUMBA_CUDA, check=True)
+    assert "not installed, which comes with nbody's extras cu13 and cu12" in run.stdout

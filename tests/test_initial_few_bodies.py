@@ -260,6 +260,5 @@ def test_the_cold_sphere_is_uniform_and_as_cold_as_asked():
     ],
 )
 def test_invalid_parameters_are_refused(initial, says):
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=says):
         made({"generator": "planets"} | initial)
-    assert "\n" not in str(caught.value)

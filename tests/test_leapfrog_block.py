@@ -102,6 +102,5 @@ def test_the_summary_counts_the_steps_of_single_bodies():
 )
 def test_unsupported_combinations_are_refused(changes, message):
     scenario = Scenario.load("plummer").override(["integrator.scheme=leapfrog_block", *changes])
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(InputError, match=message):
         plan(scenario)
-    assert "\n" not in str(error.value)

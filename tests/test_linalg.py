@@ -73,7 +73,7 @@ REFUSED = [
 def test_products_that_cannot_be_made_are_refused(arrays, more, says):
     with pytest.raises(InputError) as refused:
         matmul(*arrays, **{"rung": "numpy"} | more)
-    assert says in str(refused.value) and "\n" not in str(refused.value)
+    assert says in str(refused.value)
 
 
 def test_without_a_gpu_the_gpus_rungs_are_refused():

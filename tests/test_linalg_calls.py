@@ -78,7 +78,7 @@ def test_unsupported_calls_are_refused_each_time(launched, a, b, out, says):
     for _ in range(2):
         with pytest.raises(InputError) as refused:
             matmul(a, b, out=out)
-        assert says in str(refused.value) and "\n" not in str(refused.value)
+        assert says in str(refused.value)
     assert launched[0] == []
 
 

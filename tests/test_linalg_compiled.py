@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import sample
 
 from nbody import compute
 from nbody.bench.roofline import slots
@@ -38,7 +39,7 @@ FIRST = [(name, LADDER.load(name).dtypes[0]) for name in GPU_RUNGS]
 OTHERS = [(name, dtype) for name in GPU_RUNGS for dtype in LADDER.load(name).dtypes[1:]]
 
 
-@pytest.mark.parametrize("name,dtype", [*FIRST, *(pytest.param(*each, marks=pytest.mark.campaign) for each in OTHERS)])
+@pytest.mark.parametrize("name,dtype", sample(FIRST + OTHERS, len(FIRST)))
 def test_a_kernel_keeps_its_numbers_in_registers_and_its_claims(name, dtype):
     """Of the dtypes of a rung the first; the others, by the same text, in a campaign."""
     rung = LADDER.load(name)

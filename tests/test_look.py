@@ -303,6 +303,63 @@ def test_exposure_brightens_without_changing_hues(egl, recorded):
     assert plain.argmax() == bright.argmax() == dark.argmax()
 
 
+@pytest.fixture
+def streaming(recorded):
+    """A cluster with a stream, a line of one percent of the bodies at x = 2, and where the stream is in a picture."""
+    rng, count = np.random.default_rng(7), 40_000
+    position = 0.1 * rng.standard_normal((count, 2))
+    position[: count // 100] = np.stack([np.full(count // 100, 2.0), rng.uniform(-1.5, 1.5, count // 100)], axis=1)
+    source = recorded((position, np.ones_like(position)))
+    camera = source.home()
+    camera.radius = 2.5
+    x = int(camera.project(np.array([[2.0, 0.0, 0.0]]), SIZE)[0, 0])
+
+    def brightness(**look):
+        """Of the stream, above the sky's, of white."""
+        picture = draw_frame(source, 0, SIZE, False, Look(**look), camera).astype(int)
+        return np.median(picture[80:-80, x - 1 : x + 2].max(axis=(1, 2)) - picture[2, 2].max()) / 255
+
+    return brightness
+
+
+def test_automatic_exposure_shows_a_stream_of_one_percent_of_the_light(egl, streaming):
+    assert streaming(auto_exposure=False) < 0.1
+    assert streaming() > 0.2  # the tone map's SEEN at the upper end of the faintest half percent
+
+
+def test_automatic_exposure_adapts_slowly_and_arrives(egl):
+    from nbody.viewer.gl.tonemap import CONTRAST, ToneMap
+
+    rng = np.random.default_rng(8)
+    bright = rng.lognormal(size=(5000, 3)).astype(np.float32)
+    faint, tonemap, look = np.concatenate([bright, 1e-4 * bright]), ToneMap(), Look()
+    tonemap.white = 5.0
+    tonemap.measure(bright)
+    seen = [tonemap.levels(look)]
+    assert tonemap.settled
+    while len(seen) < 2 or not tonemap.settled:
+        tonemap.measure(faint)
+        seen.append(tonemap.levels(look))
+    other = ToneMap()
+    other.white = 5.0
+    other.measure(faint)
+    np.testing.assert_allclose(seen[-1], other.levels(look), rtol=0.03)  # SETTLED is 0.02
+    way = np.diff(np.log([contrast for _, contrast in seen]))
+    assert (way >= 0).all() and way.max() <= 0.3 * way.sum() / 0.97 and len(seen) < 30  # no leaps
+    assert tonemap.levels(Look(auto_exposure=False)) == (5.0, CONTRAST)
+
+
+def test_smooth_light_has_less_noise_where_there_are_few_bodies_and_a_sharp_core(egl, recorded):
+    rng = np.random.default_rng(9)
+    position = np.concatenate([rng.uniform(-1, 1, (60_000, 2)), 0.004 * rng.standard_normal((20_000, 2))])
+    source = recorded((position, np.ones_like(position)))
+    x, y = pixel(source, (0.0, 0.0))
+    plain, smooth = (drawn(source, smooth=smooth, auto_exposure=False).max(axis=2) for smooth in (False, True))
+    noise = [picture[y - 100 : y - 30, x - 60 : x + 60].std() for picture in (plain, smooth)]
+    assert noise[1] < 0.25 * noise[0]
+    assert abs(plain[y, x] - smooth[y, x]) < 10
+
+
 def test_contours_ring_no_single_bodies(egl, recorded):
     x = np.random.default_rng(3).standard_normal((3000, 2))
     angle = 2 * np.pi * np.arange(12) / 12

@@ -38,11 +38,11 @@ def test_every_key_has_a_meaning_a_type_and_a_default():
             assert key.meaning and key.takes and (key.default or key.groups), f"{group.__name__}.{key.name}"
 
 
-@pytest.mark.parametrize("kind,name", COMPONENTS)
-def test_every_component_is_described(kind, name):
-    text = component(kind, name)
-    assert text.startswith(f"*{registry(kind)[name].summary}*")
-    assert not re.search(r":\w+:`|(?<!`)``[^`]|Attributes:|Pydantic", text), text
+def test_every_component_is_described():
+    for kind, name in COMPONENTS:
+        text = component(kind, name)
+        assert text.startswith(f"*{registry(kind)[name].summary}*")
+        assert not re.search(r":\w+:`|(?<!`)``[^`]|Attributes:|Pydantic", text), text
 
 
 @pytest.mark.parametrize(

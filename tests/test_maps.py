@@ -124,9 +124,8 @@ def test_the_amplitude_of_an_angle_is_that_of_its_libration():
 )
 def test_invalid_maps_are_refused(given, message):
     given = {"x": X, "y": Y, "quantity": "survival"} | given
-    with pytest.raises(InputError, match=message) as refused:
+    with pytest.raises(InputError, match=message):
         prepared(pair(), {name: given[name] for name in ("x", "y")}, given["quantity"], None, print)
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("keys,message", [
@@ -222,9 +221,8 @@ def test_a_file_that_is_no_map_is_refused(tmp_path):
     data = path.read_bytes()
     for bad in (data[:-1], data[:1500] + data[-8:], data.replace(b"survival", b"xurvival")[:600] + data[-8:]):
         path.write_bytes(bad)
-        with pytest.raises(InputError, match=r"is no map|is damaged") as refused:
+        with pytest.raises(InputError, match=r"is no map|is damaged"):
             stability_map.StabilityMap.load(path)
-        assert "\n" not in str(refused.value)
 
 
 def test_every_quantity_has_what_a_picture_needs():

@@ -11,8 +11,10 @@ from matplotlib.colors import to_hex
 import nbody
 from nbody.analysis import PLOTS
 from nbody.analysis.data import SAMPLES
+from nbody.analysis.models import fitted
+from nbody.analysis.panel import frames_per_oscillation
 from nbody.cli import main
-from nbody.diagnostics import density_centre, lagrangian_radii
+from nbody.diagnostics import density_centre, lagrangian_radii, radial_profile
 from nbody.errors import InputError
 from nbody.figures import SERIES
 from nbody.particles import Particles
@@ -61,7 +63,7 @@ def texts(figure):
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_every_plot_has_labels_and_finite_data(tmp_path, dimensions):
-    alone = {"transits", "megno", "lyapunov"}  # in test_events.py and test_megno.py
+    alone = {"transits", "megno", "lyapunov", "residuals"}  # in test_events.py, test_megno.py and below
     plots = set(PLOTS) - {"overview", "profile", "elements"} - alone
     figure = nbody.plot(record(tmp_path / "a.h5", dimensions=dimensions), *plots)
     assert len([axes for axes in figure.axes if axes.get_xlabel()]) == len(plots)
@@ -155,6 +157,97 @@ def test_frames_that_are_not_finite_are_left_out_of_a_series_and_refused_as_a_pr
     assert said == [f"{path}: radii without 1 frame that is damaged or not finite"]
     with pytest.raises(InputError, match=r"frame 2: body 17 has a position, .* choose another frame"):
         nbody.plot(path, "density", frame=2)
+
+
+@pytest.fixture(scope="module")
+def spheres(tmp_path_factory):
+    """Recordings of King's and Hernquist's sphere, and of both; 2000 bodies each, at rest in their frames."""
+    folder = tmp_path_factory.mktemp("spheres")
+    king = {"generator": "king", "W0": 6, "radius": 0.5, "mass": 3, "particles": 2000, "seed": 2}
+    hernquist = {"generator": "hernquist", "radius": 1.5, "particles": 2000, "seed": 3}
+    both = {"combine": [king | {"species": "stars"}, hernquist | {"species": "halo"}]}
+    for name, initial in (("king", king), ("hernquist", hernquist), ("both", both)):
+        values = {"name": name, "initial": initial, "gravity": {"softening": "plummer", "length": 0.01}}
+        values["integrator"] = {"dt": 0.001, "steps": 1}
+        values |= {"engine": "reference", "precision": "float64"}
+        nbody.simulate(nbody.Scenario.from_dict(values), output=folder / f"{name}.h5").close()
+    return folder
+
+
+@pytest.mark.parametrize("run,model,length,mass", [("king", "king", 0.5, 3), ("hernquist", "hernquist", 1.5, 1)])
+def test_a_model_is_fitted_and_predicts_the_dispersion(spheres, run, model, length, mass):
+    """N bodies tell a scale to 1/√N at best, King's W0 and with it r_c to a few times that; χ² per bin is 1 ± √(2/24)."""
+    with Trajectory(spheres / f"{run}.h5") as opened:
+        particles = opened.particles(0)
+    profile = radial_profile(particles, centre=np.zeros(3))
+    found, tolerance = fitted(model, profile), 5 / math.sqrt(particles.count)
+    assert found.length == pytest.approx(length, rel=tolerance) and found.mass == pytest.approx(mass, rel=tolerance)
+    for measured, error, expected in (
+        (profile.density, profile.density_error, found.density(profile.inner, profile.outer)),
+        (profile.dispersion, profile.dispersion_error, found.dispersion(profile.radius)),
+    ):
+        assert np.mean((measured / expected - 1) ** 2 / (error / measured) ** 2) < 1 + 4 * math.sqrt(2 / 24)
+
+
+def test_a_scenarios_own_model_stands_beside_its_bodies_and_residuals_are_ratios(spheres, tmp_path):
+    path = spheres / "king.h5"
+    assert (
+        main(["plot", str(path), "profile", "--model", "initial", "--frame", "0", "-o", str(tmp_path / "a.png")]) == 0
+    )
+    figure = nbody.plot(path, "profile", model="initial", frame=0)
+    density, _, _, residuals = figure.axes
+    assert "initial: a = 0.5, M = 3" in [text.get_text() for text in density.get_legend().get_texts()]
+    measured, curve = (line.get_xydata() for line in density.lines[:2] if len(line.get_xdata()) > 3)
+    ratio = residuals.lines[0].get_ydata()
+    np.testing.assert_allclose(ratio, measured[:, 1] / curve[:, 1])
+    assert abs(np.median(ratio) - 1) < 0.1
+    for refused in ({"model": "initial", "cylindrical": True}, {"model": "kin"}, {}):
+        with pytest.raises(InputError, match=r"is a sphere|did you mean 'king'|of which model"):
+            nbody.plot(path, "residuals", **refused)
+
+
+def test_species_are_drawn_on_their_own_about_the_centre_of_all(spheres):
+    path = spheres / "both.h5"
+    figure = nbody.plot(path, "density", "lagrangian", "bodies", species="all", model="initial")
+    assert texts(figure) == ["stars, N = 2000", "halo, N = 2000"]
+    assert [text.get_text()[:14] for text in figure.axes[0].get_legend().get_texts()] == [
+        "initial: a = 0",
+        "initial: a = 1",
+    ]
+    with Trajectory(path) as opened:
+        last = opened.particles(-1)
+    halo = last.rows(last.species == 1)
+    expected = lagrangian_radii(halo, (0.1, 0.5, 0.9), density_centre(last))
+    np.testing.assert_array_equal([line.get_ydata()[-1] for line in figure.axes[1].lines[3:6]], expected)
+    one = nbody.plot(path, "density", species="halo", frame=-1).axes[0].lines[0].get_ydata()
+    np.testing.assert_array_equal(one, figure.axes[0].lines[2].get_ydata()[: len(one)])
+    for plots, species, message in (
+        ("energy", "halo", "'total energy' is that of all bodies"), ("density", "hallo", "did you mean 'halo'"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            nbody.plot(path, plots, species=species)
+
+
+def test_escapers_are_counted_in_every_frame(tmp_path):
+    """A body that leaves a heavy one, at 0.9 of the escape speed and at 1.1 of it."""
+    for factor, expected in ((0.9, 0), (1.1, 1)):
+        path, speed = tmp_path / f"{expected}.h5", factor * math.sqrt(2.0)
+        bodies = nbody.Particles([1.0, 1e-6], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [0, speed, 0]])
+        nbody.simulate(bodies, steps=2, dt=0.01, output=path, engine="reference", precision="float64").close()
+        assert lines(nbody.plot(path, "escapers"))[0][:, 1].tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize("frames", [4, 7, 9.5, 25])
+def test_a_curve_with_too_few_frames_per_oscillation_says_so(tmp_path, frames):
+    wave = np.cos(2 * np.pi * np.arange(200) / frames)
+    assert frames_per_oscillation(3 + wave) == pytest.approx(frames, rel=0.02)
+    assert frames_per_oscillation(30 + wave) == math.inf  # 2 %: noise, for all that is known
+    said = []
+    with Trajectory(record(tmp_path / "a.h5", frames=200, count=3)) as opened:
+        opened.observable = lambda name: 3 + wave
+        (axes,) = nbody.plot(opened, "virial", notify=said.append).axes
+    assert len(said) == (frames < 10) == axes.get_title("right").endswith("too few")
+    assert all(f"{frames:.2g} frames per oscillation" in line and "record more often" in line for line in said)
 
 
 # --- The command ------------------------------------------------------------------------------------------------------

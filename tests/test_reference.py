@@ -88,9 +88,8 @@ def test_one_body_alone_has_no_acceleration():
     ],
 )
 def test_invalid_arrays_are_refused_in_the_librarys_words(given, says):
-    with pytest.raises(InputError, match=says) as refused:
+    with pytest.raises(InputError, match=says):
         accelerations(**{"position": [[0.0, 0], [1.0, 0]], "mass": [1.0, 2.0]} | given)
-    assert "\n" not in str(refused.value)
 
 
 def gadgets(r: float, h: float) -> tuple[float, float]:

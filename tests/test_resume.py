@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from combinations import every_pair
-from conftest import ROOT, child
+from conftest import ROOT, child, sample
 from stepping import interrupt_at
 
 from nbody import Particles, Scenario, Simulation, Trajectory
@@ -306,7 +306,7 @@ def test_coincident_bodies_without_softening_are_refused_by_their_numbers(tmp_pa
         Simulation(Scenario.from_text(text, folder=tmp_path))
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("kills", sample([8, 100], 1))
 def test_killed_commands_are_resumed_to_the_same_bits(kills):
     """``nbody run`` and ``nbody resume``, SIGKILLed; more of them, and on a GPU: tests/crash/command_kills.py."""
     done = child(ROOT / "tests/crash/command_kills.py", kills)

@@ -48,9 +48,8 @@ def test_bodies_are_one_species_without_a_name_unless_they_say_more():
     ],
 )
 def test_invalid_species_are_refused(species, names, says):
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=says):
         Particles(np.ones(3), np.eye(3), np.eye(3), species=species, species_names=names).check()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_recording_holds_the_species_where_h5md_puts_them(tmp_path):

@@ -295,6 +295,5 @@ def test_a_formula_is_evaluated_and_nothing_else():
     ],
 )
 def test_invalid_parameters_are_refused(generator, own, says):
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=says):
         made(generator, 10, **own)
-    assert "\n" not in str(caught.value)

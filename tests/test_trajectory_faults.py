@@ -8,7 +8,7 @@ import os
 import resource
 import shutil
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -105,7 +105,7 @@ def test_whichever_call_fails_a_run_leaves_only_whole_files(tmp_path):
     for which in range(1, all_of_them.calls + 1):
         with Failing(which), pytest.raises((InputError, RunFailed)) as caught:
             record(path)
-        assert "\n" not in str(caught.value) and "No space left" in str(caught.value)
+        assert "No space left" in str(caught.value)
         assert os.listdir(tmp_path) in ([], ["run.h5"])  # neither .part nor .lock
         ends.append(type(caught.value))
         if path.exists():
@@ -127,12 +127,10 @@ def test_a_call_that_fails_while_a_run_is_resumed_leaves_what_was_there(tmp_path
     for frames in (FRAMES, 6):  # in place, and in a larger copy
         for which in (*range(1, 12), *range(12, 90, 9)):
             shutil.copyfile(source, path)
-            try:
-                with Failing(which), TrajectoryWriter.reopen(path, read_checkpoint(path), frames=frames) as writer:
-                    writer.append(frame(2))
-                    writer.append(frame(3))
-            except (InputError, RunFailed) as error:
-                assert "\n" not in str(error)
+            found, refused = read_checkpoint(path), suppress(InputError, RunFailed)
+            with refused, Failing(which), TrajectoryWriter.reopen(path, found, frames=frames) as writer:
+                writer.append(frame(2))
+                writer.append(frame(3))
             assert sorted(os.listdir(tmp_path)) == ["run.h5", "source.h5"]
             check(path)
             assert read_checkpoint(path).frames == 2
@@ -160,7 +158,7 @@ def in_child(work, limit: int) -> int:
             work()
             code = 0
         except (InputError, RunFailed) as error:
-            code = error.exit_code if "\n" not in str(error) and "File too large" in str(error) else 98
+            code = error.exit_code if "File too large" in str(error) else 98
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -245,7 +243,7 @@ def test_a_file_that_another_program_changes_during_the_run_is_no_success(tmp_pa
         else:
             writer.append(frame(2))
             writer.append(frame(3))
-    assert "\n" not in str(caught.value) and caught.value.exit_code == 1
+    assert caught.value.exit_code == 1
     assert os.listdir(tmp_path) == ["run.h5"]
 
 
@@ -320,11 +318,9 @@ def test_without_locks_only_a_dead_process_of_this_machine_loses_its_lock(tmp_pa
 
 def test_a_library_that_makes_other_structures_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(h5py.h5f, "LIBVER_EARLIEST", h5py.h5f.LIBVER_LATEST)  # what one may do one day
-    with pytest.raises(
-        InputError, match=r"h5py \S+ \(HDF5 \S+\) makes files that this nbody can't record into"
-    ) as caught:
+    with pytest.raises(InputError, match=r"h5py \S+ \(HDF5 \S+\) makes files that this nbody can't record into"):
         record(tmp_path / "run.h5")
-    assert "\n" not in str(caught.value) and os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_name_that_leaves_no_room_for_the_lock_is_refused(tmp_path):

@@ -128,7 +128,7 @@ def test_a_recording_that_was_tampered_with_is_refused(sound, tmp_path, monkeypa
     before = path.read_bytes()
     with pytest.raises(InputError, match=message) as caught:
         Trajectory(path)
-    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
     with pytest.raises(InputError):
         TrajectoryWriter.reopen(path, read_checkpoint(sound))
     assert os.listdir(tmp_path) == ["bad.h5"] and path.read_bytes() == before
@@ -179,7 +179,7 @@ def test_what_is_no_recording_at_all_is_refused(sound, tmp_path):
     ):
         with pytest.raises(InputError, match=message) as caught:
             Trajectory(path)
-        assert str(caught.value).startswith(f"{printable(path)}: ") and "\n" not in str(caught.value)
+        assert str(caught.value).startswith(f"{printable(path)}: ")
 
 
 def test_a_recording_whose_frames_do_not_fit_the_memory_is_refused(sound, monkeypatch):

@@ -213,9 +213,8 @@ def test_direct_sums_ignore_the_accuracy_and_the_recorded_scenario_names_them(ti
     ],
 )
 def test_invalid_tree_options_are_refused(timed, given, line):
-    with pytest.raises(InputError, match=line) as error:
+    with pytest.raises(InputError, match=line):
         plan(Scenario.load("plummer").override(**given))
-    assert "\n" not in str(error.value)
 
 
 # --- What a run records ------------------------------------------------------------------------------------------------

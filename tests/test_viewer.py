@@ -21,7 +21,7 @@ from nbody.viewer.sources.camera import Camera
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.sources.samples import speed_scale
 from nbody.viewer.window.clock import LIVE, Playback
-from nbody.viewer.window.controls import KEYS, LEFT, PLANE, RIGHT, Controls
+from nbody.viewer.window.controls import FLIGHT, KEYS, LEFT, PLANE, RIGHT, Controls
 
 SIZE = (400, 300)
 
@@ -170,6 +170,7 @@ def test_every_key_does_something_and_is_in_the_table():
         for name in key.names or ("",):
             ours, _ = controls(flat=key.only == PLANE)
             ours.transport = LiveClock(101) if key.only == LIVE else ours.transport
+            ours.flying = key.only == FLIGHT
             if not name:  # the mouse
                 continue
             ours.transport.seek(50)
@@ -199,6 +200,32 @@ def test_the_reset_undoes_turning_moving_and_zooming():
     assert repr(ours.camera) != home
     ours.key("R")
     assert repr(ours.camera) == home
+
+
+def test_in_free_flight_the_mouse_looks_around_and_letters_fly():
+    ours, line = controls()
+
+    def eye():
+        return ours.camera.centre + ours.camera.distance * ours.camera.axes()[2]
+
+    ours.key("Y")
+    begin, ahead = eye(), -ours.camera.axes()[2]
+    ours.press((200, 100), LEFT, False, line)
+    ours.move((230, 90), (200, 100), line, SIZE)
+    np.testing.assert_allclose(eye(), begin, atol=1e-12)
+    assert not np.allclose(ours.camera.axes()[2], -ahead) and not ours.release()
+    ahead, look = -ours.camera.axes()[2], ours.look
+    assert ours.key("W") and ours.look == look  # no arrows
+    seconds = 0.0
+    while ours.tick(0.02):
+        seconds += 0.02
+    way = eye() - begin
+    np.testing.assert_allclose(way, (way @ ahead) * ahead, atol=1e-12)
+    assert (
+        0.9 < way @ ahead / (0.35 * 0.4 * ours.camera.radius) <= 1.0 and seconds < 2.0
+    )  # speed times its time constant
+    ours.key("R")
+    assert not ours.flying and ours.key("W") and ours.look.vectors
 
 
 def test_the_time_line_reaches_every_frame_and_no_other():
@@ -415,8 +442,8 @@ def test_invalid_view_options_are_refused(run_file, tmp_path, refused):
         ((ROOT / "scenarios/disk.yaml", "--screenshot", png), "nbody run"),
         ((*shot, png, "--camera", "fram"), "run, frame or a file"),
         ((*shot, png, "--camera", "none.yaml"), "there is no such file"),
-        ((*shot, png, "--track", "99"), "com, densest or a body of the run"),
-        ((*shot, png, "--track", "9" * 5000), "com, densest or a body of the run"),
+        ((*shot, png, "--track", "99"), "com, densest, a species or a body of the run"),
+        ((*shot, png, "--track", "9" * 5000), "com, densest, a species or a body of the run"),
         ((*shot, png, "--frame", 3), "frames 0 to 2"),
         ((*shot, png, "--frame", -4), "-1 to -3"),
         ((*shot, png, "--follow"), "--follow: is for the window"),

@@ -339,7 +339,7 @@ def test_a_scenario_is_steered_by_its_page(egl, tmp_path, port):
         assert "closed" in result.result()
 
 
-def test_what_prevents_a_page_is_told_in_one_line(egl, tmp_path, port, refused, monkeypatch):
+def test_what_prevents_a_page_is_told(egl, tmp_path, port, refused, monkeypatch):
     run = record(tmp_path / "run.h5", cloud(10, 2))
     with socket.create_server(("127.0.0.1", port)):
         assert f"--port {port}: can't be had" in refused("view", run, "--web", "--port", port)

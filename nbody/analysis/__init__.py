@@ -28,6 +28,7 @@ PLOTS = Registry(
         "virial": Entry("nbody.analysis.over_time:VIRIAL", "virial ratio T/|W| over time"),
         "lagrangian": Entry("nbody.analysis.over_time:LAGRANGIAN", "radii of 10, 50 and 90 % of the mass over time"),
         "core": Entry("nbody.analysis.over_time:CORE", "core radius over time (Casertano & Hut 1985)"),
+        "escapers": Entry("nbody.analysis.over_time:ESCAPERS", "bodies that are unbound or have escaped, over time"),
         "megno": Entry("nbody.analysis.over_time:MEGNO", "chaos over time: MEGNO, which is 2 for regular orbits"),
         "lyapunov": Entry("nbody.analysis.over_time:LYAPUNOV", "estimate of the largest Lyapunov exponent over time"),
         "orbits": Entry("nbody.analysis.positions:ORBITS", "paths of chosen bodies (--bodies)"),
@@ -50,9 +51,10 @@ PLOTS = Registry(
             "nbody.analysis.transits:TRANSITS", "transit times, observed minus calculated (O - C, TTV), over time"
         ),
         "bodies": Entry("nbody.analysis.positions:BODIES", "positions at a frame (--frame)"),
-        "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, three panels"),
+        "profile": Entry("nbody.analysis:PROFILE", "density, dispersion and rotation, and residuals with --model"),
         "density": Entry("nbody.analysis.profiles:DENSITY", "density against radius at a frame"),
         "dispersion": Entry("nbody.analysis.profiles:DISPERSION", "velocity dispersion against radius at a frame"),
+        "residuals": Entry("nbody.analysis.profiles:RESIDUALS", "the density over that of a model (--model)"),
         "rotation": Entry("nbody.analysis.profiles:ROTATION", "mean rotation velocity against radius at a frame"),
     },
 )

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nbody.diagnostics import FRACTIONS, core_radius, density_centre, lagrangian_radii, local_density
+from nbody.diagnostics import FRACTIONS, core_radius, density_centre, escapers, lagrangian_radii, local_density
 from nbody.diagnostics.orbits import Elements, orbits_over_time
-from nbody.errors import InputError, counted, printable
+from nbody.errors import InputError, counted, printable, unknown
 from nbody.particles import Particles, body_names, rows_of
 from nbody.scenario.quantities import shown_time
 from nbody.state.sums import system_sums
@@ -37,15 +38,19 @@ class RunData:
     Attributes:
         run: the trajectory.
         label: its name in a legend.
+        species: the number of the species whose bodies are shown; None for all bodies.
+        count: the number of these bodies.
         time: (T,), in a unit that people read, ``unit("time")``; ``time_factor`` times that of the run.
     """
 
     def __init__(self, run: Trajectory, label: str, notify: Notify = lambda line: None) -> None:
         """Raises InputError if the recording has no frame."""
-        self.run, self.label, self._notify = run, label, notify
+        self.run, self.label, self.notify = run, label, notify
+        self.species: int | None = None
+        self.count = run.count
         self.time_factor, self._time_unit = shown_time(run.units.symbol("time"))
         self.time = run.time * self.time_factor
-        self._cores: dict[int, tuple[Array, float]] = {}
+        self._centres: dict[int, tuple[Array, float]] = {}
         self._orbits: dict[object, tuple[Array, Elements]] = {}
         if not len(run):
             raise InputError(f"{run.path}: has no frame yet; plot it when the run has begun")
@@ -55,6 +60,15 @@ class RunData:
                 f"{run.path}: frame {k} has no finite time up to {LARGEST:g}; check the file with 'nbody info --verify'"
             )
 
+    def of_species(self, name: str, label: str) -> "RunData":
+        """The bodies of one species as a recording of their own, about the centre of all. Raises InputError."""
+        if name not in self.run.species_names:
+            raise unknown("species", name, self.run.species_names, f"{self.run.path}: ")
+        found = copy(self)
+        found.label, found.species = label, self.run.species_names.index(name)
+        found.count = int(np.count_nonzero(self.run.species == found.species))
+        return found
+
     def unit(self, quantity: str) -> str:
         """The symbol of a unit, by the names of ``Units.symbol``; empty if there is none."""
         if quantity == "time":
@@ -62,7 +76,12 @@ class RunData:
         return printable(self.run.units.symbol(quantity)).replace("^2", "²").replace("^3", "³")
 
     def particles(self, frame: int) -> Particles:
-        """The bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
+        """The bodies of a frame that are shown. Raises InputError as :meth:`everything`."""
+        found = self.everything(frame)
+        return found if self.species is None else found.rows(found.species == self.species)
+
+    def everything(self, frame: int) -> Particles:
+        """All bodies of a frame. Raises InputError if a number in it is not finite, or it is damaged."""
         k = self.run.index(frame)
         found = self.run.particles(k)
         if (bad := _first_bad(found)) is not None:
@@ -76,7 +95,8 @@ class RunData:
         """The rows of these bodies; if none is given, of up to ``most`` bodies, evenly spread in the file's order. Raises
         InputError for an id or a name that no body has."""
         found: list[int] = rows_of(self.run, bodies, f"{self.run.path}: ").tolist()
-        return found or spread(self.run.count, most)
+        known = np.arange(self.run.count) if self.species is None else np.flatnonzero(self.run.species == self.species)
+        return found or known[spread(self.count, most)].tolist()
 
     @cached_property
     def names(self) -> dict[int, str]:
@@ -93,19 +113,28 @@ class RunData:
         key = (tuple(ids), about)
         if key not in self._orbits:
             frames = spread(len(self.time), min(PATH_FRAMES, max(FEWEST, BODIES // self.run.count)))
-            found = dict(self.drawable("elements", frames, self.particles))
+            found = dict(self.drawable("elements", frames, self.everything))
             self._orbits[key] = self.time[list(found)], orbits_over_time(found.values(), self.run.G, about, ids)
         return self._orbits[key]
 
     def observable(self, name: str, fix: str) -> Array:
         """An observable at every frame. Raises InputError, with ``fix`` at its end, if it was not recorded."""
         values = self._recorded(name)
+        self._check_of_all(name)
         if values is None:
             raise InputError(f"{self.run.path}: holds no {name.replace('_', ' ')}; {fix}")
         return values
 
+    def _check_of_all(self, name: str) -> None:
+        """Raises InputError for a quantity that no species has of its own."""
+        if self.species is not None:
+            raise InputError(f"{self.run.path}: '{name.replace('_', ' ')}' is that of all bodies; name no species")
+
     def _recorded(self, name: str) -> Array | None:
-        """An observable at every frame, (T,) or (T, width), NaN where it can't be drawn; None if it was not recorded."""
+        """An observable at every frame, (T,) or (T, width), NaN where it can't be drawn; None if it was not recorded, or of
+        a species, which has none of its own."""
+        if self.species is not None:
+            return None
         with suppress(InputError):
             values = self.run.observable(name)
             values = np.where(np.abs(values) <= LARGEST, values, np.nan)
@@ -122,28 +151,42 @@ class RunData:
 
     def structure(self, name: str) -> tuple[Array, Array]:
         """Time (K,) and ``lagrangian_radii`` (K, 3) or ``core_radius`` (K,)."""
+        if name == "core_radius":
+            self._check_of_all(name)
         recorded = self._recorded(name)
         if recorded is not None:
             return self.time, recorded
-        if self.run.count < 3:
+        if self.count < 3:
             raise InputError(f"{self.run.path}: radii about a density centre need three bodies or more; plot orbits")
         frames, values = self._structure
         return self.time[frames], values[:, 0] if name == "core_radius" else values[:, 1:]
 
-    def core(self, frame: int, particles: Particles) -> tuple[Array, float]:
-        """The density centre and the core radius of a frame, computed once (4 s for a million bodies)."""
-        if frame not in self._cores:
-            density = local_density(particles)
-            centre = density_centre(particles, density)
-            self._cores[frame] = centre, core_radius(particles, density, centre)
-        return self._cores[frame]
+    def escapers(self) -> tuple[Array, Array]:
+        """Time (K,) and how many bodies (K,) are unbound or have been removed by ``escape``."""
+        rows = self.run.event_rows()
+        gone = np.sort(rows["step"][rows["kind"] == b"escaped"])
+        unbound = self._recorded("escapers")
+        self._check_of_all("escapers")
+        frames: Sequence[int] = range(len(self.time))
+        if unbound is None:
+            frames, unbound = self._computed("escapers", lambda k, p: escapers(p, self.run.G))
+        return self.time[list(frames)], unbound + np.searchsorted(gone, self.run.step[list(frames)], side="right")
+
+    def centre(self, frame: int) -> tuple[Array, float]:
+        """The density centre of all bodies, and their core radius, of a frame; computed once (4 s for a million bodies)."""
+        if frame not in self._centres:
+            everything = self.everything(frame)
+            density = local_density(everything)
+            centre = density_centre(everything, density)
+            self._centres[frame] = centre, core_radius(everything, density, centre)
+        return self._centres[frame]
 
     @cached_property
     def _structure(self) -> tuple[list[int], Array]:
-        """Core radius and Lagrangian radii about the density centre."""
+        """The core radius of all bodies, and Lagrangian radii, about the density centre of all."""
 
         def measure(frame: int, particles: Particles) -> list[float]:
-            centre, radius = self.core(frame, particles)
+            centre, radius = self.centre(frame)
             return [radius, *lagrangian_radii(particles, FRACTIONS, centre)]
 
         return self._computed("radii", measure)
@@ -152,7 +195,7 @@ class RunData:
         """A quantity at frames spread evenly over the run, without those that can't be drawn."""
         frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
         if len(frames) < len(self.time):
-            self._notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
+            self.notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
         found = {k: measure(k, p) for k, p in self.drawable(what, frames, self.particles)}
         return list(found), np.array(list(found.values()))
 
@@ -173,7 +216,7 @@ class RunData:
             )
         if lost:
             without = counted(lost, "frame that is damaged or not finite", "frames that are damaged or not finite")
-            self._notify(f"{self.run.path}: {what} without {without}")
+            self.notify(f"{self.run.path}: {what} without {without}")
 
 
 def spread(frames: int, samples: int) -> list[int]:

@@ -8,7 +8,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import LINES, MARKERS, Plot, View, labelled, time_axis
+from nbody.analysis.panel import (
+    LINES,
+    MARKERS,
+    Plot,
+    View,
+    frames_per_oscillation,
+    labelled,
+    time_axis,
+    warn_if_sparse,
+)  # fmt: skip
 from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
 
@@ -16,9 +25,14 @@ CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 """Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
 
 
+FAST = ("f", "M", "l")
+"""Angles that turn once per period."""
+
+
 def draw_element(name: str, axes: Axes, view: View) -> None:
     """One element of each chosen body; of several runs, whose colours differ, a line style or a marker per body."""
     text, unit = LABELS[name]
+    axes.set_ylabel(labelled(text, unit if unit in ("", "°") else view.unit(unit)))
     for r, run in enumerate(view.runs):
         shown, (time, orbits) = _orbits(run, view)
         values = getattr(orbits, name) * (run.time_factor if unit == "time" else 1)
@@ -31,9 +45,12 @@ def draw_element(name: str, axes: Axes, view: View) -> None:
             finite = np.where(np.isfinite(values[:, column]), values[:, column], np.nan)
             (line,) = axes.plot(time, finite, color=view.colour(r, k), **style)
             view.bodies_shown.setdefault(label, line)
+        if name in FAST and len(time) > 1:
+            warn_if_sparse(axes, run, np.nanmin(orbits.P) * run.time_factor * (len(time) - 1) / np.ptp(time))
+        elif name not in CYCLIC:
+            warn_if_sparse(axes, run, min(map(frames_per_oscillation, values.T)))
     if name in CYCLIC:
         _angle_axis(axes, 0)
-    axes.set_ylabel(labelled(text, unit if unit in ("", "°") else view.unit(unit)))
     time_axis(axes, view)
 
 

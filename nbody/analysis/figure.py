@@ -57,6 +57,8 @@ def plot(
     cylindrical: bool = False,
     about: int | str = "inner",
     resonance: str | Sequence[int] = "",
+    model: str = "",
+    species: str | Sequence[str] = (),
     style: str | os.PathLike = "",
     notify: Notify = lambda line: None,
 ) -> RunFigure:
@@ -78,8 +80,11 @@ def plot(
         about: the focus of elements: "inner", the centre of mass of the bodies before; "centre"; or the id or the name of a
             body.
         resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
+        model: a sphere beside density and dispersion: ``king``, ``plummer``, ``hernquist`` or ``nfw``, fitted to the density
+            of each frame, or ``initial``, that of the scenario.
+        species: names of species, or ``all``: each is drawn on its own, about the centre of all bodies.
         style: the name of a matplotlib style, or a file with one (``.mplstyle``), for fonts, lines, colours and backgrounds.
-        notify: receives a line about each quantity that is computed from a part of the frames.
+        notify: receives a line about each quantity that is computed from a part of the frames, or is sparse.
 
     Raises:
         InputError: an unknown plot, a file that is no recording, a frame or a body that it does not have, a frame with
@@ -93,12 +98,15 @@ def plot(
     with ExitStack() as opened:
         runs = [each if isinstance(each, Trajectory) else opened.enter_context(Trajectory(each)) for each in sources]
         data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
-        for each in frames:
-            for one in data:
+        for one in data:
+            for each in frames:
                 one.run.index(each)
-        view = View(data, frames, tuple(bodies), cylindrical, about, resonance_of(resonance) if resonance else None)
+        if species:
+            data = [part for one in data for part in _by_species(one, species, len(data) > 1)]
+        angles = resonance_of(resonance) if resonance else None
+        view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
         named = bool(plots) and "overview" not in plots
-        panels = _panels(plots or ("overview",), data, named)
+        panels = _panels(plots or ("overview",), view, named)
         with rc_context(LOOK):
             _apply(style)
             return _drawn(panels, view, named)
@@ -124,13 +132,22 @@ def _labels(runs: Sequence[Trajectory]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _panels(plots: Sequence[str], runs: Sequence[RunData], named: bool) -> dict[str, Plot]:
+def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> list[RunData]:
+    """A recording for each chosen species that it has bodies of. Raises InputError."""
+    names = data.run.species_names if species == "all" else [species] if isinstance(species, str) else species
+    found = [data.of_species(name, f"{data.label}, {name}" if several else name) for name in names]
+    return [each for each in found if each.count]
+
+
+def _panels(plots: Sequence[str], view: View, named: bool) -> dict[str, Plot]:
     """The plots by name; ``overview`` and ``profile`` become those that they stand for."""
-    few = min(run.run.count for run in runs) <= FEW
+    runs = view.runs
+    few = min(run.count for run in runs) <= FEW
     names: list[str] = []
     for name in plots:
         found = PLOTS.load(name)
         names += [name] if isinstance(found, Plot) else FEW_OVERVIEW if found is OVERVIEW and few else found
+        names += ["residuals"] if name == "profile" and view.model else []
     panels = {name: PLOTS.load(name) for name in names}
     if short := next((run for run in runs if len(run.time) < 2), None):
         changes = [name for name, panel in panels.items() if panel.over_time]
@@ -178,7 +195,7 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
     """Above the panels, the name of the run; or a legend of the runs, which have the same colours in every panel."""
     if view.several:
         lines = [Line2D([], [], color=view.colour(r)) for r in range(len(view.runs))]
-        labels = [f"{run.label}, N = {run.run.count}" for run in view.runs]
+        labels = [f"{run.label}, N = {run.count}" for run in view.runs]
         figure.legend(lines, labels, loc="outside upper left", ncols=min(2 * columns, len(lines)))
     else:
         run = view.runs[0]

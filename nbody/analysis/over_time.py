@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import (
@@ -11,11 +12,13 @@ from nbody.analysis.panel import (
     View,
     at_the_end,
     error_axis,
+    frames_per_oscillation,
     kinds_legend,
     labelled,
     log_y,
     run_lines,
     time_axis,
+    warn_if_sparse,
 )  # fmt: skip
 from nbody.diagnostics import FRACTIONS, relative_energy_error
 from nbody.figures import GREY, INK, ramp
@@ -33,20 +36,20 @@ def _energy_error(run: RunData) -> tuple[np.ndarray, np.ndarray]:
 
 def draw_energy(axes: Axes, view: View) -> None:
     """The relative energy error |E - E₀|/|E₀| on a logarithmic axis."""
-    run_lines(axes, view, _energy_error)
+    run_lines(axes, view, "energy error |E − E$_0$| / |E$_0$|", _energy_error)
     error_axis(axes)
-    axes.set_ylabel("energy error |E − E$_0$| / |E$_0$|")
 
 
 def draw_energies(axes: Axes, view: View) -> None:
     """The kinetic and the potential energy, T and W, and their sum."""
+    axes.set_ylabel(labelled("energy", view.unit("energy")))
     for r, run in enumerate(view.runs):
+        warn_if_sparse(axes, run, frames_per_oscillation(run.observable("kinetic_energy", NO_ENERGY)))
         for k, (name, symbol) in enumerate(ENERGIES_DRAWN.items()):
             values, style = run.observable(name, NO_ENERGY), LINES[k] if view.several else "-"
             axes.plot(run.time, values, color=view.colour(r, k), linestyle=style, label=symbol)
     axes.axhline(0, color=GREY, linewidth=0.6)
     kinds_legend(axes, view, list(ENERGIES_DRAWN.values()), **BESIDE)
-    axes.set_ylabel(labelled("energy", view.unit("energy")))
     time_axis(axes, view)
 
 
@@ -75,33 +78,40 @@ def _scales(run: RunData) -> list[float]:
 def draw_virial(axes: Axes, view: View) -> None:
     """T/|W|, with a line at 1/2, its value in equilibrium. (No line with external fields, whose energy W includes: a system
     that orbits in them has any value.)"""
-    run_lines(axes, view, lambda run: (run.time, run.observable("virial_ratio", NO_ENERGY)))
+    values = lambda run: (run.time, run.observable("virial_ratio", NO_ENERGY))  # noqa: E731
+    run_lines(axes, view, "virial ratio T / |W|", values, smooth=True)
     if not any(data.run.resolved.get("fields") for data in view.runs):
         axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-    axes.set_ylabel("virial ratio T / |W|")
     axes.margins(y=0.15)
 
 
 def draw_lagrangian(axes: Axes, view: View) -> None:
     """The radii that contain given fractions of the mass, a line each on a logarithmic axis; of several runs, a line style
     per fraction."""
+    axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
     for r, run in enumerate(view.runs):
         time, radii = run.structure("lagrangian_radii")
+        warn_if_sparse(axes, run, frames_per_oscillation(radii[:, 1]))
         colours = [view.colour(r)] * len(FRACTIONS) if view.several else ramp(len(FRACTIONS))
         for k, (fraction, colour) in enumerate(zip(FRACTIONS, colours, strict=True)):
             axes.plot(time, radii[:, k], color=colour, linestyle=LINES[k % len(LINES)] if view.several else "-")
             if r == 0:
                 at_the_end(axes, f"{100 * fraction:g} %", radii[-1, k], INK if view.several else colour)
     log_y(axes)
-    axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
     time_axis(axes, view)
 
 
 def draw_core(axes: Axes, view: View) -> None:
     """Casertano & Hut's core radius on a logarithmic axis."""
-    run_lines(axes, view, lambda run: run.structure("core_radius"))
+    run_lines(axes, view, labelled("core radius", view.unit("length")), lambda run: run.structure("core_radius"))
     log_y(axes)
-    axes.set_ylabel(labelled("core radius", view.unit("length")))
+
+
+def draw_escapers(axes: Axes, view: View) -> None:
+    """The number of bodies with a positive energy, with those that the run has removed as escaped."""
+    run_lines(axes, view, "unbound and escaped bodies", lambda run: run.escapers())
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylim(bottom=0)
 
 
 NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemble's are in Trajectory.systems)"
@@ -109,18 +119,19 @@ NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemb
 
 def draw_megno(axes: Axes, view: View) -> None:
     """MEGNO, with a line at 2, its value on regular orbits."""
-    run_lines(axes, view, lambda run: (run.time, run.observable("megno", NO_MEGNO)))
+    run_lines(axes, view, "MEGNO", lambda run: (run.time, run.observable("megno", NO_MEGNO)))
     axes.axhline(2, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-    axes.set_ylabel("MEGNO")
 
 
 def draw_lyapunov(axes: Axes, view: View) -> None:
     """The estimate of the largest Lyapunov exponent on a logarithmic axis, which falls on regular orbits."""
-    run_lines(axes, view, lambda run: (run.time, run.observable("lyapunov", NO_MEGNO)))
+    unit = f"1/{unit}" if (unit := view.unit("time")) else ""
+    run_lines(
+        axes, view, labelled("Lyapunov exponent", unit), lambda run: (run.time, run.observable("lyapunov", NO_MEGNO))
+    )
     log_y(axes)
-    axes.set_ylabel("Lyapunov exponent" + (f" [1/{unit}]" if (unit := view.unit("time")) else ""))
 
 
 MEGNO, LYAPUNOV = Plot(draw_megno), Plot(draw_lyapunov)
 ENERGY, ENERGIES, MOMENTUM = Plot(draw_energy), Plot(draw_energies), Plot(draw_momentum)
-VIRIAL, LAGRANGIAN, CORE = Plot(draw_virial), Plot(draw_lagrangian), Plot(draw_core)
+VIRIAL, LAGRANGIAN, CORE, ESCAPERS = map(Plot, (draw_virial, draw_lagrangian, draw_core, draw_escapers))

@@ -10,9 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from nbody.analysis.data import RunData
+from nbody.analysis.models import GIVEN, MODELS, Model, fitted, given
 from nbody.diagnostics import Profile, radial_profile
 from nbody.errors import InputError
-from nbody.figures import INK, SERIES, ramp
+from nbody.figures import INK, RED, SERIES, ramp
+
+ENOUGH, FEW_POINTS, SMALL_CHANGE = 10, 5, 0.1
+"""Frames per oscillation that show its shape: with 10 a chord is up to 5 % of the amplitude away from a sine, with 5 19 %.
+The fewest frames, and the smallest change in units of the mean, from which an oscillation is recognized."""
 
 LINES = ("-", "--", ":", "-.")
 MARKERS = "os^Dv"
@@ -34,7 +39,9 @@ class View:
         cylindrical: profiles against the distance from the axis instead of the centre.
         about: the focus of orbital elements, as in :func:`nbody.orbits`.
         resonance: p > q of a resonance p:q; None for the nearest of first order.
+        model: the name of the sphere beside profiles, as in :mod:`.models`; empty for none.
         bodies_shown: the bodies of the panels of elements, which share a legend, and a line of each.
+        models_named: the models that a legend has described.
     """
 
     runs: Sequence[RunData]
@@ -43,8 +50,11 @@ class View:
     cylindrical: bool = False
     about: int | str = "inner"
     resonance: tuple[int, int] | None = None
+    model: str = ""
     bodies_shown: dict[str, Line2D] = field(default_factory=dict)
+    models_named: list[Model] = field(default_factory=list)
     _profiles: dict[tuple[int, int], Profile] = field(default_factory=dict)
+    _models: dict[tuple[int, int], Model] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -89,14 +99,29 @@ class View:
             InputError: too few bodies.
         """
         if (run, frame) not in self._profiles:
+            centre, _ = self.runs[run].centre(frame)
             p = self.runs[run].particles(frame)
-            centre, _ = self.runs[run].core(frame, p)
             self._profiles[run, frame] = radial_profile(p, centre=centre, cylindrical=self.cylindrical)
             if not len(self._profiles[run, frame].radius):
                 raise InputError(
                     f"{self.runs[run].run.path}: frame {frame}: a profile needs more bodies at different radii; plot orbits"
                 )
         return self._profiles[run, frame]
+
+    def sphere(self, run: int, frame: int) -> Model:
+        """The model beside this profile; fitted once per figure. Raises InputError: there is none."""
+        if (run, frame) not in self._models:
+            profile, data = self.profile(run, frame), self.runs[run]
+            if not self.model:
+                raise InputError(
+                    f"residuals: of which model? Give one of {', '.join([*MODELS, GIVEN])} ('--model king')"
+                )
+            if profile.cylindrical:
+                raise InputError(f"model {self.model}: is a sphere, and the profile is about an axis; leave one out")
+            species = "" if data.species is None else data.run.species_names[data.species]
+            found = given(data.run, species) if self.model == GIVEN else fitted(self.model, profile, data.run.G)
+            self._models[run, frame] = found
+        return self._models[run, frame]
 
 
 @dataclass(frozen=True)
@@ -133,11 +158,35 @@ def time_axis(axes: Axes, view: View) -> None:
         axes.set_xlim(first, last)
 
 
-def run_lines(axes: Axes, view: View, values: Callable[[RunData], tuple[np.ndarray, np.ndarray]]) -> None:
-    """One line per run."""
+def run_lines(
+    axes: Axes, view: View, label: str, values: Callable[[RunData], tuple[np.ndarray, np.ndarray]], smooth: bool = False
+) -> None:
+    """One line per run; of a curve that is smooth in time a warning where the frames do not show its shape."""
+    axes.set_ylabel(label)
     for r, run in enumerate(view.runs):
-        axes.plot(*values(run), color=view.colour(r))
+        time, found = values(run)
+        axes.plot(time, found, color=view.colour(r))
+        if smooth:
+            warn_if_sparse(axes, run, frames_per_oscillation(found))
     time_axis(axes, view)
+
+
+def frames_per_oscillation(values: np.ndarray) -> float:
+    """How many frames (T,) an oscillation of a curve takes, from the ratio of its second differences to its amplitude: of
+    cos(wk) at the frames k it is 2 - 2 cos w. Infinite where the curve changes by less than 10 %: that may be noise."""
+    values = values[np.isfinite(values)]
+    if len(values) <= FEW_POINTS or not (size := np.std(values)) > SMALL_CHANGE * abs(np.mean(values)):
+        return np.inf
+    bend = np.sqrt(np.mean(np.diff(values, 2) ** 2)) / size
+    return float(2 * np.pi / np.arccos(1 - min(bend, 4.0) / 2)) if bend else np.inf
+
+
+def warn_if_sparse(axes: Axes, run: RunData, frames: float, what: str = "") -> None:
+    """Say above the panel, and in a line, that an oscillation has too few frames for the shape of its curve."""
+    if frames < ENOUGH:
+        few = f"{frames:.2g} frames per oscillation"
+        axes.set_title(f"{few}: too few", loc="right", fontsize=7, color=RED)
+        run.notify(f"{run.run.path}: {what or axes.get_ylabel()}: {few}, too few to show its shape; record more often")
 
 
 def at_the_end(axes: Axes, text: str, value: float, colour: Any) -> None:

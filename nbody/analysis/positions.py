@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from nbody.analysis.arcs import kepler_arcs
 from nbody.analysis.data import PATH_FRAMES, spread
-from nbody.analysis.panel import BESIDE, LINES, Plot, View, labelled
+from nbody.analysis.panel import BESIDE, LINES, Plot, View, frames_per_oscillation, labelled, warn_if_sparse
 from nbody.diagnostics.structure import column_density, square_around
 from nbody.figures import INK, tidy_log
 from nbody.particles import Particles
@@ -23,7 +23,7 @@ def draw_bodies(axes: Axes, view: View) -> None:
     for r, (frame, label, colour) in chosen.items():
         p = view.runs[r].particles(frame)
         if r == 0:
-            _frame(axes, p)
+            _frame(axes, view.runs[r].everything(frame))
             axes.set_title(label, loc="right", fontsize=7.5)
         if view.several or p.count <= POINTS:
             _points(axes, p, colour if view.several else INK)
@@ -75,6 +75,8 @@ def draw_orbits(axes: Axes, view: View) -> None:
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
             path = arcs.get(row, paths[:, k])
+            if row not in arcs:
+                warn_if_sparse(axes, run, min(map(frames_per_oscillation, paths[:, k].T)), "orbits")
             axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(run.run.id[row]))
             axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
     axes.set_aspect("equal", adjustable="datalim")

@@ -1,57 +1,86 @@
-"""Profiles at a frame: density, velocity dispersion and rotation against radius."""
+"""Profiles at a frame: density, velocity dispersion and rotation against radius, beside a model and over it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.panel import LINES, MARKERS, Plot, View, kinds_legend, labelled, log_y
-from nbody.diagnostics import Profile
 from nbody.figures import GREY
+
+Line = Callable[[Any, Any], np.ndarray]
+"""Of a Profile and its Model, None if there is none."""
 
 
 def profile_lines(
-    axes: Axes, view: View, value: Callable[[Profile], np.ndarray], error: Callable[[Profile], np.ndarray]
+    axes: Axes, view: View, value: Line, error: Line, curve: Line | None = None, model: bool = False
 ) -> bool:
-    """Points with error bars against a logarithmic radius, per run and frame. Returns True if the radius is cylindrical."""
-    cylindrical = False
-    labels = []
+    """Points with error bars against a logarithmic radius, per run and frame; the ``curve`` of the model if one is chosen,
+    which ``value`` and ``error`` need too if ``model`` is True. Returns True if the radius is cylindrical."""
+    cylindrical, labels, curves = False, [], []
+    curve = curve if view.model else None
     for run, frame, label, colour, k in view.moments():
         found = view.profile(run, frame)
+        sphere = view.sphere(run, frame) if model or curve else None
         cylindrical = found.cylindrical
         labels += [label] if run == 0 else []
-        marker = MARKERS[(run if view.several else k) % len(MARKERS)]
         axes.errorbar(
-            found.radius, value(found), error(found), color=colour, label=label, marker=marker, markersize=3,
-            linewidth=1, elinewidth=0.8, linestyle=LINES[k % len(LINES)],
+            found.radius, value(found, sphere), error(found, sphere), color=colour, label=label, markersize=3, linewidth=1,
+            marker=MARKERS[(run if view.several else k) % len(MARKERS)], elinewidth=0.8,
+            linestyle="" if sphere else LINES[k % len(LINES)],
         )  # fmt: skip
+        if curve and sphere:
+            text = "" if sphere in view.models_named else sphere.label  # in the first panel only
+            view.models_named.append(sphere)
+            curves += axes.plot(found.radius, curve(found, sphere), color=colour, linewidth=1, label=text)
     axes.set_xscale("log")
     axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
-    if not view.several or len(labels) > 1:
+    if view.several and any(each.get_label() for each in curves):
+        axes.legend(handles=curves)
+    elif not view.several or len(labels) > 1:
         kinds_legend(axes, view, labels)
     return cylindrical
 
 
 def draw_density(axes: Axes, view: View) -> None:
     """Mass per volume around the density centre, or per area around the axis; errors are those of the counts."""
-    cylindrical = profile_lines(axes, view, lambda p: p.density, lambda p: p.density_error)
+    cylindrical = profile_lines(
+        axes, view, lambda p, m: p.density, lambda p, m: p.density_error, lambda p, m: m.density(p.inner, p.outer)
+    )
     log_y(axes)
     text, quantity = ("surface density Σ", "surface_density") if cylindrical else ("density ρ", "density")
     axes.set_ylabel(labelled(text, view.unit(quantity)))
 
 
+def draw_residuals(axes: Axes, view: View) -> None:
+    """The density over that of the model, on a logarithmic axis."""
+
+    def ratio(p: Any, m: Any) -> np.ndarray:
+        return p.density / m.density(p.inner, p.outer)
+
+    profile_lines(axes, view, ratio, lambda p, m: ratio(p, m) * p.density_error / p.density, model=True)
+    log_y(axes)
+    axes.axhline(1, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.set_ylabel(f"density / density of {view.model}")
+
+
 def draw_dispersion(axes: Axes, view: View) -> None:
     """The one-dimensional velocity dispersion around the mean motion of each bin."""
-    profile_lines(axes, view, lambda p: p.dispersion, lambda p: p.dispersion_error)
+    profile_lines(
+        axes, view, lambda p, m: p.dispersion, lambda p, m: p.dispersion_error, lambda p, m: m.dispersion(p.radius)
+    )
     axes.set_ylim(bottom=0)
     axes.set_ylabel(labelled("velocity dispersion σ (1-D)", view.unit("velocity")))
 
 
 def draw_rotation(axes: Axes, view: View) -> None:
     """The mean velocity around the axis of the angular momentum (z in a plane)."""
-    profile_lines(axes, view, lambda p: p.rotation, lambda p: p.rotation_error)
+    profile_lines(axes, view, lambda p, m: p.rotation, lambda p, m: p.rotation_error)
     axes.axhline(0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
     axes.set_ylabel(labelled(r"rotation velocity ⟨v$_\varphi$⟩", view.unit("velocity")))
 
 
-DENSITY, DISPERSION, ROTATION = (Plot(each, over_time=False) for each in (draw_density, draw_dispersion, draw_rotation))
+DENSITY, DISPERSION, ROTATION, RESIDUALS = (
+    Plot(each, over_time=False) for each in (draw_density, draw_dispersion, draw_rotation, draw_residuals)
+)

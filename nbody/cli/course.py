@@ -1,4 +1,4 @@
-"""``nbody course``: the courses in GPU computing as notebooks, and their graded tasks."""
+"""``nbody course``: the courses in GPU computing as notebooks and slides, and their graded tasks."""
 
 import subprocess
 from pathlib import Path
@@ -15,14 +15,17 @@ from nbody.errors import InputError, printable
 
 course = typer.Typer(
     name="course",
-    help="The courses in GPU computing: tasks that are checked, and notebooks. Text: the manual, 'nbody docs'.\n\n"
+    help="The courses in GPU computing: tasks that are checked, notebooks and slides. Text: the manual, 'nbody docs'.\n\n"
     "Begin with:  nbody course start k06",
     no_args_is_help=True,
 )
 SECONDS = 120
 """How long a check may take. In the simulator the longest takes some seconds."""
 
-Name = Annotated[str, argument("The task: k01, k04 to k15, rungs of the matrix course.")]
+Name = Annotated[str, argument("The task: k01, k04 to k15; gpu-tiled, gpu-unrolled, gpu-split; barnes-hut, cpu-tree.")]
+
+
+Course = Annotated[str, argument("The course: matrix, pairs or trees.", words("matrix", "pairs", "trees"))]
 
 
 @course.command(cls=ListCommand)
@@ -34,6 +37,7 @@ def start(
     \b
     Examples:
       nbody course start k06
+      nbody course start barnes-hut
     """
     from nbody.lessons.task import start as text
 
@@ -46,7 +50,7 @@ def start(
 def check(
     name: Name, file: Annotated[Path | None, argument("Your file; by default named after the task.")] = None
 ) -> int:
-    """Check your kernel for a task, in Numba's simulator: results, reads per multiply-add, bank conflicts, lines.
+    """Check your kernel for a task, in Numba's simulator: results, reads of memory, bank conflicts, work of a tree.
 
     It executes your file. Exit code 0: all is right; 1: not yet.
 
@@ -73,13 +77,12 @@ def check(
 
 @course.command(cls=ListCommand)
 def notebook(
-    name: Annotated[str, argument("The course: matrix, pairs or trees.", words("matrix", "pairs", "trees"))],
+    name: Course,
     file: Annotated[Path | None, argument("The new notebook; by default named after the course.")] = None,
 ) -> int:
     """Write a course as a notebook: its text and figures, and cells that show and run every kernel.
 
-    It runs on a GPU, or without one in Numba's simulator. 'jupyter nbconvert
-    --to slides matrix.ipynb' makes slides of it.
+    It runs on a GPU, or without one in Numba's simulator.
 
     \b
     Examples:
@@ -89,6 +92,22 @@ def notebook(
     from nbody.lessons.notebook import notebook as text
 
     _write(file or Path(f"{name}.ipynb"), text(name))
+    return 0
+
+
+@course.command(cls=ListCommand)
+def slides(
+    name: Course, file: Annotated[Path | None, argument("The new page; by default named after the course.")] = None
+) -> int:
+    """Write a course as slides: one HTML file that any browser shows, without a network. Arrow keys turn the pages.
+
+    \b
+    Examples:
+      nbody course slides matrix
+    """
+    from nbody.lessons.notebook import slides as text
+
+    _write(file or Path(f"{name}.html"), text(name))
     return 0
 
 

@@ -37,6 +37,14 @@ class Choices:
     resonance: Annotated[
         str, text_option("The resonance of the plot resonance: 3:2 (else the nearest of first order).", metavar="<p:q>")
     ] = ""
+    model: Annotated[
+        str,
+        text_option("A sphere beside profiles: king, plummer, hernquist or nfw, fitted; or initial, the scenario's."),
+    ] = ""
+    species: Annotated[
+        list[str] | None,
+        text_option("Species that are drawn on their own: names, or all.", metavar="<list[text]>"),
+    ] = None
     style: Annotated[str, text_option("A matplotlib style, by its name or file (.mplstyle).", metavar="<text>")] = ""
     cylindrical: Annotated[
         bool, typer.Option("--cylindrical", help="Profiles around the axis of rotation: for discs in 3-D.")
@@ -44,7 +52,9 @@ class Choices:
 
     def keywords(self) -> dict[str, Any]:
         """The arguments of :func:`nbody.plot`."""
-        return vars(self) | {"bodies": [each for word in self.bodies or [] for each in word.split(",") if each]}
+        bodies, species = ([each for word in words or [] for each in word.split(",") if each]
+                           for words in (self.bodies, self.species))  # fmt: skip
+        return vars(self) | {"bodies": bodies, "species": "all" if species == ["all"] else species}
 
 
 @grouped
@@ -78,6 +88,8 @@ def plot(
       nbody plot output/run.h5 profile --frame 0 40 80
       nbody plot output/run.h5 orbits --bodies 1,2
       nbody plot output/run.h5 a e resonance --bodies 1,2 --resonance 3:2
+      nbody plot output/run.h5 profile --model king
+      nbody plot output/run.h5 density lagrangian --species disc,halo
       nbody plot a.h5 b.h5 energy --style paper.mplstyle
       nbody plot output/map.h5 megno -o map.png
       nbody plot --list

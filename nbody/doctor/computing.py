@@ -24,7 +24,9 @@ from nbody.scenario import Scenario
 def python() -> Finding:
     """The versions of this program and of its packages."""
     versions = machine.package_versions()
-    absent = [name for name, version in versions.items() if version == "not installed"]
+    absent = [
+        name for name, version in versions.items() if version == "not installed" and name != "numba-cuda"
+    ]  # for GPUs
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = {"version": machine.version(), "commit": machine.git_state(), "packages": versions}
     remedy = install.pip_install(*absent) if absent else ""

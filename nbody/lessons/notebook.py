@@ -1,6 +1,7 @@
 """A course as a notebook, from its page: text and figures of each section, and cells that show and run what it is about.
 
-Cells say what they are on a slide, so ``jupyter nbconvert --to slides`` makes slides of the same file.
+Cells say what they are on a slide; :func:`slides` makes a page of these that needs no network, and so could ``jupyter
+nbconvert --to slides``.
 """
 
 import json
@@ -30,6 +31,8 @@ if not card:
 from nbody.lessons.trial import show, trial"""
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
+LARGE = re.compile(r"(?m)^(?:\|[^|\n]*){9,}\|\n(?:\|.*\n?)+|(?:^\|.*\n){14,}")
+"""A table of nine columns, or of fourteen lines, or more: nothing for a slide."""
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 
 
@@ -58,6 +61,21 @@ def notebook(course: str) -> str:
     return json.dumps(
         {"nbformat": 4, "nbformat_minor": 5, "metadata": about, "cells": cells}, indent=1, ensure_ascii=False
     )
+
+
+def slides(course: str) -> str:
+    """The slides of a course of :data:`COURSES`, as one HTML page. Raises InputError: there is no such course."""
+    from markdown_it import MarkdownIt
+
+    shown, markdown = [], MarkdownIt().enable("table")
+    for cell in json.loads(notebook(course))["cells"]:
+        if cell["metadata"] != _slide("skip"):
+            page = markdown.render(LARGE.sub("*The table stands in the text of the course.*\n", cell["source"]))
+            for name, data in cell.get("attachments", {}).items():
+                page = page.replace(f"attachment:{name}", f"data:image/png;base64,{data['image/png']}")
+            shown.append(f"<section>\n{page}</section>")
+    page = Path(__file__).with_name("slides.html").read_text()
+    return page.replace("{title}", f"nbody: {course}").replace("{slides}", "\n".join(shown))
 
 
 def _text(text: str, folder: Path, slide: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Figures of the force engines: which thread computes which pairs, when, and what it reads for that."""
 
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -38,13 +39,17 @@ def _rows(kernel: Any, threads: int, bodies: int) -> Trace:
     )  # fmt: skip
 
 
-def _traces() -> dict[str, Trace]:
-    return {
-        "gpu-global": _rows(gpu_global.build(SHAPE), TILE, TILE),
-        "gpu-tiled": _rows(gpu_tiled.build(SHAPE, TILE), TILE, TILE),
-        "gpu-unrolled": _rows(gpu_unrolled.build(SHAPE, TILE), TILE, TILE * gpu_unrolled.BODIES),
-        "gpu-split": _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES),
-    }
+ENGINES = ("gpu-global", "gpu-tiled", "gpu-unrolled", "gpu-split")
+
+
+@cache
+def traced_engine(name: str) -> Trace:
+    """The trace of an engine's kernel for :data:`COUNT` bodies."""
+    if name == "gpu-split":
+        return _rows(gpu_split.build(SHAPE), gpu_split.THREADS, gpu_split.THREADS // LANES * gpu_split.BODIES)
+    if name == "gpu-unrolled":
+        return _rows(gpu_unrolled.build(SHAPE, TILE), TILE, TILE * gpu_unrolled.BODIES)
+    return _rows(gpu_global.build(SHAPE) if name == "gpu-global" else gpu_tiled.build(SHAPE, TILE), TILE, TILE)
 
 
 def acting_bodies(name: str, block: int, t: int, thread: list[Access]) -> tuple[list[int], list[int]]:
@@ -94,8 +99,8 @@ def pairs_computed() -> Figure:
     """The square of pairs, row i the body acted on, column j the acting one, for four engines: the pairs of one thread, and
     those that its block meets in the first quarter of its time."""
     figure, axes = panels(1, 4, 2.6)
-    for panel, (name, traced) in zip(axes[0], _traces().items(), strict=True):
-        found = pairs_of(name, traced)
+    for panel, name in zip(axes[0], ENGINES, strict=True):
+        found = pairs_of(name, traced_engine(name))
         colours = np.where(found.of_thread, RED, np.where(found.of_block, "#a9c6e6", ""))
         loads = f"{found.from_global:.2g} bodies from global,\n{found.from_shared:.2g} from shared memory"
         image(panel, coloured(colours), f"{name}, per pair:\n{loads}")

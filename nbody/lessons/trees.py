@@ -45,11 +45,12 @@ def squares(x: np.ndarray, size: float, child: np.ndarray) -> dict[int, tuple[fl
     return found
 
 
-def acting(target: int, node: int, centre_of_mass: np.ndarray, width: np.ndarray, child: np.ndarray) -> list[int]:
-    """The cells that act on a body as a whole, and bodies, of those in a node: the rule of ``barnes-hut``."""
-    if node < BODIES or width[node] < THETA * np.linalg.norm(centre_of_mass[node] - centre_of_mass[target]):
-        return [node] if node != target else []
-    return [each for k in child[node] if k != NONE for each in acting(target, int(k), centre_of_mass, width, child)]
+def acting(target: int, tree: tuple[np.ndarray, ...], theta: float, node: int) -> list[int]:
+    """The cells that act on a body as a whole, and bodies, of those in a node of an octree: the rule of ``barnes-hut``."""
+    centre_of_mass, _, width, child, _ = tree
+    if width[node] < theta * np.linalg.norm(centre_of_mass[node] - centre_of_mass[target]):
+        return [node]
+    return [each for k in child[node] if k not in (NONE, target) for each in acting(target, tree, theta, int(k))]
 
 
 def morton() -> Figure:
@@ -58,11 +59,12 @@ def morton() -> Figure:
     random = np.random.default_rng(4)
     angle, radius = random.uniform(0, 2 * np.pi, BODIES), random.gamma(2.0, 0.5, BODIES)
     x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-    centre_of_mass, _, width, child, _ = octree(x, np.ones(BODIES))
+    tree = octree(x, np.ones(BODIES))
+    _, _, width, child, _ = tree
     square = squares(x, width[BODIES], child)
     order = [node for node in square if node < BODIES]
     target = int(np.argmin(np.linalg.norm(x - (1.0, 0.5), axis=1)))
-    acts = acting(target, BODIES, centre_of_mass, width, child)
+    acts = acting(target, tree, THETA, BODIES)
     figure, axes = panels(1, 2, 3.7)
     left, right = axes[0]
     for node in order:

@@ -37,6 +37,9 @@ def use_window() -> None:
     check_window()
     import vispy
 
+    # At each change of size Qt would share memory with the X server, by a file descriptor that libxcb loses now and then
+    # when Xlib (GLX) uses the same connection: then the connection breaks. Pictures of OpenGL do not need it.
+    os.environ.setdefault("QT_XCB_NO_MITSHM", "1")
     try:
         vispy.use("pyside6", gl="gl2")
     except (RuntimeError, OSError) as error:

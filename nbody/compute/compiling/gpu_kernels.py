@@ -9,6 +9,7 @@ import pickle
 import sys
 import warnings
 from importlib import metadata
+from importlib.util import find_spec
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -28,7 +29,7 @@ LEFT_OUT = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DISABLE_ERROR_MESSAGE
 def gpu_kernel(function: FunctionType, **options: Any) -> Any:
     """The kernel of a function: ``cuda.jit``, with a cache on disk."""
     compiled = cuda.jit(**options)(function)
-    if SIMULATED:
+    if SIMULATED or find_spec("numba_cuda") is None:  # it can be listed and described
         return compiled
     from numba.cuda.compiler import CUDACompiler
     from numba.cuda.core.compiler_lock import global_compiler_lock

@@ -4,6 +4,7 @@ import ctypes
 import os
 import sys
 from functools import cache
+from importlib.util import find_spec
 from itertools import product
 
 from nbody.errors import DeviceError
@@ -40,6 +41,8 @@ def why_unavailable() -> str:
         name = ctypes.c_char_p(b"an unknown error")
         library.cuGetErrorName(status, ctypes.byref(name))
         return f"the driver reports {(name.value or b'').decode()}"
+    if find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed, which comes with nbody's extras cu13 and cu12"
     from numba import cuda
 
     try:

@@ -3,7 +3,12 @@ reorder."""
 
 from llvmlite import ir
 from numba.cuda import libdevice, types
-from numba.cuda.extending import intrinsic, overload
+from numba.cuda.extending import intrinsic
+
+try:
+    from numba.cuda.extending import overload
+except ImportError:  # without numba-cuda: kernels are listed and described, and run in the simulator
+    from numba.extending import overload
 
 from nbody.compute.gpu.device import FAST, cuda
 

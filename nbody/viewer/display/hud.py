@@ -34,7 +34,7 @@ from nbody.viewer.sources.source import Caption
 
 CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers
 ALERT_WIDTH, LONGEST_ALERT = 48, 400  # characters per line of an alert, and of the whole
-TIMELINE_HEIGHT = 22
+TIMELINE_HEIGHT, SPARSE = 22, 12  # the height of the time line; ticks that are closer together are fainter
 BAR = (210, 7)  # width and height of the map
 MOST_NAMES, LONGEST_NAME = 12, 24  # species that are named, and characters of a name
 
@@ -171,8 +171,10 @@ class Timeline:
         at = min(max(place * self.width, knob), self.width - 1 - knob)
         draw.rounded_rectangle((0, middle - thick, self.width - 1, middle + thick), thick, fill=(120, 128, 145, 90))
         draw.rounded_rectangle((0, middle - thick, at, middle + thick), thick, fill=(150, 175, 230, 220))
-        for x in {min(int(mark * self.width), self.width - 1) for mark in marks}:
-            ends = x, middle - 2 * thick, x, middle + 2 * thick
-            draw.line(ends, fill=(240, 190, 110, 230), width=max(1, round(self.scale)))
+        columns = {min(int(mark * self.width), self.width - 1) for mark in marks}
+        faint = min(1.0, self.width / (SPARSE * self.scale * max(len(columns), 1)))  # many would hide the bar
+        for x in columns:
+            ends = x, middle - (1 + faint) * thick, x, middle + (1 + faint) * thick
+            draw.line(ends, fill=(240, 190, 110, round(230 * faint)), width=max(1, round(self.scale)))
         draw.ellipse((at - knob, middle - knob, at + knob, middle + knob), fill=BRIGHT)
         return np.asarray(image)

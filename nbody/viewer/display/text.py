@@ -28,11 +28,17 @@ FIRST_HINT, ENOUGH_HINTS = "F1 all keys", 6  # always shown; and so many are eno
 
 COLUMN_GAP, SMALLEST_SCALE = 26, 0.54
 DESIGNED_FOR, GROWTH, LARGEST_GROWTH = (1280, 720), 0.6, 3.0
+BRIEF_BELOW, LEAST = (
+    500,
+    0.75,
+)  # the height (at scale 1) of small pictures, and their least scale: letters have 9 pixels
 
 
 def text_scale(size: tuple[int, int], pixel_scale: float = 1.0) -> float:
     """The scale of text in a picture of ``size`` (width, height): larger pictures have larger text, less than in
-    proportion, because they are also looked at from nearer."""
+    proportion, because they are also looked at from nearer; and small ones have smaller text."""
+    if size[1] < BRIEF_BELOW * pixel_scale:
+        return max(size[1] / BRIEF_BELOW, LEAST * pixel_scale)
     growth = min(side / pixel_scale / designed for side, designed in zip(size, DESIGNED_FOR, strict=True))
     return pixel_scale * min(max(growth, 1.0) ** GROWTH, LARGEST_GROWTH)
 

@@ -8,7 +8,7 @@ from vispy.gloo import gl
 from nbody.errors import InputError
 from nbody.viewer.display.body import RING_SHADES, faded_ring
 from nbody.viewer.display.hud import bar_panel, caption_panel, legend_panel, text_panel
-from nbody.viewer.display.text import MARGIN, text_scale
+from nbody.viewer.display.text import BRIEF_BELOW, MARGIN, text_scale
 from nbody.viewer.gl.lines import Arrows, Axes, bar_length
 from nbody.viewer.gl.shaders import Overlay
 from nbody.viewer.gl.sprites import Sprites, float_targets_work
@@ -28,9 +28,8 @@ MOST_IN_A_WINDOW, MOST_ON_A_CPU = 2_000_000, 50_000
 and where OpenGL runs on the processor. Each has more light instead."""
 
 METER_ATTEMPTS = 10  # the frames that are tried for the exposure, if the first ones are damaged
+MEASURED = 4  # a picture in so many is measured for the automatic exposure
 METER_SIZE = (1280, 720)  # the size at which the exposure is measured, so that it does not depend on the window's size
-BRIEF_BELOW = 500  # the height (at scale 1) of a picture of which caption and legend would cover a third
-LEAST_LEGEND = 0.75  # the scale of the legend in a small picture: its letters have 9 pixels
 GAP = 6  # pixels between the caption and the legend at scale 1
 BAR_BOTTOM = 62  # pixels below the scale bar at scale 1: it stands above a window's time line
 
@@ -63,11 +62,11 @@ class PictureRenderer:
         self._arrows, self._axes, self._overlay = Arrows(), Axes(), Overlay()
         check_trails(source, look)
         self._coloring = Coloring(source, look.color, look.map, exact)
-        self._drawn = look
+        self._drawn, self._pictures = look, 0
         self._meter()
 
     def _meter(self) -> None:
-        """Set the exposure from the first frame, in the initial view. It stays fixed, so that brightness can be compared."""
+        """Set the exposure from the first frame, in the initial view: with the automatic one, the least."""
         self._resize()
         for k in range(attempts := min(self.source.frames, METER_ATTEMPTS)):
             try:
@@ -93,9 +92,9 @@ class PictureRenderer:
             self._arrows.load(self.moment, self.source.speeds[1] / self.source.speed_unit)
 
     @property
-    def has_newer_colours(self) -> bool:
-        """True if another picture of the same moment would have newer colours."""
-        return self._coloring.has_newer_colours
+    def has_newer(self) -> bool:
+        """True if another picture of the same moment would have newer colours, or an exposure that suits it better."""
+        return self._coloring.has_newer_colours or not self._tonemap.settled
 
     def _follow_look(self) -> None:
         """Take a new :attr:`look` over."""
@@ -124,11 +123,15 @@ class PictureRenderer:
     def draw(self, camera: Camera, size: tuple[int, int], scale: float = 1.0) -> None:
         """Draw the loaded moment into the whole target, ``size`` (width, height) in pixels."""
         look, sprites = self._drawn, self.sprites
-        white = self._tonemap.white / sprites.range
+        white = self._tonemap.levels(look)[0] * 2**look.exposure / sprites.range
         sprites.draw(camera, size, scale, lambda: self._trails.draw(camera, size, scale, white))
-        self._glow.draw(sprites.light, size, scale)
+        measure = look.auto_exposure and sprites.varied and self._pictures % MEASURED == 0
+        self._pictures += 1
+        shrunk = self._glow.draw(sprites.light, size, scale, measure)
+        if shrunk is not None:
+            self._tonemap.measure(shrunk * sprites.range)
         gloo.set_viewport(0, 0, *size)
-        of_one = sprites.light_of_one(camera, size, scale, BLUR * scale) if look.contours else 0.0
+        of_one = sprites.light_of_one(camera, size, scale, BLUR * scale) if look.contours or look.smooth else 0.0
         self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, of_one)
         self._draw_marks(camera, size, scale)
 
@@ -168,12 +171,10 @@ class PictureRenderer:
         right and lower edge."""
         scale = text_scale(size, pixel_scale)
         margin, paper = round(MARGIN * scale), BACKGROUNDS.load(self._drawn.background).paper
-        brief = size[1] < BRIEF_BELOW * pixel_scale
+        brief = size[1] < BRIEF_BELOW * pixel_scale  # all lines would cover a third of the picture
         caption = caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
-        if brief:
-            scale *= max(size[1] / (BRIEF_BELOW * pixel_scale), LEAST_LEGEND)
         legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
         if margin + legend.shape[1] > size[0] or below + legend.shape[0] > size[1]:
             return margin + caption.shape[1], below

@@ -80,6 +80,11 @@ class Sprites:
         self._program: gloo.Program | None = None
         self._size: Size = (0, 0)
 
+    @property
+    def varied(self) -> bool:
+        """True if :attr:`light` has faint and bright parts: discs and bytes have not."""
+        return not self.discs and self.format != "rgba8"
+
     def make_room(self, count: int) -> None:
         """From now on frames have ``count`` rows."""
         self.room = count

@@ -8,8 +8,17 @@ from nbody.viewer.picture.look import BACKGROUNDS, Look
 from nbody.viewer.sources.camera import Size
 
 SHRINK = 4  # the grid of the glow is coarser by this factor in both directions; the shader knows it
-CONTRAST = 200.0  # the ratio of white (drawn bright) to dark (where the logarithm starts to bend)
+CONTRAST = 200.0  # the least ratio of white (drawn bright) to dark (where the logarithm starts to bend)
 BRIGHT_FRACTION = 0.01  # the fraction of the lit pixels that is at least white in the frame that sets the exposure
+FAINT_FRACTION, SEEN = 0.005, 0.2
+"""The faintest part of a picture's light, and the brightness (white: 1) of its upper end: then a stream of one percent of
+the light is seen beside a cluster of 2000 to 200 000 bodies, and a disk alone is nearly as without (looked at)."""
+
+CONTRASTS = np.geomspace(CONTRAST, 1e6, 256)
+ADAPTATION, SETTLED = (
+    0.3,
+    0.02,
+)  # the part of the way to new levels per measurement, and how near (in the logarithm) is there
 GLOW = 0.35  # the fraction of the light that goes into the glow
 LEAST_BODIES = 3.0  # the light, in that of single bodies, from which contours are drawn: no rings around bodies
 BLUR = 1.25 * SHRINK  # the width of the glow's Gaussian in pixels; the shader knows it
@@ -25,8 +34,9 @@ class Glow:
         self._program = rectangle("glow.frag")
         self._size: Size = (0, 0)
 
-    def draw(self, light: gloo.Texture2D, size: Size, scale: float = 1.0) -> None:
-        """Blur ``light``, of ``size`` (width, height)."""
+    def draw(self, light: gloo.Texture2D, size: Size, scale: float = 1.0, measure: bool = False) -> np.ndarray | None:
+        """Blur ``light``, of ``size`` (width, height). To ``measure``, returns the shrunk light, (pixels, RGB) float32."""
+        shrunk = None
         if size != self._size:
             self._make_targets(size)
         x, y = SHRINK * scale / size[0], SHRINK * scale / size[1]
@@ -40,6 +50,10 @@ class Glow:
             with self._targets[target]:
                 gloo.set_viewport(0, 0, target.shape[1], target.shape[0])
                 cover(self._program)
+                if measure and source is light:
+                    width, height = target.shape[1::-1]
+                    shrunk = gloo.read_pixels((0, 0, width, height), alpha=False, out_type=np.float32).reshape(-1, 3)
+        return shrunk
 
     def _make_targets(self, size: Size) -> None:
         self._size = size
@@ -51,9 +65,9 @@ class Glow:
 
 
 def metered(light: np.ndarray) -> float:
-    """The white level of ``light`` (height, width, RGB): the fraction :data:`BRIGHT_FRACTION` of the pixels that have at
+    """The white level of ``light`` (..., RGB): the fraction :data:`BRIGHT_FRACTION` of the pixels that have at
     least a thousandth of the brightest one's light is brighter; 1 without light."""
-    most = light.max(axis=2)
+    most = light.max(axis=-1)
     lit = most[most > most.max() / 1000]
     return float(np.quantile(lit, 1 - BRIGHT_FRACTION)) if len(lit) else 1.0
 
@@ -62,12 +76,36 @@ class ToneMap:
     """Draws light into the whole current target: log(1 + light/dark) / log(1 + white/dark), compressed above white.
 
     Attributes:
-        white: the light level that is drawn bright; dark is ``white`` / :data:`CONTRAST`.
+        white: the light level that is drawn bright, unless a picture needs a higher one.
     """
 
     def __init__(self) -> None:
-        self.white = 1.0
+        self.white, self.settled = 1.0, True
+        self._measured: np.ndarray | None = None  # the logarithms of white and contrast
         self._programs: dict[tuple[str, ...], gloo.Program] = {}
+
+    def measure(self, light: np.ndarray) -> None:
+        """Adapt to a picture with ``light``, (pixels, RGB), slowly, so that nothing flickers: the first time at once.
+        ``settled`` becomes False while the levels are not yet those of this picture."""
+        most = np.sort(light.max(axis=-1))
+        most = most[np.searchsorted(most, 0.0, "right") :]
+        if not len(most):
+            return
+        white = max(self.white, metered(light))
+        part = np.cumsum(most, dtype=np.float64)
+        faint = most[np.searchsorted(part, FAINT_FRACTION * part[-1])]
+        brightness = np.log1p(CONTRASTS * faint / white) / np.log1p(CONTRASTS)
+        new = np.array([np.log(white), np.interp(SEEN, brightness, np.log(CONTRASTS))])
+        before = new if self._measured is None else self._measured
+        self._measured = before + ADAPTATION * (new - before)
+        self.settled = bool(np.abs(new - self._measured).max() < SETTLED)
+
+    def levels(self, look: Look) -> tuple[float, float]:
+        """White, and its ratio to dark."""
+        if not look.auto_exposure:
+            self._measured, self.settled = None, True
+        white, contrast = (self.white, CONTRAST) if self._measured is None else map(float, np.exp(self._measured))
+        return white / 2**look.exposure, contrast
 
     def draw(
         self, light: gloo.Texture2D, glow: gloo.Texture2D, light_range: float, look: Look, of_one: float = 0.0
@@ -75,14 +113,16 @@ class ToneMap:
         """Draw ``light`` with its ``glow``; a texture value of 1 is a light of ``light_range``. The glow of a single body is
         ``of_one`` at its middle: contours begin above it."""
         background = BACKGROUNDS.load(look.background)
-        words = ("PAPER",) * background.paper + ("CONTOURS",) * look.contours
+        words = ("PAPER",) * background.paper + ("CONTOURS",) * look.contours + ("SMOOTH",) * look.smooth
         program = self._programs[words] = self._programs.get(words) or rectangle("tonemap.frag", words)
         light.interpolation = "nearest"  # pixel by pixel; on a processor this is a fifth faster than "linear"
-        white = self.white / 2**look.exposure
+        white, contrast = self.levels(look)
         program["u_light"], program["u_glow"], program["u_range"] = light, glow, light_range
         program["u_fraction"], program["u_sky"] = (1 - GLOW, GLOW), background.sky
-        program["u_dark"], program["u_bright"] = white / CONTRAST, 1 / np.log1p(CONTRAST)
+        program["u_dark"], program["u_bright"] = white / contrast, 1 / np.log1p(contrast)
+        if look.smooth:
+            program["u_pixel_of_one"] = 2 * np.pi * BLUR**2 * of_one
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)
-            program["u_least"] = max(white / CONTRAST, LEAST_BODIES * of_one)
+            program["u_least"] = max(self.white / 2**look.exposure / CONTRAST, LEAST_BODIES * of_one)
         cover(program)

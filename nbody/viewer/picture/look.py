@@ -91,6 +91,10 @@ class Look:
     contours: bool = _option(False, "Lines of equal surface density, for many bodies.")
     axes: bool = _option(False, "The axes x, y, z with their lengths.")
     scale_bar: bool = _option(False, "A bar with its length.")
+    smooth: bool = _option(False, "Smooth light where there are few bodies, for very many.")
+    auto_exposure: bool = _option(
+        True, "Faint parts are seen beside bright ones; else the first frame sets the brightness of all."
+    )
     exposure: float = _option(0.0, "Brighter (positive) or darker; 1 doubles the light.")
 
     def __post_init__(self) -> None:

@@ -111,6 +111,17 @@ class Camera:
         self.azimuth -= np.pi * dx / min(size)
         self.elevation = float(np.clip(self.elevation + np.pi * dy / min(size), -np.pi / 2, np.pi / 2))
 
+    def look(self, dx: float, dy: float, size: tuple[int, int]) -> None:
+        """Turn about the camera itself, so that what is seen follows a drag of ``dx, dy`` pixels."""
+        eye = self.centre + self.distance * self.axes()[2]
+        turn = FIELD / np.pi  # orbit() turns by pi across the shorter side
+        self.orbit(-turn * dx, -turn * dy, size)
+        self.centre = eye - self.distance * self.axes()[2]
+
+    def fly(self, right: float, ahead: float) -> None:
+        """Move to the right and ahead, in units of the radius."""
+        self.centre = self.centre + self.radius * (right * self.axes()[0] - ahead * self.axes()[2])
+
     def pan(self, dx: float, dy: float, size: tuple[int, int]) -> None:
         """Move so that points at the centre's depth follow the mouse by ``dx, dy`` pixels."""
         right, up, _ = self.axes()

@@ -84,6 +84,7 @@ class Window(app.Canvas):
             self.controls.notice = ""
         self.panels.followed = self.controls.aim(self.source, self.renderer.moment)
         self.renderer.draw(self.controls.camera, size, scale)
+        self.transport.drawn()
         moment, show_hud = self.renderer.moment, self.controls.show_hud
         self.panels.fit(size, scale)
         self.panels.draw_marker(moment)
@@ -112,8 +113,8 @@ class Window(app.Canvas):
         now = perf_counter()
         seconds, self._tick_at = now - self._tick_at, now
         changed = self.transport.advance(seconds)
-        changed |= self.panels.tick(seconds)
-        changed |= self.renderer is not None and self.renderer.has_newer_colours
+        changed |= self.panels.tick(seconds) | self.controls.tick(seconds)
+        changed |= self.renderer is not None and self.renderer.has_newer
         if self.transport.message:
             self.alert, self.transport.message, changed = self.transport.message, "", True
         if self.notice and now > self._notice_until:

@@ -1,5 +1,9 @@
 """The clock that chooses the moment to show: that of a recording; of a live simulation see :mod:`.live_clock`."""
 
+import math
+from collections import deque
+from time import perf_counter
+
 from nbody.errors import NBodyError
 from nbody.viewer.sources.source import Source
 
@@ -7,6 +11,8 @@ RECORDED, LIVE = "recorded", "live"
 
 SLOWEST, FASTEST = 0.25, 480.0  # limits of the rate of a playback, in frames per second
 LOOPS = ("repeat", "there and back", "once")  # what happens at the end of the recording
+COUNTED = 1.0  # seconds over which pictures are counted
+SLOW = 0.8  # fewer pictures than this part of the frames per second are told
 REFRESH = 0.5  # seconds between checks for new frames, with '--follow'
 
 
@@ -35,6 +41,7 @@ class Playback:
         self.frames, self.rate, self.follow = frames, rate, follow
         self.direction, self.loop = 1, LOOPS[0]
         self._source, self._since_refresh, self._now = source, 0.0, 0.0  # the moment that is shown, in frames
+        self._drawn_at: deque[float] = deque()
 
     @property
     def done(self) -> bool:
@@ -56,12 +63,26 @@ class Playback:
         """The number in the names of saved pictures: of the frame (live: of the step)."""
         return self.frame
 
+    def drawn(self) -> None:
+        """A picture has been drawn."""
+        self._drawn_at.append(perf_counter())
+
+    @property
+    def pictures_per_s(self) -> float:
+        """The pictures drawn per second, measured over the last one; NaN in the first second, and after a pause."""
+        now, found = perf_counter(), self._drawn_at
+        while found and (found[0] < now - 2 * COUNTED or (len(found) > 1 and found[1] <= now - COUNTED)):
+            found.popleft()
+        return (len(found) - 1) / (now - found[0]) if found and found[0] <= now - COUNTED else math.nan
+
     @property
     def status(self) -> str:
         """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``."""
         state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
         loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
-        return f"{state} {self.rate:.3g} frames/s" + (f", {loop}" if loop else "")
+        made = self.pictures_per_s if self.playing else math.nan
+        pictures = f" in {made:.0f} pictures" if made < SLOW * self.rate else ""
+        return f"{state} {self.rate:.3g} frames/s{pictures}" + (f", {loop}" if loop else "")
 
     def place(self, at: float) -> float:
         """Where the moment ``at`` is on the time line, from 0 to 1."""

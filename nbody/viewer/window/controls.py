@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import Table
 from nbody.viewer.picture.aim import CENTRES, Follow
@@ -21,6 +23,10 @@ Pixel = tuple[float, float]
 LEFT, RIGHT = 1, 2  # mouse buttons, as vispy numbers them
 WHEEL_ZOOM, KEY_ZOOM, SPEED_UP, STOP = 1.15, 1.25, 1.5, 0.5  # of zoom and speed; of the exposure
 LEAP = 10  # frames per press of an arrow key with Shift
+THRUST, MOST_THRUST, COAST = 0.35, 1.5, 0.4
+"""Of free flight: what a key adds to the speed, and the greatest speed, in radii of the view per second; and the seconds in
+which the speed falls to 1/e."""
+
 CLICK = 4.0  # pixels that the mouse may move between press and release of a click
 
 BODY = "body"
@@ -33,6 +39,7 @@ class Controls:
         camera, transport, look: what is changed.
         show_hud: True if text and time line are drawn.
         show_diagrams, show_keys: True if this panel is drawn.
+        flying: the mouse turns the camera about itself, and letters move it, instead of orbiting the centre.
         chosen: the chosen body (0 to N-1), or None.
         follow: what the camera follows: :data:`BODY` for the chosen body, one of ``centres``, or empty.
         centres: words that :class:`~nbody.viewer.picture.aim.Follow` knows, for the key F.
@@ -44,6 +51,7 @@ class Controls:
     def __init__(self, camera: Camera, transport: Playback, look: Look = Look()) -> None:
         self.camera, self.transport, self.look = camera, transport, look
         self.show_hud, self.show_diagrams, self.show_keys, self.closed = True, False, False, False
+        self.flying, self._speed = False, np.zeros(2)
         self.chosen: int | None = None
         self.follow, self.notice = "", ""
         self.centres = tuple(CENTRES)
@@ -66,7 +74,10 @@ class Controls:
 
     def _keys(self) -> list["Key"]:
         """The keys that have a meaning now."""
-        return [key for key in KEYS if key.only in ("", self.transport.kind, PLANE if self.camera.flat else SPACE)]
+        now = "", self.transport.kind, PLANE if self.camera.flat else SPACE, FLIGHT if self.flying else ORBIT
+        keys = [key for key in KEYS if key.only in now]
+        flight = {name for key in keys if key.only == FLIGHT for name in key.names}
+        return [key for key in keys if key.only == FLIGHT or not flight.intersection(key.names)]
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -81,7 +92,22 @@ class Controls:
 
     def go_home(self) -> None:
         """Restore the initial view."""
-        self.camera = self._home.copy()
+        self.camera, self.flying = self._home.copy(), False
+
+    def fly(self, right: float, ahead: float) -> None:
+        """Accelerate to the right or ahead, by a number of pressed keys."""
+        speed = self._speed + THRUST * np.array([right, ahead])
+        self._speed = speed * min(1.0, MOST_THRUST / max(float(np.linalg.norm(speed)), 1e-9))
+
+    def tick(self, seconds: float) -> bool:
+        """Let time pass for free flight. Returns True if the camera moves."""
+        if not self.flying or not self._speed.any():
+            self._speed[:] = 0.0
+            return False
+        left = math.exp(-seconds / COAST)
+        self.camera.fly(*(COAST * (1 - left) * self._speed))
+        self._speed *= left * (np.abs(self._speed).max() > THRUST / 50)
+        return True
 
     def choose(self, body: int | None) -> None:
         """Choose a body, or none, which also ends following one."""
@@ -149,7 +175,8 @@ class Controls:
             self._dragged = "timeline"
             self.transport.choose(timeline.place(at[0]))
         else:
-            self._dragged = "centre" if self.camera.flat or shift or button != LEFT else "angle"
+            turn = "look" if self.flying else "angle"
+            self._dragged = "centre" if self.camera.flat or shift or button != LEFT else turn
 
     def move(self, at: Pixel, before: Pixel, timeline: Timeline, size: Size) -> bool:
         """Handle a mouse move from ``before`` to ``at``. Returns True if it was a drag."""
@@ -161,16 +188,21 @@ class Controls:
             self.camera.pan(dx, dy, size)
         elif self._dragged == "angle":
             self.camera.orbit(dx, dy, size)
+        elif self._dragged == "look":
+            self.camera.look(dx, dy, size)
         return bool(self._dragged)
 
     def release(self, scale: float = 1.0) -> bool:
         """Handle a released mouse button. Returns True if it was a click into the picture."""
-        clicked = self._dragged in ("centre", "angle") and self._moved < CLICK * scale
+        clicked = self._dragged in ("centre", "angle", "look") and self._moved < CLICK * scale
         self._dragged = ""
         return clicked
 
     def wheel(self, notches: float, at: Pixel, size: Size) -> None:
-        """Zoom about pixel ``at``: in if ``notches`` is positive, else out."""
+        """Zoom about pixel ``at``: in if ``notches`` is positive, else out. In free flight, fly ahead or back."""
+        if self.flying:
+            self.camera.fly(0.0, notches * math.log(WHEEL_ZOOM))
+            return
         self.camera.zoom(WHEEL_ZOOM**notches, at, size)
 
 
@@ -184,7 +216,8 @@ class Key:
         group: the group in the table.
         label, help: the key's name and what it does, in the table; empty for a key whose neighbour says it.
         hint: shown in the help line.
-        only: where it has a meaning, if not everywhere: :data:`RECORDED`, :data:`LIVE`, :data:`PLANE` or :data:`SPACE`.
+        only: where it has a meaning, if not everywhere: :data:`RECORDED`, :data:`LIVE`, :data:`PLANE`, :data:`SPACE`,
+            :data:`ORBIT` or :data:`FLIGHT`, whose keys are not those of other things then.
     """
 
     names: tuple[str, ...]
@@ -200,7 +233,7 @@ def _mouse(group: str, label: str, help: str, only: str = "") -> Key:
     return Key((), lambda c, n: None, group, label, help, only=only)
 
 
-PLANE, SPACE = "plane", "space"
+PLANE, SPACE, ORBIT, FLIGHT = "plane", "space", "orbit", "flight"
 TIME, VIEW, LOOK, PANELS = "Time", "View", "Look", "Panels and files"
 GROUPS = (TIME, VIEW, LOOK, PANELS)
 
@@ -219,10 +252,16 @@ KEYS = (
     _mouse(VIEW, "drag", "move", PLANE),
     _mouse(VIEW, "drag", "turn", SPACE),
     _mouse(VIEW, "Shift drag", "move", SPACE),
-    _mouse(VIEW, "wheel", "zoom"),
+    _mouse(VIEW, "wheel", "zoom", ORBIT),
+    _mouse(VIEW, "wheel", "fly", FLIGHT),
+    Key(("W",), lambda c, n: c.fly(0, n), only=FLIGHT),
+    Key(("A",), lambda c, n: c.fly(-n, 0), only=FLIGHT),
+    Key(("S",), lambda c, n: c.fly(0, -n), only=FLIGHT),
+    Key(("D",), lambda c, n: c.fly(n, 0), VIEW, "W A S D", "fly", "W A S D fly", FLIGHT),
+    Key(("Y",), lambda c, n: c.toggle("flying"), VIEW, "Y", "free flight, or orbit", "Y free flight", SPACE),
     _mouse(VIEW, "click", "choose a body"),
     Key(("+", "="), lambda c, n: c.camera.magnify(KEY_ZOOM)),
-    Key(("-",), lambda c, n: c.camera.magnify(1 / KEY_ZOOM), VIEW, "+ −", "zoom, as the wheel"),
+    Key(("-",), lambda c, n: c.camera.magnify(1 / KEY_ZOOM), VIEW, "+ −", "zoom"),
     Key(("R",), lambda c, n: c.go_home(), VIEW, "R", "reset the view", "R reset view"),
     Key(("F",), lambda c, n: c.next_follow(), VIEW, "F", "follow body or centre", "F follow"),
     Key(("V",), lambda c, n: c.requests.append("view"), VIEW, "V", "save view for --camera"),
@@ -235,6 +274,8 @@ KEYS = (
     Key(("N",), lambda c, n: c.change_look("contours"), LOOK, "N", "density contours"),
     Key(("A",), lambda c, n: c.change_look("axes"), LOOK, "A", "axes"),
     Key(("K",), lambda c, n: c.change_look("scale_bar"), LOOK, "K", "scale bar"),
+    Key(("D",), lambda c, n: c.change_look("smooth"), LOOK, "D", "smooth density"),
+    Key(("E",), lambda c, n: c.change_look("auto_exposure"), LOOK, "E", "automatic exposure"),
     Key(("[",), lambda c, n: c.brighter(-STOP)),
     Key(("]",), lambda c, n: c.brighter(STOP), LOOK, "[ ]", "darker, brighter"),
     Key(("P",), lambda c, n: c.toggle("show_diagrams"), PANELS, "P", "diagrams against time", "P diagrams"),

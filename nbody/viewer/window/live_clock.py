@@ -5,7 +5,6 @@ import math
 import queue
 import time
 from bisect import bisect_left
-from collections import deque
 from contextlib import suppress
 
 from nbody.errors import counted
@@ -17,7 +16,6 @@ from nbody.viewer.window.clock import LIVE, Playback
 AGAIN = "the first picture; Home again starts the run anew"
 
 STATUS_SECONDS = 0.25  # seconds between updates of the status
-RATE_SECONDS = 1.0  # the pictures per second are counted over this time
 
 
 class LiveClock(Playback):
@@ -38,7 +36,6 @@ class LiveClock(Playback):
         self._status, self._status_at = "", -math.inf
         self._facts: tuple = ()
         self._newest: ShownFrame | None = None
-        self._taken: deque[float] = deque()
         self._reported = False  # the failure of the run
 
     @property
@@ -85,7 +82,6 @@ class LiveClock(Playback):
             super().advance(seconds)
         elif (newest := self.source.past(self.source.refresh() - 1)) is not self._newest:
             self._newest = newest
-            self._taken.append(time.perf_counter())
             self._show_present()
             return True
         return (self.at, self.status) != before
@@ -140,11 +136,11 @@ class LiveClock(Playback):
             words.append("▶ preparing")
         else:
             words += ["▶" if pace.playing else "❚❚ paused,", _speed(pace.steps_per_picture)]
-        while self._taken and self._taken[0] < time.perf_counter() - RATE_SECONDS:
-            self._taken.popleft()
         if pace.steps_per_s and pace.playing and not run.ended:
-            full, pictures = pace.steps_per_picture >= UNLIMITED, len(self._taken) / RATE_SECONDS
-            words.append(f"· {pace.steps_per_s:.3g} steps/s" if full else f"· {pictures:.0f} pictures/s")
+            if pace.steps_per_picture >= UNLIMITED:
+                words.append(f"· {pace.steps_per_s:.3g} steps/s")
+            elif not math.isnan(pictures := self.pictures_per_s):
+                words.append(f"· {pictures:.0f} pictures/s")
         if run.progress and run.progress.doing:
             words.append(f"· {run.progress.doing}: {run.progress.fraction:.0%}")
         if run.recording:

@@ -104,19 +104,19 @@ class Panels:
             self._draw("ring", image, (round(x - half), round(y - half)))
 
     def draw_facts(self, at: float, moment: ShownMoment, draw_caption: Callable[[], tuple[int, int]]) -> None:
-        """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, then the
-        diagrams. ``draw_caption`` returns the caption's right and lower edge."""
+        """Draw caption, chosen body and diagrams. Where there is no room for all, the caption is left out, or else the
+        diagrams, or both. ``draw_caption`` returns the caption's right and lower edge."""
         scale, row, shown = self._scale, self._row(), self._controls.show_diagrams
         margin, largest = round(MARGIN * scale), (round(WIDTH * scale), round(HEIGHT * scale))
         body = None if row is None else self._body_image(row, at, moment)
         area = margin, margin, self._size[0] - margin, self._state_bottom() - self._state_height - margin // 2
-        for captioned, with_diagrams in ((True, True), (False, True), (False, False)):
+        for captioned, with_diagrams in ((True, True), (False, True), (True, False), (False, False)):
             layout = Layout(area, margin // 2)
             if captioned:
                 layout.taken.append((margin, margin, *self._caption))
             corner = (margin, margin) if body is None else layout.place((body.shape[1], body.shape[0]))
             box = layout.place_wide(largest, round(LEAST_HEIGHT * scale)) if with_diagrams and shown else None
-            if corner and (box or not shown):
+            if corner and (box or not (with_diagrams and shown)):
                 break
         if captioned:
             self._caption = draw_caption()
@@ -158,6 +158,7 @@ class Panels:
             return
         bar = round(SCALE_BAR_FRACTION * size[0] + 3 * MARGIN * scale) if controls.look.scale_bar else 0
         status = transport.status + (f",  following {self.followed}" if self.followed else "")
+        status += ",  free flight" if controls.flying else ""
         image = state_panel(status, notice, controls.hints, line.width - bar, scale)
         self._state_height = image.shape[0]
         self._draw("state", image, (line.left, self._state_bottom() - image.shape[0]))

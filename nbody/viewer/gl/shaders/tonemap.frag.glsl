@@ -1,5 +1,6 @@
 // Maps light to screen colours: brightness on a logarithmic scale, hue unchanged. A core a thousand times brighter than an
-// arm keeps its colour, and the arm stays visible. Compiled with PAPER (a light background), CONTOURS, both or none.
+// arm keeps its colour, and the arm stays visible. Compiled with some of PAPER (a light background), CONTOURS, SMOOTH (where a
+// pixel has few bodies, its light is that around it).
 
 uniform sampler2D u_light;
 uniform sampler2D u_glow;
@@ -8,6 +9,9 @@ uniform float u_range;         // the light of a texture value of 1
 uniform float u_dark;          // light where the logarithm begins to bend
 uniform float u_bright;        // 1 / log(1 + light that is drawn bright / u_dark)
 uniform vec3 u_sky;            // the background
+#ifdef SMOOTH
+uniform float u_pixel_of_one;  // the light of one body in one pixel
+#endif
 #ifdef CONTOURS
 uniform vec3 u_ink;
 uniform float u_step;          // the logarithm of the ratio of two contours
@@ -18,8 +22,12 @@ varying vec2 v_place;
 void main() {
     // Light that overflowed is infinite, and infinity divided by infinity is NaN.
     vec4 glow = texture2D(u_glow, v_place);
-    vec3 light = min(texture2D(u_light, v_place).rgb, vec3(1e30));
-    light = u_fraction.x * light + u_fraction.y * glow.rgb;
+    vec4 sharp = min(texture2D(u_light, v_place), vec4(1e30));
+    vec3 light = u_fraction.x * sharp.rgb + u_fraction.y * glow.rgb;
+#ifdef SMOOTH
+    // The noise of n bodies is 1/sqrt(n): that of a pixel with less than 16 is more than a quarter.
+    light = mix(glow.rgb, light, smoothstep(1.0, 16.0, sharp.a * u_range / u_pixel_of_one));
+#endif
     light *= u_range;
     float most = max(max(light.r, light.g), max(light.b, 1e-9));
     float bright = log(1.0 + most / u_dark) * u_bright;
