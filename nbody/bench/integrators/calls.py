@@ -17,7 +17,7 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 
-STEPS, CALLS, ROUNDS = 2_000, 50, 60
+STEPS, CALLS, ROUNDS = 5_000, 100, 24
 """The steps of one call, the calls in one measurement, and the rounds in which all cases take turns; the fastest counts."""
 
 MANY = "many steps"

@@ -71,7 +71,7 @@ CALLS = columns(CallRow, "problem particles name setting seconds energy_error")
 
 CALLS_EXPLAINED = (
     "float64, one core: the time per step of one long call (many steps), and per call of step(), run(steps=1) and "
-    "Simulation(…), without an output; the fastest of 60 rounds. Energy errors after 120 000 steps."
+    "Simulation(…), without an output; the fastest of 24 rounds. Energy errors after 120 000 steps."
 )
 
 CALL_HEADINGS = {

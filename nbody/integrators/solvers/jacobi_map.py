@@ -152,6 +152,7 @@ def jump(h, planets):
 
 @part
 def jump_of(h, rows, one):
+    """The same of one matrix: of the bodies, or of a tangent vector."""
     for c in range(3):
         momentum = 0.0
         for at in range(FIRST, rows.shape[1], LANES):
@@ -180,6 +181,7 @@ def kick_at_shifted(h, shift, planets):
 
 @part
 def put_aside(one):
+    """Copy coordinates and velocities."""
     for at in range(FIRST, one.shape[-1], LANES):
         for row in range(6):
             store(one, OLD + row, at, load(one, row, at))
@@ -197,6 +199,7 @@ def displace(one):
 
 @part
 def take_back(one):
+    """Take the old coordinates."""
     for at in range(FIRST, one.shape[-1], LANES):
         for row in range(3):
             store(one, X + row, at, load(one, OLD + X + row, at))

@@ -129,6 +129,7 @@ def loaded(rows, row, at):
 
 @part
 def stored(rows, row, at, x, y, z):
+    """Store three rows."""
     store(rows, row, at, x)
     store(rows, row + 1, at, y)
     store(rows, row + 2, at, z)
@@ -136,4 +137,5 @@ def stored(rows, row, at, x, y, z):
 
 @part
 def dot(x, y, z, u, v, w):
+    """The scalar product of (x, y, z) and (u, v, w)."""
     return fma(x, u, fma(y, v, z * w))

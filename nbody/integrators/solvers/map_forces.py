@@ -92,12 +92,14 @@ def summing_pairs(sides: Callable, alone: Callable, pair: Callable) -> Callable:
 
 @part
 def force_sides(rows, to, at):
+    """Position, mass and distance from the star."""
     (x, y, z), m, r = loaded(rows, SITE, at), load(rows, MASS, at), load(rows, DISTANCE, at)
     return x, y, z, m, r
 
 
 @part
 def force_of_star(own, rows, at):
+    """That on all planets but the first."""
     x, y, z, _, _ = own
     r2 = dot(x, y, z, x, y, z)
     f = load(rows, OF_STAR, at) / (r2 * root(r2))
@@ -124,6 +126,7 @@ add_forces = summing_pairs(force_sides, force_of_star, force_of_pair)
 
 @part
 def slope_sides(rows, to, at):
+    """Positions, the tangent vector's, and masses."""
     (x, y, z), (dx, dy, dz) = loaded(rows, SITE, at), loaded(to, SITE, at)
     return x, y, z, dx, dy, dz, load(rows, MASS, at)
 
@@ -139,6 +142,7 @@ def slope(x, y, z, dx, dy, dz):
 
 @part
 def slope_of_star(own, rows, at):
+    """The change of that on all planets but the first."""
     x, y, z, dx, dy, dz, _ = own
     (a, b, c), m = slope(x, y, z, dx, dy, dz), load(rows, OF_STAR, at)
     return -m * a, -m * b, -m * c, spread(0.0)
@@ -146,6 +150,7 @@ def slope_of_star(own, rows, at):
 
 @part
 def slope_of_pair(own, other, sums, back):
+    """The change of the force."""
     (x, y, z, dx, dy, dz, m), (x_, y_, z_, dx_, dy_, dz_, m_) = own, other
     a, b, c = slope(x_ - x, y_ - y, z_ - z, dx_ - dx, dy_ - dy, dz_ - dz)
     (ax, ay, az, most), (bx, by, bz) = sums, back
