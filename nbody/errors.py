@@ -67,6 +67,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean '{names[near[0]]}'?)" if near else ""
 
 
+def refuse_attribute(owner: object, name: str, what: str) -> None:
+    """Raise an InputError unless an object in a user's hand has an attribute: what is set under a wrong name would be lost.
+    Names that begin with an underscore are free."""
+    known = {*dir(type(owner)), *vars(owner), *getattr(type(owner), "__dataclass_fields__", ())}
+    if name[:1] != "_" and name not in known:
+        near = did_you_mean(name, [each for each in known if each[0] != "_"])
+        raise InputError(f"{what}.{name} can't be set: there is no such attribute{near}")
+
+
 def unknown(
     kind: str, name: object, known: Iterable[str], where: str = "", mark: Callable[[str], str] = lambda name: ""
 ) -> InputError:

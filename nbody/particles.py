@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nbody.errors import InputError, counted, did_you_mean
+from nbody.errors import InputError, counted, did_you_mean, refuse_attribute
 from nbody.given import converted, number, shown, whole
 
 Array = np.ndarray
@@ -72,6 +72,11 @@ class Particles:
         self.step = converted("particles: step: ", whole, self.step)
         if self.species_names == ("",) and 0 < (last := int(self.species.max(initial=0))) < MOST_SPECIES:
             self.species_names = tuple(map(str, range(last + 1)))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in Particles.__dataclass_fields__:
+            refuse_attribute(self, name, "particles")
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         species = f" of {len(self.species_names)} species" if len(self.species_names) > 1 else ""

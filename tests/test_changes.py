@@ -576,3 +576,69 @@ def test_a_gpu_goes_on_with_changed_bodies(scheme, precision):
     run.step(2)
     other.step(2)
     assert (run.particles.position == other.particles.position).all() and abs(run.energies.error) < 1e-3
+
+
+# --- A simulation that is filled in the hand ---
+
+
+def test_an_empty_simulation_is_filled_body_by_body_and_is_that_of_all_bodies():
+    bodies = [
+        {"m": 1.0, "name": "sun"},
+        {"m": 1e-3, "a": 1.0, "e": 0.1, "name": "b"},
+        {"m": 1e-6, "a": 2.0, "inc": 3.0},
+    ]
+    filled = Simulation(integrator="ias15", precision="float64", events=["apsis(1)"])
+    assert (filled.time, filled.energies.latest, filled.particles.count) == (0.0, 0.0, 0)
+    with pytest.raises(InputError, match="has no bodies yet; add some"):
+        filled.orbits()
+    assert filled.integrate(2.0).particles == 0 and filled.time == 2.0
+    ids = [filled.add(**keys)[0] for keys in bodies]
+    at_once = planets(bodies=bodies)
+    whole = Simulation(replace(filled.particles), integrator="ias15", precision="float64", events=["apsis(1)"])
+    for name in ("position", "velocity"):  # those of nbody.planets are about the centre of mass
+        own, made = (getattr(each, name) - getattr(each, name)[0] for each in (filled.particles, at_once))
+        np.testing.assert_allclose(own, made, atol=1e-15)
+    for run in (filled, whole):
+        run.integrate(12.0)
+    assert ids == [0, 1, 2] and len(filled.events["time"]) == 3
+    np.testing.assert_array_equal(filled.particles.position, whole.particles.position)
+    filled.add(m=1e-9, a=0.01, about="b", species="b")
+    assert filled.particles.count == 4 and abs(filled.orbits(1, [3]).a[0] - 0.01) < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"m": 1.0, "aa": 2.0}, r"unknown value 'aa' \(did you mean 'a'\?\)"),
+        ({"m": 1.0, "e": 0.1}, "a is missing; an orbit has a, P or q"),
+        ({"m": 1.0, "a": 1.0, "e": 1.5}, "add: a: 1 does not fit e = 1.5"),
+        ({"m": 1.0, "a": 1.0, "position": [1, 0, 0]}, "give position and velocity, or elements of an orbit"),
+        ({"m": 1.0, "a": 1.0, "about": "moon"}, "add: about: there is no body named 'moon'"),
+    ],
+)
+def test_wrong_values_of_a_new_body_are_refused(values, line):
+    run = Simulation()
+    run.add(m=1.0)
+    with pytest.raises(InputError, match=line):
+        run.add(**values)
+    with pytest.raises(InputError, match="the first body has no orbit"):
+        Simulation().add(m=1.0, a=1.0)
+
+
+def test_what_is_set_under_a_wrong_name_is_refused(tmp_path):
+    run = Simulation(plummer(4), tmp_path / "run.h5", dt=0.01)
+    run.run(steps=1)
+    with Trajectory(tmp_path / "run.h5") as file:
+        for each, name, near in ((run, "times", "time"), (run.particles, "mas", "mass"), (file, "masss", "mass")):
+            with pytest.raises(InputError, match=f"{name} can't be set: .*did you mean '{near}'"):
+                setattr(each, name, 1)
+
+
+def test_a_scenario_in_the_hand_has_its_bodies():
+    """With one softening length per body too, whose species the scenario names."""
+    bodies = plummer(6, seed=2)
+    run = Simulation(bodies, dt=0.01, softening=[0.1, 0.2] * 3)
+    others = [Simulation(run.scenario), Simulation(run.scenario, particles=bodies, dt=0.01)]
+    for each in (run, *others):
+        each.step(5)
+        np.testing.assert_array_equal(each.particles.position, run.particles.position)

@@ -170,12 +170,12 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
 @pytest.mark.slow
 def test_a_worker_compiles_several_parallel_kernels_one_after_the_other(tmp_path, monkeypatch):
     """It ended at the second one: LLVM did not know the functions of Numba's threads."""
-    from nbody.forces.tree.octree.order_cpu import find_extremes, gather, pick
+    from nbody.forces.tree.octree.order_cpu import find_extremes, gather, sort
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     x, m, order = np.zeros((9, 3)), np.zeros(9), np.zeros(9, np.uint32)
     with precompile.rehearsal() as calls:
-        pick(m, order, m)
+        sort(x, m, 1.0, m.view(np.uint64), order, m.view(np.uint64), order, order.reshape(3, 3).astype(np.int64))
         find_extremes(x, x.reshape(3, 3, 3))
         gather(x, m, order, 1.0, 1.0, x)
     worker = subprocess.Popen(

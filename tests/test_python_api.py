@@ -335,7 +335,7 @@ def test_a_scenario_may_be_a_name_or_a_path_and_anything_else_is_refused(tmp_pat
         assert run.count == 8
     simulation = Simulation("kepler", engine="cpu")
     assert repr(simulation).startswith("<Simulation 'kepler': 2 bodies, ") and "engine cpu" in repr(simulation)
-    for wrong in ((np.ones(2), np.ones((2, 3)), np.ones((2, 3))), None, 3):
+    for wrong in ((np.ones(2), np.ones((2, 3)), np.ones((2, 3))), 3):
         with pytest.raises(InputError, match=r"^Simulation: needs a scenario, its name or path, or particles"):
             Simulation(wrong)
     with pytest.raises(InputError, match=r"^plumer: there is no such file, .*did you mean 'plummer'"):

@@ -15,10 +15,11 @@ A scenario names them under ``events``, a Python program in ``Simulation(events=
     print(simulation.events["time"])
 
 They change no step. For few bodies on the CPU (tables of moves, ``hermite4``, ``ias15``, maps, ``hybrid``) a compiled
-loop makes steps in blocks and notes the bodies after each; the functions are computed for all steps of a block together.
-That costs 0.2 to 0.5 µs per step for a built-in event (15 where a map's corrector has to show the bodies), and the time of a
-call for a function in Python, which is also called for steps ahead. An event costs as much as hundreds of steps, since it is
-located on the scheme's own path. Other schemes look at each step from Python, which costs 15 to 60 µs.
+loop makes steps in blocks and notes the bodies after each; the functions are computed for all steps of a block together, and
+so are the events located that only are recorded. That costs 0.2 to 0.5 µs per step for a built-in event (12 where a map's
+corrector has to show the bodies), the time of a call for a function in Python, which is also called for steps ahead, and
+0.1 to 0.2 ms per event. An event that acts costs 1 to 3 ms, since the block ends with its step. Other schemes look at
+each step from Python, which costs 15 to 60 µs.
 With block schemes an event is located on the predicted paths of the bodies
 within the block. An ensemble has no events. To add a kind, write a subclass of
 :class:`~nbody.events.kinds.EventKind`, and add a line to ``EVENTS``.

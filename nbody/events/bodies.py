@@ -47,6 +47,12 @@ class Bodies(NamedTuple):
         """The bodies at some of T moments, or at one."""
         return self._replace(time=self.time[which], position=self.position[which], velocity=self.velocity[which])
 
+    def of(self, shown: "Callable[[float], Bodies]", times: Array) -> "Bodies":
+        """The bodies at (n,) times, one of which ``shown`` shows at a time."""
+        found = [shown(float(time)) for time in times]
+        x, v = (np.stack(rows) for rows in zip(*(each[1:3] for each in found), strict=True))
+        return self._replace(time=times, position=x, velocity=v)
+
     def each(self, f: Callable[["Bodies"], Any]) -> Array:
         """What a function of the bodies at one moment returns; or at each of T, (T, …)."""
         return np.array([f(self.moments(k)) for k in range(len(self.time))]) if np.ndim(self.time) else f(self)

@@ -8,7 +8,7 @@ the path that the scheme itself shows within the step.
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,12 @@ NEAR = 1e-3
 MOST_HALVINGS = 100
 
 
-class Path(Protocol):
-    """The bodies within a step."""
-
-    def at(self, time: float) -> Bodies:
-        """The bodies at a time."""
+Show = Callable[[Array, Array], Bodies]
+"""``show(steps, times)``: the bodies at (n,) times within (n,) steps, on the path that the scheme shows."""
 
 
 class Cubic(NamedTuple):
-    """The path with the positions and velocities of both ends of a step: Hermite's interpolation, error ∝ dt⁴. Or the paths
-    of several steps."""
+    """The paths with the positions and velocities of both ends of (n,) steps: Hermite's interpolation, error ∝ dt⁴."""
 
     begin: Bodies
     end: Bodies
@@ -44,9 +40,7 @@ class Cubic(NamedTuple):
     def at(self, time: Any) -> Bodies:
         (t0, x0, v0, *_), (t1, x1, v1, *_) = self
         h = t1 - t0
-        s = (time - t0) / h
-        if np.ndim(h):
-            h, s = h[:, None, None], s[:, None, None]
+        h, s = h[:, None, None], ((time - t0) / h)[:, None, None]
         a, b = h * v0 - (x1 - x0), (x1 - x0) - h * v1
         bend = a + (b - a) * s
         x = x0 + s * (x1 - x0) + s * (1 - s) * bend
@@ -65,6 +59,11 @@ class Happened(NamedTuple):
         """When."""
         return float(self.row["time"][0])
 
+    @property
+    def step(self) -> int:
+        """The number of the step in which."""
+        return int(self.row["step"][0])
+
 
 class _Looks(NamedTuple):
     """An event, and the rows of the bodies at which it looks."""
@@ -77,10 +76,10 @@ class _Looks(NamedTuple):
         """The function and its derivative."""
         return self.event.kind.measure(now, self.i, self.j)
 
-    def doubtful(self, path: Bodies, finite: bool = False) -> Array:
-        """In which of the steps between T moments the event may happen, (T - 1,) or (T - 1, K): where the function rises or
-        falls through zero, as the event asks for, or comes close to zero and leaves it again; with ``finite`` also where it
-        is not finite at the end."""
+    def doubtful(self, path: Bodies, finite: bool = False) -> tuple[Array, ...]:
+        """The steps between T moments in which the event may happen, (n,), and the numbers of the pairs, if it looks at
+        several: where the function rises or falls through zero, as the event asks for, or comes close to zero and leaves it
+        again; with ``finite`` also where it is not finite at the end."""
         kind, (g, slope) = self.event.kind, self.measure(path)
         forward, before, after = path.time[-1] > path.time[0], g[:-1], g[1:]
         rises, falls = kind.directions() if forward else kind.directions()[::-1]
@@ -93,14 +92,14 @@ class _Looks(NamedTuple):
             toward, away = before * slope[:-1], after * slope[1:]
             extremum = ((toward < 0) & (away > 0) if forward else (toward > 0) & (away < 0)) & ~crosses(before, after)
         if not extremum.any() or (sizes := size(path, self.i, self.j)) is None:
-            return found
+            return np.nonzero(found)
         which = np.nonzero(extremum)
         steps, pairs = which[0], (np.arange(len(which[0])), *which[1:])
         cubic = Cubic(path.moments(steps), path.moments(steps + 1))
         first, last = (vanishing[(k, *which[1:])] for k in (steps, steps + 1))
         f = size(cubic.at(turning(path.time[steps], first, path.time[steps + 1], last)), self.i, self.j)[pairs]
         found[which] = ~is_far(sizes[which], f) | ((slope is None) & (f > 0))
-        return found
+        return np.nonzero(found)
 
     def _function(self, now: Bodies, i: Rows, j: Rows) -> Any:
         return self.event.kind.measure(now, i, j)[0]
@@ -164,37 +163,29 @@ class EventFinder:
             found.append(_Looks(event, *(_rows_of(side, len(pairs)) for side in sides)))
         return found
 
-    def find(self, end: Bodies, step: int, path: Callable[[Bodies, Bodies], Path]) -> list[Happened]:
-        """The events of the step that ends with the bodies ``end``, in order of time. ``path``: makes the path from its
-        beginning to its end."""
+    def find(self, end: Bodies, step: int, show: Show) -> list[Happened]:
+        """The events of the step with this number, which ends with the bodies ``end``, in order of time."""
         if end.known is not self.begin.known:
             self._match(end)
-        found: list[Happened] = []
-        within: Path | None = None
-        both = _one_after_the_other(self.begin, end)
-        for number, looks in enumerate(self._looks):
-            doubtful = looks.doubtful(both)[0]
-            if not doubtful.any():
-                continue
-            within = within or path(self.begin, end)
-            for k in np.flatnonzero(doubtful):
-                i, j = (int(each[k]) if isinstance(each, np.ndarray) else each for each in looks[1:])
-                search = _Search(looks.event, i, j, self.begin, end, within)
-                found += [search.row(*each, number, step) for each in search.zeros() if search.counts(each[0])]
-        forward = end.time > self.begin.time
-        return sorted(found, key=lambda each: each.time, reverse=not forward)
+        return self.find_all(_one_after_the_other(self.begin, end), step, show)[0]
 
-    def pass_over(self, path: Bodies, finite: Collection[int]) -> int:
-        """Begin the step after those in which nothing happens, of the steps between T moments of which the first one is the
-        beginning. Returns their number, at most T - 1. In the next one an event may happen, or the function of an
-        event, one with these numbers, ceases to be finite."""
-        passed = len(path.time) - 1
+    def find_all(
+        self, path: Bodies, step: int, show: Show | None, finite: Collection[int] = ()
+    ) -> tuple[list[Happened], int]:
+        """The events of the steps between T moments, the first of which is the beginning of the step with this number, in
+        order of time. And how many of these steps need no further look: in the one after them the function of an event, one
+        with the numbers ``finite``, ceases to be finite; or, without ``show``, an event may happen."""
+        found, passed = list[Happened](), len(path.time) - 1
         for number, looks in enumerate(self._looks):
-            doubtful = looks.doubtful(path, number in finite)
-            if doubtful.any():
-                passed = min(passed, int(np.nonzero(doubtful)[0][0]))
-        self.go_on(path.moments(passed))
-        return passed
+            which = looks.doubtful(path, number in finite)
+            if not len(which[0]):
+                continue
+            if show is not None:
+                search = _Search(looks, which, path, show)
+                found += search.happened(number, step)
+                which = (which[0][~search.finite],)
+            passed = min([passed, *which[0].tolist()])
+        return sorted(found, key=lambda each: each.time, reverse=bool(path.time[-1] < path.time[0])), passed
 
     def go_on(self, end: Bodies) -> None:
         """Begin the step after the one that :meth:`find` was asked for."""
@@ -222,79 +213,126 @@ def _rows_of(rows: list[int], pairs: int) -> Rows:
 
 
 class _Search:
-    """Looks for the zeros of one event's function, of body i relative to j, in a step."""
+    """Looks for the zeros of an event's function in steps of a path.
 
-    def __init__(self, event: Event, i: int | None, j: int | None, begin: Bodies, end: Bodies, path: Path) -> None:
-        self._event, self._i, self._j = event, i, j
-        self._begin, self._end, self._path = begin, end, path
-        self._tolerance = ROUNDING * math.ulp(max(abs(begin.time), abs(end.time)))
+    Args:
+        which: n steps, and the pairs of bodies, as :meth:`_Looks.doubtful` returns them.
+        show: shows the bodies within the steps.
 
-    def _measure(self, now: Bodies) -> tuple[float, float]:
-        g, slope = self._event.kind.measure(now, self._i, self._j)
-        return float(g), 0.0 if slope is None else float(slope)
+    Attributes:
+        finite: (n,) whether the function is so at both ends of the step.
+    """
 
-    def _root(self, a: float, fa: float, b: float, fb: float, of: int = 0) -> float:
-        """A zero on the path, which costs a short step per point: from that of the cubic, with its slope, on by secants; by
-        :func:`root` alone where that does not lead on."""
-        cubic, path = Cubic(self._begin, self._end), self._path
-        near, f = (lambda time, p=each: self._measure(p.at(time))[of] for each in (cubic, path))
-        if (ends := (near(a), near(b)))[0] * ends[1] < 0 and fb != 0:
-            time, width = root(near, (a, ends[0]), (b, ends[1]), NEAR * abs(b - a)), NEAR * (b - a)
-            slope, step, value = (near(time + width) - near(time - width)) / (2 * width), math.inf, f(time)
-            while slope != 0 and abs(value / slope) < 0.5 * abs(step):
-                before, step = value, -value / slope
-                if abs(step) <= self._tolerance:
-                    return time
-                if not min(a, b) < time + step < max(a, b):
+    def __init__(self, looks: _Looks, which: tuple[Array, ...], path: Bodies, show: Show) -> None:
+        self._looks, self._which, self._show = looks, which, show
+        self._shown: dict[tuple[int, float], tuple[Array, Array]] = {}
+        self._begin, self._end = path.moments(which[0]), path.moments(which[0] + 1)
+        self._ends = [self._measure(now, slice(None)) for now in (self._begin, self._end)]
+        self.finite = np.isfinite(self._ends[0][0] + self._ends[1][0])
+
+    def _measure(self, now: Bodies, q: Any) -> tuple[Array, Array]:
+        """The function and its derivative for the searches with numbers ``q``, (n,)."""
+        g, slope = self._looks.measure(now)
+        at = (np.arange(len(now.time)), *(pairs[q] for pairs in self._which[1:]))
+        return g[at], np.zeros(len(now.time)) if slope is None else slope[at]
+
+    def _at(self, q: Array, times: Array) -> Bodies:
+        """The bodies on the path, which costs a step for each that was not shown lately."""
+        steps = self._which[0][q]
+        keys = list(zip(steps.tolist(), times.tolist(), strict=True))
+        if new := [k for k, key in enumerate(keys) if key not in self._shown]:
+            _, x, v, *_ = self._show(steps[new], times[new])
+            self._shown.update(zip((keys[k] for k in new), zip(x, v, strict=True), strict=True))
+        x, v = (np.array(rows) for rows in zip(*(self._shown[key] for key in keys), strict=True))
+        return self._begin._replace(time=times, position=x, velocity=v)
+
+    def _on_cubic(self, q: Array, times: Array) -> Bodies:
+        return Cubic(self._begin.moments(q), self._end.moments(q)).at(times)
+
+    def _roots(self, q: Array, first: tuple[Array, Array], last: tuple[Array, Array], of: int = 0) -> Array:
+        """Zeros on the path, which costs a short step per point: from that of the cubic, with its slope, on by secants; by
+        :func:`roots` alone where that does not lead on."""
+        (a, _), (b, fb) = first, last
+        tolerance = ROUNDING * np.spacing(np.maximum(abs(self._begin.time[q]), abs(self._end.time[q])))
+
+        def on(bodies: Callable[[Array, Array], Bodies]) -> Callable[[Array, Array], Array]:
+            return lambda k, times: self._measure(bodies(q[k], times), q[k])[of]
+
+        near, f, every = on(self._on_cubic), on(self._at), np.arange(len(q))
+        ends, found, width = (near(every, a), near(every, b)), np.full(len(q), np.nan), NEAR * (b - a)
+        go = np.flatnonzero((ends[0] * ends[1] < 0) & (fb != 0))
+        if len(go):
+            part = (each[go] for each in (a, ends[0], b, ends[1]))
+            time = roots(
+                lambda k, t: near(go[k], t), (next(part), next(part)), (next(part), next(part)), abs(width[go])
+            )
+            slope = (near(go, time + width[go]) - near(go, time - width[go])) / (2 * width[go])
+            step, value = np.full(len(go), np.inf), f(go, time)
+            while True:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    before, last_step, step = value, step, -value / slope
+                there = abs(step) <= tolerance[go]
+                found[go[there]] = time[there]
+                low, high = np.minimum(a, b)[go], np.maximum(a, b)[go]
+                on_way = ~there & (abs(step) < 0.5 * abs(last_step)) & (low < time + step) & (time + step < high)
+                if not on_way.any():
                     break
-                time += step
-                value = f(time)
+                go, step, before, time = go[on_way], step[on_way], before[on_way], (time + step)[on_way]
+                value = f(go, time)
                 slope = (value - before) / step
-        return root(f, (a, fa), (b, fb), self._tolerance)
+        if len(rest := np.flatnonzero(np.isnan(found))):
+            begin, end = ((time[rest], value[rest]) for time, value in (first, last))
+            found[rest] = roots(lambda k, t: f(rest[k], t), begin, end, tolerance[rest])
+        return found
 
-    def zeros(self) -> list[tuple[float, bool]]:
-        """The times of the zeros that are events, and whether the function rises with time there."""
+    def happened(self, number: int, step: int) -> list[Happened]:
+        """The zeros that are events of this number; ``step`` is that of the first step of the path."""
         a, b = self._begin.time, self._end.time
-        (fa, slope_a), (fb, slope_b) = self._measure(self._begin), self._measure(self._end)
-        if not math.isfinite(fa + fb):
+        (fa, slope_a), (fb, slope_b) = self._ends
+        crossing = crosses(fa, fb) & self.finite
+        q = np.flatnonzero(crossing)
+        parts = [(q, a[q], fa[q], b[q], fb[q])]
+        if len(q := np.flatnonzero(self.finite & ~crossing)):
+            fm, _ = self._measure(self._on_cubic(q, turning(a, slope_a, b, slope_b)[q]), q)
+            q = q[~is_far(fa[q], fm)]
+        if len(q):
+            m = self._roots(q, (a[q], slope_a[q]), (b[q], slope_b[q]), 1)
+            fm, _ = self._measure(self._at(q, m), q)
+            parts += [(q, a[q], fa[q], m, fm), (q, m, fm, b[q], fb[q])]
+        q, a, fa, b, fb = (np.concatenate(each) for each in zip(*parts, strict=True))
+        rising = (fa < 0) == (b > a)
+        chosen = crosses(fa, fb) & np.where(rising, *self._looks.event.kind.directions())
+        q, rising = q[chosen], rising[chosen]
+        if not len(q):
             return []
-        parts = [(a, fa, b, fb)]
-        if not crosses(fa, fb):
-            fm, _ = self._measure(Cubic(self._begin, self._end).at(turning(a, slope_a, b, slope_b)))
-            if is_far(fa, fm):
-                return []
-            m = self._root(a, slope_a, b, slope_b, 1)
-            fm, _ = self._measure(self._path.at(m))
-            parts = [(a, fa, m, fm), (m, fm, b, fb)]
-        (rises, falls), forward = self._event.kind.directions(), b > a
-        return [
-            (self._root(*part), (part[1] < 0) == forward)
-            for part in parts
-            if crosses(part[1], part[3]) and (rises if (part[1] < 0) == forward else falls)
-        ]
+        times = self._roots(q, (a[chosen], fa[chosen]), (b[chosen], fb[chosen]))
+        now = self._at(q, times)
+        if (margin := self._looks.event.kind.margin(now, self._looks.i, self._looks.j)) is not None:
+            counts = margin[(np.arange(len(q)), *(pairs[q] for pairs in self._which[1:]))] > 0
+            q, rising, now = q[counts], rising[counts], now.moments(counts)
+        rows = self._rows(q, rising, now)
+        rows["step"], rows["event"] = step + self._which[0][q], number
+        return [Happened(self._looks.event, rows[k : k + 1]) for k in range(len(q))]
 
-    def counts(self, time: float) -> bool:
-        """True if a zero at this time is an event."""
-        margin = self._event.kind.margin(self._path.at(time), self._i, self._j)
-        return margin is None or bool(margin > 0)
-
-    def row(self, time: float, rising: bool, number: int, step: int) -> Happened:
-        """What the table of events says of a zero."""
-        now, row = self._path.at(time), np.zeros(1, EVENT_DTYPE)
-        row["time"], row["step"], row["event"] = time, step, number
-        row["kind"] = self._event.kind.name(rising).encode()
-        row["id_1"] = row["id_2"] = NONE
-        if self._i is not None:
-            d, w = now.relative(self._i, self._j)
-            row["distance"], row["speed"] = np.linalg.norm(d), np.linalg.norm(w)
-            for names, values in (("x y z", now.position), ("vx vy vz", now.velocity)):
-                for name, value in zip(names.split(), values[self._i], strict=False):
-                    row[name] = value
-        for side, k in (("1", self._i), ("2", self._j)):
-            if k is not None:
-                row[f"id_{side}"], row[f"mass_{side}"] = now.known.id[k], now.known.mass[k]
-                row[f"radius_{side}"] = now.known.radius[k] if len(now.known.radius) else 0.0
-        return Happened(self._event, row)
+    def _rows(self, q: Array, rising: Array, now: Bodies) -> Array:
+        """What the table of events says of zeros."""
+        looks, rows, every = self._looks, np.zeros(len(q), EVENT_DTYPE), np.arange(len(q))
+        rows["time"] = now.time
+        called = [looks.event.kind.name(each).encode() for each in (True, False)]
+        rows["kind"] = np.where(rising, *called)
+        sides = [each[self._which[1][q]] if isinstance(each, np.ndarray) else each for each in (looks.i, looks.j)]
+        if sides[0] is not ORIGIN:
+            of = [(now.position[every, k], now.velocity[every, k]) if k is not ORIGIN else (0.0, 0.0) for k in sides]
+            rows["distance"], rows["speed"] = (np.linalg.norm(x - y, axis=-1) for x, y in zip(*of, strict=True))
+            for names, values in zip(("x y z", "vx vy vz"), of[0], strict=True):
+                for name, value in zip(names.split(), values.T, strict=False):
+                    rows[name] = value
+        for side, k in zip("12", sides, strict=True):
+            rows[f"id_{side}"] = NONE
+            if k is not ORIGIN:
+                rows[f"id_{side}"], rows[f"mass_{side}"] = now.known.id[k], now.known.mass[k]
+                rows[f"radius_{side}"] = now.known.radius[k] if len(now.known.radius) else 0.0
+        return rows
 
 
 def crosses(a: Any, b: Any) -> Any:
@@ -312,26 +350,35 @@ def is_far(fa: Any, fm: Any) -> Any:
     return (fm * fa > 0) & (abs(fm) > abs(fa - fm))
 
 
-def root(f: Callable[[float], float], first: tuple[float, float], last: tuple[float, float], tolerance: float) -> float:
-    """A zero of f between two points with values of different signs: inverse quadratic interpolation, or halving where that
-    is not safe (Chandrupatla 1997, Advances in Engineering Software 28, 145)."""
+def roots(
+    f: Callable[[Array, Array], Array], first: tuple[Array, Array], last: tuple[Array, Array], tolerance: Array
+) -> Array:
+    """Zeros of functions between two points each, (n,), with values of different signs; ``f(which, at)``: those with these
+    numbers at these points. Inverse quadratic interpolation, or halving where that is not safe (Chandrupatla 1997, Advances
+    in Engineering Software 28, 145)."""
     (a, fa), (b, fb) = first, last
-    fraction = fa / (fa - fb) if fa != fb else 0.5
+    fraction = np.where(fa != fb, fa / np.where(fa != fb, fa - fb, 1.0), 0.5)
+    found, which = a.copy(), np.arange(len(a))
     for _ in range(MOST_HALVINGS):
-        least = tolerance / abs(b - a) if a != b else 1.0
-        best, value = (a, fa) if abs(fa) < abs(fb) else (b, fb)
-        if least > 0.5 or value == 0.0:
+        with np.errstate(divide="ignore"):
+            least = np.where(a != b, tolerance / abs(b - a), 1.0)
+        near = abs(fa) < abs(fb)
+        best, value = np.where(near, a, b), np.where(near, fa, fb)
+        found[which] = best
+        on = (least <= 0.5) & (value != 0.0)
+        if not on.any():
             break
-        x = a + min(1 - least, max(least, fraction)) * (b - a)
-        fx = f(x)
-        if (fx >= 0) == (fa >= 0):
-            c, fc = a, fa
-        else:
-            c, fc, b, fb = b, fb, a, fa
+        which, tolerance, a, fa, b, fb, least, fraction = (
+            each[on] for each in (which, tolerance, a, fa, b, fb, least, fraction)
+        )
+        x = a + np.minimum(1 - least, np.maximum(least, fraction)) * (b - a)
+        fx = f(which, x)
+        same = (fx >= 0) == (fa >= 0)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = x, fx
-        along, values = (a - b) / (c - b), (fa - fb) / (fc - fb)
-        if values * values < along and (1 - values) ** 2 < 1 - along:
-            fraction = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-        else:
-            fraction = 0.5
-    return best
+        with np.errstate(divide="ignore", invalid="ignore"):
+            along, values = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            inverse = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        fraction = np.where((values * values < along) & ((1 - values) ** 2 < 1 - along), inverse, 0.5)
+    return found

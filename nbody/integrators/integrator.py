@@ -198,6 +198,29 @@ class Integrator(ABC):
         it no longer. Returns the number of steps to make again."""
         return 0
 
+    def make_short_step(self, motion: Motion, length: float) -> bool:
+        """Make one step of another length from the present bodies, from which no run goes on. False: a new instance of the
+        scheme has to make it."""
+        return False
+
+    def _start_with(self, motion: Motion, length: float) -> bool:
+        """Such a step, by a scheme that keeps nothing that depends on the length."""
+        dt, self.dt = self.dt, length
+        try:
+            self.start(motion)
+            self._advance(motion, 1, math.inf)
+        finally:
+            self.dt = dt
+        return True
+
+    def show_noted(
+        self, motion: Motion, steps: np.ndarray, times: np.ndarray, ends: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The bodies at (n,) times within (n,) of the steps that were noted last: positions and velocities, (n, N, D) each.
+        ``ends``: the times, positions and velocities at the ends of these steps. None if each is a call of
+        :meth:`make_short_step`."""
+        return None
+
     @abstractmethod
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         """Make steps from the end of one, as :meth:`advance` does without a watcher."""

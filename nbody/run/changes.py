@@ -15,6 +15,8 @@ from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
 from nbody.particles import Particles, rows_of
 from nbody.scenario import Scenario
+from nbody.scenario.source import ScenarioText
+from nbody.scenario.values import validated
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
 
 Array = np.ndarray
@@ -24,26 +26,24 @@ WRITABLE = ("mass", "position", "velocity", "radius")
 
 
 def added(given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario) -> Array:
-    """Rows of the bodies that a user adds to those of ``now``: ``given``, or of the ``values`` by name.
-    ``used`` are the ids that bodies have or had; if one of the new bodies has such an id, they all get others. Raises
-    InputError: it was given by name."""
-    bodies = _new_bodies(given, values, now)
+    """Rows of the bodies that a user adds to those of ``now``; see :func:`new_bodies`."""
+    bodies = new_bodies(given, values, now, used, scenario)
+    bodies = replace(bodies, species=_species(bodies, now), species_names=now.species_names)
     if scenario.collisions is not None and scenario.collisions.radius is not None and not len(bodies.radius):
         from nbody.integrators.collisions.radii import radii
 
         bodies = replace(bodies, radius=radii(scenario, bodies))
-    if (taken := np.isin(bodies.id, used)).any():
-        if values.get("id") is not None:
-            raise InputError(
-                f"add: id {bodies.id[taken][0]} belongs to a body of this run, or did; leave id out to get new ones"
-            )
-        bodies = replace(bodies, id=used.max() + 1 + np.arange(bodies.count))
     return event_rows(ADD, bodies, bodies.species)
 
 
-def _new_bodies(given: Particles | None, values: dict[str, Any], now: Particles) -> Particles:
+def new_bodies(
+    given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario
+) -> Particles:
+    """The bodies that a user adds to those of ``now``, which may be none: ``given``, or of the ``values`` by name.
+    ``used`` are the ids that bodies have or had; if one of the new bodies has such an id, they all get others. Raises
+    InputError: it was given by name, or a value is wrong."""
     if given is None:
-        given = _of_values(values, now)
+        given = _of_values(values, now, scenario)
     elif not isinstance(given, Particles) or (more := [name for name in values if name != "id"]):
         raise InputError(
             f"add: needs particles, or mass=…, position=… and velocity=…; got {shown(given)}"
@@ -53,33 +53,85 @@ def _new_bodies(given: Particles | None, values: dict[str, Any], now: Particles)
         given = replace(given, id=np.atleast_1d(values["id"]))
     massless = not given.mass.any() and (now.mass > 0).any()
     (replace(given, mass=given.mass + 1.0) if massless else given).check("add: ")
-    if given.dimensions != now.dimensions:
+    if now.count and given.dimensions != now.dimensions:
         raise InputError(f"add: the bodies are in {given.dimensions}-D, and the run is in {now.dimensions}-D")
-    return replace(given, species=_species(given, now), species_names=now.species_names)
+    if not (taken := np.isin(given.id, used)).any():
+        return given
+    if values.get("id") is not None:
+        raise InputError(
+            f"add: id {given.id[taken][0]} belongs to a body of this run, or did; leave id out to get new ones"
+        )
+    return replace(given, id=used.max() + 1 + np.arange(given.count))
 
 
-def _of_values(values: dict[str, Any], now: Particles) -> Particles:
-    missing = [name for name in ("mass", "position", "velocity") if values.get(name) is None]
-    if missing:
-        raise InputError(f"add: {missing[0]} is missing; give particles, or mass=…, position=… and velocity=…")
+COMPONENTS = ("x", "y", "z", "vx", "vy", "vz")
+ELEMENTS = ("a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E", "l", "T")
+KEYS = ("mass", "m", "position", "velocity", "radius", "species", "name", "id", *COMPONENTS, *ELEMENTS, "about")
+"""The names of values of a new body."""
+
+
+def _of_values(values: dict[str, Any], now: Particles, scenario: Scenario) -> Particles:
+    for name in values:
+        if name not in KEYS:
+            raise unknown("value", name, KEYS, "add: ")
+    found = {name: value for name, value in values.items() if value is not None}
+    for name, other in (("m", "mass"), ("name", "species")):
+        if name in found:
+            found.setdefault(other, found.pop(name))
+    if any(name in ELEMENTS for name in found):
+        found |= _on_orbit(found, now, scenario)
+    elif (
+        "position" not in found
+        and (given := {name: found.get(name, 0.0) for name in COMPONENTS})
+        and (any(name in found for name in COMPONENTS) or not now.count)
+    ):
+        dimensions = now.dimensions if now.count else scenario.gravity.dimensions
+        found |= {
+            "position": [given[c] for c in "xyz"[:dimensions]],
+            "velocity": [given["v" + c] for c in "xyz"[:dimensions]],
+        }
+    for name in ("mass", "position", "velocity"):
+        if name not in found:
+            raise InputError(f"add: {name} is missing; give particles, or mass=…, position=… and velocity=…")
     try:
-        position, velocity = (np.atleast_2d(values[name]) for name in ("position", "velocity"))
+        position, velocity = (np.atleast_2d(found[name]) for name in ("position", "velocity"))
     except ValueError:
         raise InputError("add: position and velocity must be (D,) of one body, or (N, D)") from None
     count = len(position)
-    found: dict[str, Any] = {"position": position, "velocity": velocity}
+    made: dict[str, Any] = {"position": position, "velocity": velocity}
     for name in ("mass", "radius", "id"):
-        if values.get(name) is not None:
-            given = np.atleast_1d(values[name])
-            found[name] = np.repeat(given, count) if len(given) == 1 != count and name != "id" else given
-    if (species := values.get("species")) is not None:
+        if name in found:
+            each = np.atleast_1d(found[name])
+            made[name] = np.repeat(each, count) if len(each) == 1 != count and name != "id" else each
+    if (species := found.get("species")) is not None:
+        names = now.species_names if now.count else ()
         if isinstance(species, str):
-            if species not in now.species_names:
-                raise unknown("species", species, now.species_names, "add: ")
-            species = now.species_names.index(species)
-        found["species"] = np.repeat(species, count) if np.ndim(species) == 0 else species
-        found["species_names"] = now.species_names
-    return Particles(**found)
+            names = names if species in names else (*names, species)
+            species = names.index(species)
+        made |= {"species": np.repeat(species, count) if np.ndim(species) == 0 else species, "species_names": names}
+    return Particles(**made)
+
+
+def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dict[str, Any]:
+    """Position and velocity of a body on an orbit about the centre of mass of the bodies of ``now``, or ``about`` one."""
+    from nbody.initial.planets import Body
+
+    if not now.count:
+        raise InputError("add: the first body has no orbit; give it a mass, as in add(m=1.0)")
+    if "position" in values or "velocity" in values:
+        raise InputError("add: give position and velocity, or elements of an orbit, not both")
+    keys = {name: value for name, value in values.items() if name in ELEMENTS}
+    body = validated(
+        Body, {"m": values.get("mass", 0.0), **keys}, ScenarioText(replaced_by={(k,): f"add: {k}" for k in keys})
+    )
+    if body.a is None and body.P is None and body.q is None:
+        raise InputError("add: a is missing; an orbit has a, P or q")
+    about = values.get("about")
+    focus = now if about is None else now.rows(rows_of(now, about, "add: about: "))
+    inner = focus.mass.sum()
+    x, v = body.relative(scenario.gravity.G * (inner + body.m))
+    weights, D = focus.mass / (inner or 1.0), now.dimensions
+    return {"mass": body.m, "position": weights @ focus.position + x[:D], "velocity": weights @ focus.velocity + v[:D]}
 
 
 def _species(given: Particles, now: Particles) -> Array:

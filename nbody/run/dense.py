@@ -1,10 +1,12 @@
 """Dense output: the bodies at times within a step, or later, from a copy of the stepper."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.run.choice import scheme_of
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
@@ -44,11 +46,41 @@ def reach(copy: Stepper, time: float) -> float:
 
 def _part_of_a_step(copy: Stepper, time: float) -> None:
     """Make one step to ``time``, forward or back, by a scheme of fixed steps."""
-    now, motion = copy.moment, copy.motion
-    scheme = scheme_of(copy.setup.scenario, time - now.time)
+    now, motion, scheme = copy.moment, copy.motion, copy.integrator
     copy.clock.set(Moment(0, now.time, now.time))
-    with motion.state.moves.turned(time < now.time and not scheme.facts.moves):
-        scheme.prepare(motion, copy.collisions is not None)
-        scheme.start(motion)
-        scheme.advance(motion, 1)
+    moves, length = scheme.facts.moves, time - now.time
+    with motion.state.moves.turned(time < now.time and not moves):
+        if not scheme.make_short_step(motion, length if moves else abs(length)):
+            scheme = scheme_of(copy.setup.scenario, length)
+            scheme.prepare(motion, copy.collisions is not None)
+            scheme.start(motion)
+            scheme.advance(motion, 1)
     copy.clock.set(Moment(now.step, copy.clock.time, now.time))
+
+
+def shows_noted(scheme: Integrator) -> bool:
+    """True if :func:`within_noted` can show the bodies within steps."""
+    return not scheme.facts.adaptive or type(scheme).show_noted is not Integrator.show_noted
+
+
+def within_noted(
+    stepper: Stepper, steps: np.ndarray, times: np.ndarray, copied: Callable[[], Stepper]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The bodies at (n,) times within (n,) of the steps of the last :meth:`.Stepper.note`: positions and velocities of those
+    that it returned, (n, K, D) each, as the scheme shows them, or by short steps from the ends of these steps. ``copied``
+    returns a copy of the stepper, at any moment."""
+    assert stepper.noted is not None
+    (noted, rows), sign = stepper.noted, -1 if stepper.turns else 1
+    ends = noted.moments(steps + 1)
+    made = sign * ends.time, ends.position, sign * ends.velocity
+    if (found := stepper.integrator.show_noted(stepper.motion, steps, sign * times, made)) is not None:
+        return found[0][:, rows], sign * found[1][:, rows]
+    copy = copied()
+    x, v, state = ends.position.copy(), ends.velocity.copy(), copy.motion.host
+    for k in np.flatnonzero(times != ends.time):
+        state.position[...], state.velocity[...] = ends.position[k], ends.velocity[k]
+        copy.clock.set(Moment(0, float(ends.time[k])))
+        state.invalidate()
+        _part_of_a_step(copy, float(times[k]))
+        x[k], v[k] = state.position, state.velocity
+    return x[:, rows], v[:, rows]

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
 import numpy as np
 
 from nbody.events.bodies import Bodies
 from nbody.events.chosen import Event
-from nbody.events.finder import Cubic, EventFinder, Happened
+from nbody.events.finder import Cubic, EventFinder, Happened, Show
 from nbody.integrators.integrator import Motion
-from nbody.run.dense import reach
+from nbody.run.dense import reach, shows_noted, within_noted
 from nbody.run.schedule import same_time
 from nbody.run.stepper import Stepper
 
@@ -49,7 +50,8 @@ class StepPath:
             _, x, v, *_ = copy.bodies(self._ids)
             self._last = self._cubic.end._replace(time=time, position=x, velocity=v)
         else:
-            self._last = self._cubic.at(time)
+            begin, end = (each._replace(time=np.array([each.time])) for each in self._cubic)
+            self._last = Cubic(begin, end).at(np.array([time])).moments(0)
         return self._last
 
 
@@ -97,7 +99,7 @@ class EventWatch:
             touched = False
             if stepper.moment.within or not self._pass_over(steps - (stepper.clock.step - begun), until):
                 touched = stepper.make(0 if stepper.moment.within else 1, until)
-            elif not stepper.moment.within:
+            elif not stepper.moment.within or self.acting:
                 return
             ends = not self._tried(self._look) or touched or bool(self.acting)
             now = stepper.moment
@@ -105,11 +107,11 @@ class EventWatch:
                 return
 
     def _pass_over(self, steps: int, until: float) -> bool:
-        """Make steps in blocks, as long as nothing happens in them. Returns False if the next step must be looked at by
-        itself, and True at the end, which may be within a step that nobody has looked at.
+        """Make steps in blocks, and find what happens in each together. Returns False if the next step must be looked at by
+        itself, and True at the end: in a step that nobody has looked at, or after one in which an event acts.
 
-        A block in which something may happen is made again up to that step. The length of blocks follows how often that is,
-        so that less is made twice than once.
+        A block in which there is such a step is made again up to it. The length of blocks follows how often that is, so that
+        less is made twice than once.
         """
         stepper, finder = self._stepper, self._finder
         while steps > 0 and stepper.sign * stepper.clock.time < until:
@@ -117,21 +119,36 @@ class EventWatch:
                 return False
             arrays, begun = stepper.moving_arrays(), stepper.moment
             count = min(steps, self._block, max(FEWEST, MOST_NUMBERS // stepper.state.count))
+            show = self._show_noted if shows_noted(stepper.integrator) else None
             try:
                 path = stepper.note(count, until, self._ids)
-                passed = finder.pass_over(path, self._functions) if len(path.time) > 1 else 0
-                whole = passed == len(path.time) - 1
+                found, passed = finder.find_all(path, begun.step + 1, show, self._functions)
             except Exception:  # the step in which it is raised is to be found
-                passed, whole, self._singly = 0, False, begun.step + count
-            if not whole:
-                self._block = max(FEWEST, self._block // 2)
                 stepper.go_back(arrays, begun)
-                if passed:
-                    stepper.make(passed, until)
+                self._singly = begun.step + count
                 return False
-            self._block = min(MOST, 2 * self._block)
+            whole = len(path.time) - 1
+            acts = min((each.step for each in found if each.event.acts), default=math.inf) - begun.step
+            made = int(min(passed, acts))
+            self.happened += [each for each in found if each.step - begun.step <= made]
+            finder.go_on(path.moments(made))
+            self._block = min(MOST, 2 * self._block) if made == whole else max(FEWEST, self._block // 2)
+            if made < whole or (acts <= passed and stepper.moment.within):
+                stepper.go_back(arrays, begun)
+                if made:
+                    stepper.make(made, until)
+            if acts <= passed:
+                self.acting = [each for each in found if each.event.acts and each.step - begun.step == acts]
+                return True
+            if passed < whole:
+                return False
             steps -= stepper.clock.step - begun.step
         return True
+
+    def _show_noted(self, steps: np.ndarray, times: np.ndarray) -> Bodies:
+        """The bodies within steps of the block."""
+        x, v = within_noted(self._stepper, steps, times, partial(self._copy, where=False))
+        return self._finder.begin._replace(time=times, position=x, velocity=v)
 
     def _tried(self, look: Callable[[], None]) -> bool:
         """Look. Returns False if a user's function has raised an error."""
@@ -175,7 +192,7 @@ class EventWatch:
             stepper.cut = None
         found = self._ahead and [each for each in self._ahead if sign * each.time <= sign * now.time]
         if found is None:
-            found = finder.find(end, now.step, lambda first, last: StepPath(self._copy(), first, last, self._ids))
+            found = finder.find(end, now.step, self._shown_by(self._copy, end, self._ids))
         if found:
             self.happened += [each for each in found if sign * each.time > finder.shown]
             self.acting += [each for each in found if each.event.acts]
@@ -186,12 +203,17 @@ class EventWatch:
             finder.start(end)
         self._warn()
 
-    def _copy(self) -> Stepper:
-        """The one copy of the stepper, brought to where it is."""
+    def _shown_by(self, copied: Callable[[], Stepper], end: Bodies, ids: np.ndarray | None = None) -> Show:
+        """Shows the bodies within the last step, by a copy of the stepper at its end; the finder has its beginning."""
+        path = cache(lambda: StepPath(copied(), self._finder.begin, end, ids))
+        return lambda _, times: end.of(path().at, times)
+
+    def _copy(self, where: bool = True) -> Stepper:
+        """The one copy of the stepper; ``where``: brought to where it is."""
         stepper = self._stepper
         if self._copied is None or self._copied[0] is not stepper.motion:
             self._copied = stepper.motion, stepper.copy()
-        else:
+        elif where:
             self._copied[1].go_back(stepper.moving_arrays(), stepper.moment)
         return self._copied[1]
 
@@ -204,7 +226,7 @@ class EventWatch:
             x, v = whole.vectors()
             end = self._stepper.bodies()._replace(time=whole.clock.time, position=x, velocity=v)
             step = self._stepper.moment.step
-            self._ahead = self._finder.find(end, step, lambda first, last: StepPath(whole, first, last))
+            self._ahead = self._finder.find(end, step, self._shown_by(lambda: whole, end))
 
     def end_step(self) -> None:
         """A step that is shown partway is not made to its end: its events until now act now."""

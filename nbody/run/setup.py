@@ -26,7 +26,7 @@ from nbody.run.guards import doubts
 from nbody.run.lengths import with_lengths
 from nbody.run.plan import EVENTS, Plan, plan
 from nbody.run.ranks import shared_plan
-from nbody.scenario import Scenario
+from nbody.scenario import FromArrays, Scenario
 from nbody.state import Moment
 from nbody.whole_file import Notify
 
@@ -146,7 +146,7 @@ class Setup:
 
     def beginning_with(self, bodies: Particles, used: np.ndarray) -> "Setup":
         """The run as one that begins with bodies given as arrays, after bodies with the ids ``used``."""
-        scenario = self.scenario.with_arrays(bodies.count)
+        scenario = self.scenario.with_arrays(bodies.count).with_bodies(bodies)
         if scenario.collisions is not None and not len(bodies.radius):
             bodies = _with_radii(scenario, bodies)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies, used=used)
@@ -172,6 +172,8 @@ def set_up(asked: Asked, ranks: Team, notify: Notify, resumed: bool = False) -> 
         notify(line)
     if scenario.collisions is not None:
         bodies = _with_radii(scenario, bodies)
+    if isinstance(scenario.initial, FromArrays) and ranks.size == 1:
+        planned = replace(planned, scenario=scenario.with_bodies(bodies))
     return Setup(
         planned, engine, bodies, ranks, notify, _events(asked, scenario, bodies), asked.outcome, asked.open_ended
     )
@@ -237,6 +239,12 @@ def _with_radii(scenario: Scenario, bodies: Particles) -> Particles:
 # --- What a user asks for ---
 
 
+def given_bodies(given: object) -> bool:
+    """True if this says which bodies a simulation has, and not that it begins without any."""
+    nothing = isinstance(given, list | tuple) and not given
+    return given is not None and not nothing and not (isinstance(given, Particles) and not len(given.mass))
+
+
 def asked_for(
     given: Scenario | Particles | str | Path,
     particles: Particles | None,
@@ -271,11 +279,6 @@ def asked_for(
     if values.get("fields") is not None:
         return _in_fields(given, particles, values, again)
     if isinstance(given, Particles):
-        if not len(given.mass):
-            raise InputError(
-                "Simulation: there are no particles; collect the bodies first, then make the simulation: "
-                "Simulation(nbody.Particles(mass, position, velocity), …); its add() is for bodies that come later"
-            )
         particles, values = with_lengths(given.check("particles: "), values)
         _refuse_making(particles, values)
         scenario = _scenario_of(particles.count, particles.dimensions, values)
@@ -287,6 +290,14 @@ def asked_for(
             f"Simulation: needs a scenario, its name or path, or particles, as in nbody.Particles(m, x, v); got a "
             f"{type(given).__name__}"
         )
+    known: Particles | None = given.source.bodies if isinstance(given.initial, FromArrays) else None
+    if known is not None and particles is None:
+        particles = replace(known)
+    elif (
+        known is not None and particles is not None and given.gravity.per_species
+        and (particles.count, particles.species_names) == (known.count, ("",))
+    ):  # fmt: skip
+        particles = replace(particles, species=known.species, species_names=known.species_names)
     if particles is not None:
         _refuse_making(particles.check(), values)
     scenario = given.with_keywords(values)

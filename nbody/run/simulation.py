@@ -20,7 +20,7 @@ from nbody.run.observers import Callback, Function, Observer, callback_of
 from nbody.run.ranks import require_same_machines, require_same_run, undivided
 from nbody.run.recording import Recording, new_file
 from nbody.run.schedule import Schedule, schedule_of_call, steps_given, time_given
-from nbody.run.setup import Setup, asked_for, default_notify, require_function, set_up, silent
+from nbody.run.setup import Setup, asked_for, default_notify, given_bodies, require_function, set_up, silent
 from nbody.run.step_call import StepCall
 from nbody.run.stepper import Stepper
 from nbody.scenario import FromArrays, Scenario
@@ -30,6 +30,7 @@ from nbody.whole_file import Notify
 
 if TYPE_CHECKING:
     from nbody.diagnostics.orbits import Elements
+    from nbody.run.empty import Collected
     from nbody.run.loop import Pace, ProgressEvent
     from nbody.run.output import Output
     from nbody.run.progress import Progress, Summary
@@ -55,7 +56,8 @@ class Simulation:
 
     Args:
         scenario: what to simulate; or the path of a scenario file, or the name of one that comes with nbody; or the
-            particles, whose number of steps and time are kept.
+            particles, whose number of steps and time are kept; or None, or particles without rows, for a simulation to which
+            bodies are added one by one (:meth:`add`), and which begins when it is asked for more.
         output: the trajectory to write; None writes no file.
         overwrite: replace an existing output instead of keeping it under a numbered name.
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
@@ -89,7 +91,7 @@ class Simulation:
 
     def __init__(
         self,
-        scenario: Scenario | Particles | str | Path,
+        scenario: Scenario | Particles | str | Path | None = None,
         output: str | Path | None = None,
         overwrite: bool = False,
         notify: Notify | None = None,
@@ -104,15 +106,50 @@ class Simulation:
             particles, values = None, {"particles": particles, **values}
         notify = (notify or default_notify()) if ranks.first else silent
         require_function("Simulation: notify", notify)
-        with ranks.agreed():
-            again = repeats or start is not None
-            asked = asked_for(scenario, particles, values, again, on_collision)
-            require_same_run(ranks, asked.scenario, asked.particles)
-            file = new_file(output, overwrite, ranks, notify, asked.scenario, start)
-            self._begin(set_up(asked, ranks, notify, resumed=start is not None), file, start)
-            require_same_machines(ranks, self.setup.engine, self.setup.scope)
-            if line := undivided(ranks, self.setup.engine, self.state):
-                notify(line)
+
+        def make(given: Any) -> None:
+            with ranks.agreed():
+                again = repeats or start is not None
+                asked = asked_for(given, particles, values, again, on_collision)
+                require_same_run(ranks, asked.scenario, asked.particles)
+                file = new_file(output, overwrite, ranks, notify, asked.scenario, start)
+                self._begin(set_up(asked, ranks, notify, resumed=start is not None), file, start)
+                require_same_machines(ranks, self.setup.engine, self.setup.scope)
+                if line := undivided(ranks, self.setup.engine, self.state):
+                    notify(line)
+
+        if given_bodies(scenario):
+            make(scenario)
+        elif particles is not None:
+            make(particles)
+        else:
+            from nbody.run.empty import Collected
+
+            self._collected: Collected | None = Collected(values, make, output is not None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Begin the run of the bodies that were added to an empty simulation, when it is needed."""
+        if hasattr(type(self), name):  # a property that failed
+            return object.__getattribute__(self, name)
+        if name not in (*PARTS, "_running") or (collected := vars(self).get("_collected")) is None:
+            raise AttributeError(f"a simulation has no attribute {name!r}{did_you_mean(name, dir(type(self)))}")
+        if not collected.bodies.count:
+            raise InputError(
+                "the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)"
+            )
+        del self._collected
+        try:
+            collected.begin(collected.bodies)
+        except BaseException:
+            self._collected = collected
+            raise
+        return getattr(self, name)
+
+    @property
+    def _empty(self) -> "Collected | None":
+        """What collects bodies, if there are none yet."""
+        collected = vars(self).get("_collected")
+        return collected if collected is not None and not collected.bodies.count else None
 
     def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
         """Make the parts of the run, which begins or goes on."""
@@ -139,6 +176,8 @@ class Simulation:
         return [Escape(self.stepper)]
 
     def __repr__(self) -> str:
+        if self._empty:
+            return f"<Simulation without bodies, t = {self.time:.6g}>"
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
         return (
             f"<Simulation '{self.scenario.name}': {bodies}, {scheme}, engine {self.engine_name}, "
@@ -198,12 +237,12 @@ class Simulation:
     @property
     def steps_made(self) -> int:
         """The number of steps made so far."""
-        return self.stepper.clock.step
+        return self._empty.bodies.step if self._empty else self.stepper.clock.step
 
     @property
     def time(self) -> float:
         """The time of the state."""
-        return self.stepper.clock.time
+        return self._empty.bodies.time if self._empty else self.stepper.clock.time
 
     @property
     def output(self) -> str | Path | None:
@@ -219,6 +258,8 @@ class Simulation:
     def energies(self) -> Energies:
         """The energies of the frames. If nothing is recorded, those of the beginning and of this moment; RunFailed is raised
         if a number in the state is not finite."""
+        if self._empty:
+            return Energies(0.0, 0.0, 0.0)
         if not self._running:
             self._take_written()
         return self.recording.energies_now
@@ -234,6 +275,8 @@ class Simulation:
         return self._energy_parts()[1]
 
     def _energy_parts(self) -> tuple[float, float]:
+        if self._empty:
+            return 0.0, 0.0
         if not self._running:
             self._take_written()
         stepper = self.stepper
@@ -251,11 +294,15 @@ class Simulation:
         ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
         others; take copies for your own arithmetic.
         """
-        return self.stepper.shown()
+        return self._empty.bodies if self._empty else self.stepper.shown()
 
     def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
-        """Add bodies between two steps: ``simulation.add(particles)``, or ``simulation.add(mass=1e-3, position=[1, 0, 0],
-        velocity=[0, 1, 0])``. Returns their ids.
+        """Add bodies between two steps, or to an empty simulation. Returns their ids. ::
+
+            simulation.add(particles)
+            simulation.add(mass=1e-3, position=[1, 0, 0], velocity=[0, 1, 0])
+            simulation.add(m=1e-3, a=5.2, e=0.05)  # about the centre of mass of the present bodies
+            simulation.add(m=0, a=0.01, about="jupiter")
 
         As with :meth:`remove` and :meth:`change`, what it adds to the energy is booked: the energy error leaves out the
         recorded ``booked_energy``, and the table of events has a row for each body. All ranks make the same call.
@@ -264,11 +311,16 @@ class Simulation:
             particles: the bodies. They keep their ids if no body of the run has or had one of them; else all get new ones.
             values: of one body or several: ``mass``, ``position``, ``velocity``, and if needed ``radius``, ``species`` (a
                 name or a number) and ``id``, which may be given beside ``particles`` too. An id is never used again:
-                one that is given here and was used is refused.
+                one that is given here and was used is refused. Of one body also ``m``, ``x``, ``y``, ``z``, ``vx``, ``vy``,
+                ``vz`` (0 if only others are given), or elements as of :func:`nbody.planets`: ``a``, ``P`` or ``q``, ``e``,
+                ``inc``, ``Omega``, ``omega``, ``pomega``, and ``f``, ``M``, ``E``, ``l`` or ``T``; angles in degrees;
+                ``about`` a body by its id or name. The first bodies of an empty simulation may have any species' ``name``.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
         """
+        if (collected := vars(self).get("_collected")) is not None:
+            return collected.add(particles, values)
         ids, scenario = self.stepper.ids, self.scenario
         rows = self._change(lambda now: added(particles, values, now, ids, scenario))
         return rows["id_1"].copy()
@@ -396,6 +448,9 @@ class Simulation:
 
     def _make_steps(self, n: int) -> None:
         n = n if type(n) is int and 0 <= n < 1 << 53 else steps_given("step: ", n)
+        if self._empty:
+            self._empty.move(n, None)
+            return
         if self.recording.looks or self.stepper.collisions is not None or self._escape:
             self.run(steps=n)
             return
@@ -447,7 +502,7 @@ class Simulation:
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
         _refuse("run", values)
-        return self._run_to(steps, None, progress, callback_of(callback, every, interval, self.stepper))
+        return self._run_to(steps, None, progress, lambda: callback_of(callback, every, interval, self.stepper))
 
     def integrate(
         self,
@@ -467,15 +522,20 @@ class Simulation:
         ways in one file.
         """
         _refuse("integrate", values)
-        called = callback_of(callback, every, interval, self.stepper)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
-        return self._run_to(None, until, progress, called)
+        return self._run_to(None, until, progress, lambda: callback_of(callback, every, interval, self.stepper))
 
     def _run_to(
-        self, steps: int | None, until: float | None, progress: ShowProgress | None, callback: Callback | None
+        self,
+        steps: int | None,
+        until: float | None,
+        progress: ShowProgress | None,
+        called: Callable[[], Callback | None],
     ) -> "Summary":
-        for event in self.progress_events(steps, progress, until, callback):
+        if self._empty:
+            return self._empty.move(steps, until)
+        for event in self.progress_events(steps, progress, until, called()):
             if progress is not None:
                 progress(event.progress)
         assert self.summary is not None

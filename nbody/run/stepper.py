@@ -70,6 +70,7 @@ class Stepper:
         watch: looks at every step; None if nothing does.
         cut: a copy within the last step, if bodies have bounced in it and a watch looks: where it would have gone on.
         begun: True once the scheme has prepared its first step, here or in an earlier process.
+        noted: all bodies at the beginning and at the ends of the steps of the last :meth:`note`, and those returned.
         within_a_step: True after an error, or a second Ctrl-C, has ended a step between two pieces of a force.
     """
 
@@ -79,6 +80,7 @@ class Stepper:
         self.events: list[np.ndarray] = []
         self._shown: Shown | None = None
         self._shown_at = self._first_moment, 0
+        self.noted: tuple[Bodies, Any] | None = None
         self.watch: StepWatch | None = None
         self.cut: Stepper | None = None
         self._known: tuple[Motion | None, np.ndarray | None, np.ndarray | None, Particles] = (
@@ -234,8 +236,10 @@ class Stepper:
             np.negative(times[1:], out=times[1:])
         if self.turns:
             np.negative(vectors[1:, 1], out=vectors[1:, 1])
-        noted = vectors[: made + 1] if rows is None else vectors[: made + 1, :, rows]
-        return now._replace(time=times[: made + 1], position=noted[:, 0], velocity=noted[:, 1])
+        times, (x, v) = times[: made + 1], vectors[: made + 1].swapaxes(0, 1)
+        chosen: Any = slice(None) if rows is None else rows
+        self.noted = now._replace(time=times, position=x, velocity=v), chosen
+        return self.noted[0]._replace(position=x[:, chosen], velocity=v[:, chosen])
 
     def frames(self, count: int, every: int) -> list[Frame]:
         """Make ``count`` frames, each ``every`` steps after the one before, if the stepper :attr:`packs_frames`."""

@@ -186,7 +186,13 @@ class Scenario(Group):
     def with_arrays(self, particles: int) -> Self:
         """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
         initial = FromArrays(particles=particles).model_dump()
-        return self.from_source(replace(self._source, values={**self._source.values, "initial": initial}))
+        return self.from_source(replace(self._source, values={**self._source.values, "initial": initial}, bodies=None))
+
+    def with_bodies(self, bodies: Any) -> Self:
+        """A copy that has these bodies, which were given as arrays, in its source."""
+        found = self.model_copy()
+        found._source = replace(self._source, bodies=bodies)
+        return found
 
     def with_lengths(self, lengths: Mapping[str, float]) -> Self:
         """A copy with these softening lengths of species, in place of its list of one per body."""

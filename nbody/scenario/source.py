@@ -27,6 +27,7 @@ class ScenarioText:
         lines: the line of each key, counted from 1.
         replaced_by: for each value that an option of the command line replaced, that option.
         scale: the units, which convert quantities; None if the scenario has none.
+        bodies: those that a Python program gave as arrays, in its process.
     """
 
     name: str = ""
@@ -36,6 +37,7 @@ class ScenarioText:
     lines: Mapping[Keys, int] = field(default_factory=dict)
     replaced_by: Mapping[Keys, str] = field(default_factory=dict)
     scale: Scale | None = None
+    bodies: Any = field(default=None, compare=False, repr=False)
 
     def line(self, keys: Keys) -> int:
         """The line of a key, or of the innermost group around it that was written; 0 if there is none."""

@@ -55,6 +55,4 @@ class GlobalMemoryEngine(RowEngine):
 
     _name = "gpu-global"
     _build = staticmethod(build)
-
-    def _block(self, count: int) -> ThreadBlock:
-        return ThreadBlock(THREADS, THREADS)
+    _threads = ThreadBlock(THREADS, THREADS)

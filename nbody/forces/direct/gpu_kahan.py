@@ -93,6 +93,4 @@ class KahanEngine(RowEngine):
 
     _name = "gpu-kahan"
     _build = staticmethod(build)
-
-    def _block(self, count: int) -> ThreadBlock:
-        return ThreadBlock(TILE, TILE)
+    _threads = ThreadBlock(TILE, TILE)

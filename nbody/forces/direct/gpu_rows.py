@@ -5,9 +5,8 @@ one after another; the bits do not depend on the slabs. A slab is a whole number
 at a time), so that no multiprocessor is idle at its end. Several GPUs divide the rows.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,9 +37,11 @@ class RowEngine(KernelEngine):
 
     can = Abilities(device="gpu", ranks=True, gpus=True, divided_from=SEGMENTS_FROM, massless=True, systems=True)
 
-    @abstractmethod
+    _threads: ClassVar[ThreadBlock]
+
     def _block(self, count: int) -> ThreadBlock:
         """The size of the kernel's blocks for ``count`` particles."""
+        return self._threads
 
     def _launch(self, kernel: Any, state: DeviceState, G: Any, length2: Any) -> None:
         transport = state.partition.transport

@@ -76,9 +76,7 @@ class SplitEngine(RowEngine):
 
     _name = "gpu-split"
     _build = staticmethod(build)
+    _threads = ThreadBlock(THREADS, THREADS // 32 * BODIES)
     can = RowEngine.can._replace(
         auto_range=range(1, 65536 + 1)
     )  # beyond, gpu-symmetric is 1.6 times faster on any card
-
-    def _block(self, count: int) -> ThreadBlock:
-        return ThreadBlock(THREADS, THREADS // 32 * BODIES)

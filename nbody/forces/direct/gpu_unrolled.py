@@ -93,6 +93,4 @@ class UnrolledEngine(RowEngine):
 
     _name = "gpu-unrolled"
     _build = staticmethod(build)
-
-    def _block(self, count: int) -> ThreadBlock:
-        return ThreadBlock(THREADS, THREADS * BODIES)
+    _threads = ThreadBlock(THREADS, THREADS * BODIES)

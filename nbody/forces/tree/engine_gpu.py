@@ -111,16 +111,6 @@ class TreeEngine(GpuEngine):
         """The expansions for the law of this run."""
         return Basis(self._settings.order, self.gravity.dimensions, is_softened(self.gravity.softening), potential)
 
-    @property
-    def _reach(self) -> float:
-        """Beyond this distance the law of a pair is that of the expansions."""
-        return support_of(self.gravity) * float(self.gravity.length2) ** 0.5
-
-    @property
-    def _wide(self) -> type:
-        """The type of coordinates."""
-        return np.float64 if self.precision == "mixed" else np.float32
-
     def _prepare(self, state: State, particles: Particles) -> None:
         super()._prepare(state, particles)
         assert isinstance(state, DeviceState)
@@ -130,7 +120,7 @@ class TreeEngine(GpuEngine):
         state.partition.interactions = interactions(0, state.count)
 
     def _tree(self, count: int, stream: Any) -> DeviceTree:
-        return DeviceTree(count, self._settings.leaf, self._basis(), self._wide, stream)
+        return DeviceTree(count, self._settings.leaf, self._basis(), _wide(self.precision), stream)
 
     def _work_per_evaluation(self, state: State) -> int:
         # That before the last one.
@@ -214,7 +204,8 @@ class TreeEngine(GpuEngine):
         s, shape = self._settings, self._shape(outputs)
         basis, geometric = self._basis(shape.potential), s.theta is not None
         bound = np.float32(s.error if s.theta is None else s.theta)
-        law = np.float64(self.gravity.length2), np.float64(self._reach), bound
+        reach = support_of(self.gravity) * float(self.gravity.length2) ** 0.5  # from there on expansions have the law
+        law = np.float64(self.gravity.length2), np.float64(reach), bound
         grid = RESIDENT * compute.facts().multiprocessors, THREADS, targets.stream
         regions, walk = region_kernel(basis, tree.wide, geometric), walk_kernel(WalkPlan(shape, basis, geometric, keep))
         arrays = targets.targets, result, tree.sources
@@ -242,7 +233,7 @@ class TreeEngine(GpuEngine):
     def memory(cls, problem: Problem) -> Memory:
         # A tree, with leaves of 32 and order 4; a row per body that devices exchange; on a helper the results of its
         # part, at most half of all; and groups of targets.
-        count, typical = problem.particles, _typical(problem.precision)
+        count, typical = problem.particles, (32, Basis(4, 3, True), _wide(problem.precision))
         own, helper = super().memory(problem)
         tree, rows = DeviceTree.bytes_needed(count, *typical), 4 * count * (4 if problem.precision == "float32" else 8)
         exchanged = rows if max(problem.gpus, problem.ranks) > 1 else 0
@@ -282,6 +273,6 @@ class DeviceTreeQuery:
         return found[:, : state.dimensions].copy(), found[:, 3].copy()
 
 
-def _typical(precision: str) -> tuple[int, Basis, type]:
-    """The leaf, the expansions and the type of coordinates for which memory is estimated."""
-    return 32, Basis(4, 3, True), np.float64 if precision == "mixed" else np.float32
+def _wide(precision: str) -> type:
+    """The type of coordinates."""
+    return np.float64 if precision == "mixed" else np.float32

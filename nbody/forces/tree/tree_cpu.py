@@ -19,7 +19,7 @@ from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.tree.criterion import rules_for
 from nbody.forces.tree.octree.cells_cpu import Cells, cells_of
 from nbody.forces.tree.octree.moments_cpu import ALONE, fields_of
-from nbody.forces.tree.octree.order_cpu import PAD, Box, Order, gather, pick, root_box, sorted_bodies
+from nbody.forces.tree.octree.order_cpu import PAD, Box, Order, gather, root_box, sorted_bodies
 from nbody.forces.tree.options import PER_BODY, Settings, TreeOptions, settings
 from nbody.forces.tree.variant_cpu import Variant
 from nbody.forces.tree.walk.lists_cpu import Result, TreeView, Walk, WalkMemory
@@ -81,9 +81,8 @@ class SortedBodies:
     def view(self, variant: Variant, scale: np.ndarray) -> TreeView:
         """The tree for kernels; ``scale`` (N,) is |a| of all bodies in the kernel's units."""
         with one_thread_for_few(len(self.order.order)):
-            of_bodies = np.empty_like(scale)
-            pick(scale, self.order.order, of_bodies)
-            return TreeView(self.bodies, self.cells, fields_of(variant, self.cells, self.bodies, of_bodies))
+            fields = fields_of(variant, self.cells, self.bodies, self.order.order, scale)
+            return TreeView(self.bodies, self.cells, fields)
 
     def tasks(self, group: int, workers: int) -> np.ndarray:
         """The highest cells with not too many bodies, in order: the root for one worker, some hundred for two."""

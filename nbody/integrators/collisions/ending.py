@@ -66,5 +66,5 @@ def _located(path: SpanPath, i: int, j: int, distance: float) -> float | None:
     ids = path.begin.known.id
     finder = EventFinder([Event(Distance(bodies=(int(ids[i]), int(ids[j])), below=distance))])
     finder.start(path.begin)
-    happened = finder.find(path.end, 0, lambda begin, end: path)
+    happened = finder.find(path.end, 0, lambda _, times: path.end.of(path.at, times))
     return happened[0].time if happened else None

@@ -81,7 +81,9 @@ class Hermite4(AdaptiveStep):
             state.acceleration,
             state.column("jerk"),
         )
-        if self._eta is not None:
+        if self._eta is None:
+            self._clock[LENGTH], self._clock[NEXT] = 0.0, self.dt
+        else:
             extent = _norm(state.position - state.position.mean(axis=0)).max()
             size = _norm(state.acceleration)
             with np.errstate(divide="ignore", invalid="ignore"):  # bodies at rest have no jerk
@@ -112,6 +114,9 @@ class Hermite4(AdaptiveStep):
     def _forces_again(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
         motion.state.clock.current = Outputs.NOTHING
         return self._forces(motion)
+
+    def make_short_step(self, motion: Motion, length: float) -> bool:
+        return self._start_with(motion, length)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock; and the bodies at the beginning of the last step, if it is adaptive."""

@@ -150,9 +150,12 @@ class MoveTable(FixedStep):
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
         if few := self._few(motion):
-            few.make(steps)
+            few.make(steps, self.dt)
         else:
             super()._advance(motion, steps, until)
+
+    def make_short_step(self, motion: Motion, length: float) -> bool:
+        return self._start_with(motion, length)
 
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
         few = self._few(motion)
@@ -160,7 +163,7 @@ class MoveTable(FixedStep):
             return super().frames(motion, count, every)
         found = []
         for _ in range(count):
-            few.make(every)
+            few.make(every, self.dt)
             motion.evaluate(motion.state.frames.outputs)
             found.append(motion.state.frames.snapshot())
         return found
@@ -172,7 +175,7 @@ class MoveTable(FixedStep):
             if in_one_call_or_fields(motion):
                 from nbody.integrators.schemes.table_few import FewSteps  # imports Numba
 
-                self._compiled = FewSteps(motion, self.facts, self.dt, self._tangents)
+                self._compiled = FewSteps(motion, self.facts, self._tangents)
         return self._compiled
 
     def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:

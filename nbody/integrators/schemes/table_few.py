@@ -2,6 +2,7 @@
 and the sums of :mod:`nbody.forces.direct.cpu_few`, with their bits. The moves are linear in positions, velocities and
 accelerations, so tangent vectors make the same ones by the derivatives of the accelerations."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -113,32 +114,37 @@ class FewSteps:
         motion: an engine whose sums are those of :mod:`nbody.forces.direct.cpu_few`, with or without fields, and a state in
             host memory.
         facts: of the scheme, a table of moves.
-        dt: the time step.
         tangents: vectors that are moved with the bodies.
     """
 
-    def __init__(self, motion: Motion, facts: SchemeFacts, dt: float, tangents: Tangents) -> None:
+    def __init__(self, motion: Motion, facts: SchemeFacts, tangents: Tangents) -> None:
         engine, state = motion
         assert isinstance(state, HostState)
-        parts = list[tuple[int, float, float]]()
-        for kind, fraction in facts.moves:
-            made = [(FORCE, 0.0)] if kind == MoveKind.FORCE else parts_of(kind, fraction * dt, state.dtype)
-            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind in DRIFTS else 0.0]
-            parts += [(*part, length) for part, length in zip(made, lengths, strict=True)]
-        kinds, factors, times = zip(*parts, strict=True)
-        self._parts = np.array(kinds), np.array(factors, state.dtype), np.array(times)
         fields = fields_of(engine)
         terms, n, self._tangents = fields.terms if fields else (), state.count, tangents
         self._parameters = fields.parameters if fields else np.zeros((0, 0))
         self._kernel = _steps_for(engine.gravity.softening, state.dimensions, terms, tangents.count > 0)
         self._law = engine.gravity.G, engine.gravity.length2
-        self._state, self._dt, self._leaves, self._pairs = state, dt, facts.leaves, engine.work(state)
+        self._state, self._moves, self._leaves, self._pairs = state, facts.moves, facts.leaves, engine.work(state)
+        self._dt = math.nan
         self._sums, self._work = np.empty((6 if tangents.count else 3, n)), np.empty((tangents.count, 2, n, 3))
 
-    def make(self, steps: int) -> None:
-        """Make ``steps`` steps."""
+    def _take(self, dt: float) -> None:
+        """Let steps have a length."""
+        parts = list[tuple[int, float, float]]()
+        for kind, fraction in self._moves:
+            made = [(FORCE, 0.0)] if kind == MoveKind.FORCE else parts_of(kind, fraction * dt, self._state.dtype)
+            lengths = [0.0] * (len(made) - 1) + [fraction * dt if kind in DRIFTS else 0.0]
+            parts += [(*part, length) for part, length in zip(made, lengths, strict=True)]
+        kinds, factors, times = zip(*parts, strict=True)
+        self._dt, self._parts = dt, (np.array(kinds), np.array(factors, self._state.dtype), np.array(times))
+
+    def make(self, steps: int, dt: float) -> None:
+        """Make ``steps`` steps of the length ``dt``."""
         if not steps:
             return
+        if dt != self._dt:
+            self._take(dt)
         state, clock = self._state, self._state.clock
         step, time, origin, _ = clock.moment
         tangents = self._tangents

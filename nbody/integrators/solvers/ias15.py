@@ -35,6 +35,7 @@ from nbody.state import Column
 from nbody.state.host import HostState
 
 if TYPE_CHECKING:
+    from nbody.integrators.solvers.pair_forces import Attraction
     from nbody.integrators.solvers.watched_steps import WatchedSteps
 
 
@@ -66,6 +67,7 @@ class IAS15(AdaptiveStep):
         # Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors.
         self._begin, self._growth = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5))
         self._watched: WatchedSteps | None = None
+        self._records = np.empty((0, 0))
 
     def follow(self, tangents: Tangents) -> None:
         super().follow(tangents)
@@ -86,24 +88,23 @@ class IAS15(AdaptiveStep):
         return 0  # the kernel shows any time within the last step
 
     def _advance(self, motion: Motion, steps: int, until: float) -> None:
-        from nbody.integrators.solvers.pair_forces import Attraction
         from nbody.integrators.solvers.radau import RadauStep, StepLimits, steps_for
 
-        state = motion.host
-        gravity, n, clock = motion.engine.gravity, state.count, self._clock
+        state, n, clock = motion.host, motion.state.count, self._clock
         if clock[LENGTH] == UNKNOWN:
             self._begin[0], self._begin[1] = (each[0] for each in rows_of(state, self._tangents))
             clock[BEGIN], clock[LENGTH], clock[END] = state.clock.time, 0.0, state.clock.time
         x, v = np.empty((2, 3 + 3 * self._tangents.count, n))
         sums = sums_of(state, 1)
         eta = (5040 * self._options.epsilon) ** (1 / 7)
-        kind, terms, more = forces_of(motion, n, self._tangents)
+        forces, law = self._forces_on(motion)
         watched = self._watched
         if watched is None and len(state.clock.notes.times):
             watched = self._watching(motion, np.empty(0))
+            self._records = watched.records
         kernels = steps_for if watched is None else watched.steps_for
-        done, good = kernels(kind, terms, state.dimensions)(
-            x, v, Attraction(state.mass, gravity.G, gravity.length2, more),
+        done, good = kernels(*forces)(
+            x, v, law,
             RadauStep(self._begin, clock, sums[0][0], sums[1][0], sums[2][0], sums[3][0], self._growth[0]),
             StepLimits(float(until), math.inf, steps, self.dt, eta),
         )  # fmt: skip
@@ -112,6 +113,28 @@ class IAS15(AdaptiveStep):
         show(state, x[None], v[None], sums, self._tangents, self._growth)
         if not good:
             raise too_short(motion, clock[NEXT], "a softening")
+
+    def _forces_on(self, motion: Motion) -> tuple[tuple[str, tuple[Term, ...], int], "Attraction"]:
+        """The forces, as :func:`.steps_for` names them, and their numbers."""
+        from nbody.integrators.solvers.pair_forces import Attraction
+
+        state, gravity = motion.host, motion.engine.gravity
+        kind, terms, more = forces_of(motion, state.count, self._tangents)
+        return (kind, terms, state.dimensions), Attraction(state.mass, gravity.G, gravity.length2, more)
+
+    def show_noted(
+        self, motion: Motion, steps: np.ndarray, times: np.ndarray, ends: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        from nbody.integrators.solvers.radau import StepLimits, steps_for
+        from nbody.integrators.solvers.watched_steps import recorded
+
+        forces, law = self._forces_on(motion)
+        show, found = steps_for(*forces), np.empty((2, len(times), 3, motion.state.count))
+        for k, (step, time) in enumerate(zip(steps, times.tolist(), strict=True)):
+            limits = StepLimits(time, math.inf, 0, self.dt, 1.0)
+            show(found[0, k], found[1, k], law, recorded(self._records[step], motion.state.count), limits)
+        x, v = found.transpose(0, 1, 3, 2)[..., : motion.state.dimensions]
+        return x, v
 
     def _advance_to_contact(self, motion: Motion, steps: int, until: float, watcher: Watcher) -> Span | None:
         # In the compiled loop.

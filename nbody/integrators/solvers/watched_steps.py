@@ -13,14 +13,23 @@ from nbody.integrators.collisions.contact import any_contact
 from nbody.integrators.collisions.span import Span
 from nbody.integrators.solvers.pair_forces import Attraction
 from nbody.integrators.solvers.radau import RadauStep, StepLimits, stepper_for
-from nbody.state.notes import StepNotes, note
+from nbody.state.notes import NO_NOTES, StepNotes, note
+
+
+@inner
+def put(row, k, values):
+    """Write numbers into a row, from place k on."""
+    for value in values.flat:
+        row[k] = value
+        k += 1
+    return k
 
 
 @cache
 def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
     make_steps, note_step = inner(stepper_for(kind, terms, dimensions), calls=True), inner(note)
 
-    def steps_to_contact(x, v, law, step, limits, radius, again, notes):
+    def steps_to_contact(x, v, law, step, limits, radius, again, notes, records):
         """Make steps as :func:`.stepper_for`, until two bodies touch in the last one.
 
         Args:
@@ -28,6 +37,7 @@ def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
             radius: (N,); (0,) if nobody looks for contacts.
             again: look at the last step, too.
             notes: get the bodies after each step.
+            records: (K, 4 + 36 N) get what :func:`recorded` reads of each.
 
         Returns:
             The number of steps, False if the next one cannot be made, and True if two bodies touch.
@@ -44,10 +54,21 @@ def _watching(kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
             )
             if made > 0:
                 note_step(notes, done, clock[END], x.T, v.T)
+                if done < len(records):
+                    k = put(records[done], put(records[done], 0, begin), step.b)
+                    put(records[done], put(records[done], put(records[done], k, step.lost_x), step.lost_v), clock)
             done, count = done + made, 1
         return done, good, touched
 
     return compute.kernel("cpu")(steps_to_contact)
+
+
+def recorded(row: np.ndarray, bodies: int) -> RadauStep:
+    """The step in a row: it can be shown, and no other one made from it."""
+    begin, b, lost_x, lost_v, clock = np.split(row, bodies * np.array([9, 30, 33, 36]))
+    b = b.reshape(7, -1)
+    lost_x, lost_v = lost_x.reshape(3, -1), lost_v.reshape(3, -1)
+    return RadauStep(begin.reshape(3, 3, -1), clock, b, b, lost_x, lost_v, np.zeros((2, 0, 5)))
 
 
 class WatchedSteps:
@@ -59,12 +80,13 @@ class WatchedSteps:
         ends: a step ends at a contact.
         notes: get the bodies after each step.
 
-    ``span`` is the step of the contact after a call; None if there was none, or if that step goes beyond the time until,
-    unless it ``ends`` there.
+    ``records`` are those of the noted steps. ``span`` is the step of the contact after a call; None if there was none, or
+    if that step goes beyond the time until, unless it ``ends`` there.
     """
 
     def __init__(self, radius: np.ndarray, within: bool, ends: bool, notes: StepNotes) -> None:
         self._radius, self._within, self._ends, self._notes = radius, within, ends, notes
+        self.records = np.empty((len(notes.times), 4 + 36 * notes.vectors.shape[2]))
         self.span: Span | None = None
 
     def steps_for(self, kind: str, terms: tuple[Term, ...], dimensions: int) -> Callable:
@@ -75,10 +97,12 @@ class WatchedSteps:
         self, watching: Callable, x: np.ndarray, v: np.ndarray, law: Attraction, step: RadauStep, limits: StepLimits
     ) -> tuple[int, bool]:
         until, clock = limits.until, step.clock
-        done, good, touched = watching(x, v, law, step, limits, self._radius, self._within, self._notes)
+        done, good, touched = watching(x, v, law, step, limits, self._radius, self._within, self._notes, self.records)
         beyond = clock[END] > until or not (done or self._within)
         if beyond and not (touched and self._ends):
-            watching(x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, self._notes)
+            watching(
+                x, v, law, step, limits._replace(last=until, steps=0), self._radius, True, NO_NOTES, self.records[:0]
+            )
         elif touched:
             x0, v0 = step.begin[:2, :3].transpose(0, 2, 1).copy()
             self.span = Span(x0, v0, x[:3].T.copy(), v[:3].T.copy(), clock[BEGIN], clock[END])

@@ -122,6 +122,43 @@ class WisdomHolman(Integrator):
                 "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
+    def make_short_step(self, motion: Motion, length: float) -> bool:
+        state = motion.host
+        found = self._short_steps(motion, state.position[None], state.velocity[None], np.array([length]))
+        if found is None:
+            return False
+        state.position[...], state.velocity[...] = found[0][0], found[1][0]
+        state.clock.count_steps(1, length)
+        state.invalidate()
+        return True
+
+    def show_noted(
+        self, motion: Motion, steps: np.ndarray, times: np.ndarray, ends: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        begun, x, v = ends
+        sign = np.where(times < begun, -1.0, 1.0)[:, None, None]  # back with velocities turned round
+        found = self._short_steps(motion, x, sign * v, abs(times - begun))
+        return found and (found[0], sign * found[1])
+
+    def _short_steps(
+        self, motion: Motion, x: np.ndarray, v: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """What single steps of (n,) lengths make of (n, N, D) positions and velocities; None in external fields."""
+        if map_fields(motion, self._order, motion.host.mass) is not None:
+            return None
+        order = np.argsort(((x - x[:, :1]) ** 2).sum(axis=2), axis=1, kind="stable")
+        rows = np.zeros((2, len(x), 3, x.shape[1]))
+        for own, each in zip(rows, (x, v), strict=True):
+            own[:, : x.shape[2]] = np.take_along_axis(each, order[..., None], 1).transpose(0, 2, 1)
+        powers = np.stack([lengths, lengths, lengths**2], axis=-1)[:, None]
+        moves = [each * powers for each in self._options.moves(1.0, motion)]
+        mass = motion.engine.gravity.G * motion.host.mass[order]
+        _kernels(()).short_steps(*rows, mass, *moves, self._options.limits, per_c2(motion), np.empty((0, 2, 3, 0)))
+        found = np.empty((2, *x.shape))
+        for own, each in zip(found, rows.transpose(0, 1, 3, 2)[..., : x.shape[2]], strict=True):
+            np.put_along_axis(own, order[..., None], each, 1)
+        return found[0], found[1]
+
     def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
         chosen, clock = self._options, motion.state.clock
@@ -166,6 +203,7 @@ class FieldMapKernels(NamedTuple):
 
     begin: Any
     advance: Any
+    short_steps: Any
     vectors: Any
 
 
@@ -219,6 +257,15 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         return done, met[0], met[1]
 
     @compute.kernel("cpu")
+    def short_steps(x, v, m, from_present, step, to_present, options, per_c2, tangents):
+        """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 3)."""
+        for k in range(len(x)):
+            planets = planets_of(x[k], v[k], m[k], options, per_c2, None, tangents, ())
+            begin(x[k], v[k], from_present[k], planets)
+            move(step[k], planets)
+            present(to_present[k], planets, x[k], v[k])
+
+    @compute.kernel("cpu")
     def vectors(bodies, moves, options, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
         (x, v, X, V, m), (tangents, _) = bodies, growth
@@ -226,4 +273,4 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
         present(moves.present, planets, x, v)
         keep(planets, x, v, found)
 
-    return FieldMapKernels(begin_map, advance, vectors)
+    return FieldMapKernels(begin_map, advance, short_steps, vectors)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics.orbits import Elements, focus_of, orbits_over_time
-from nbody.errors import InputError
+from nbody.errors import InputError, refuse_attribute
 from nbody.given import converted, number
 from nbody.particles import Particles, rows_of
 from nbody.trajectory.reading import notebook
@@ -26,6 +26,11 @@ class Trajectory(RecordedFrames):
     Arrays: ``time``, ``step`` (T,), ``mass``, ``id``, ``species`` (N,), ``position[k]``, ``velocity[k]`` (N, D); see
     :class:`~nbody.trajectory.reading.frames.RecordedFrames` for these and for the facts of the run.
     """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "time" in vars(self):  # the last attribute that is made
+            refuse_attribute(self, name, "trajectory")
+        object.__setattr__(self, name, value)
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbody.diagnostics import FRACTIONS
+from nbody.errors import refuse_attribute
 from nbody.trajectory.structure.layout import SYSTEM
 
 Array = np.ndarray
@@ -33,6 +34,10 @@ class Table(Mapping[str, Array]):
         self, columns: Mapping[str, Column], index: str | None = None, text: Callable[[], str] | None = None
     ) -> None:
         self._columns, self._index, self._text = columns, index, text
+
+    def __setattr__(self, name: str, value: object) -> None:
+        refuse_attribute(self, name, "table")
+        object.__setattr__(self, name, value)
 
     def __getitem__(self, name: str) -> Array:
         found = self._columns[name]

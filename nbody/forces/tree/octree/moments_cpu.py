@@ -49,8 +49,8 @@ class Fields(NamedTuple):
     boxes: np.ndarray
 
 
-def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndarray) -> Fields:
-    """The fields of cells over sorted ``bodies`` (4, N + PAD), and ``scale`` (N,), |a| of the bodies."""
+def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, order: np.ndarray, scale: np.ndarray) -> Fields:
+    """The fields of cells over sorted ``bodies`` (4, N + PAD). ``scale`` (N,): |a| of the bodies, before the sort."""
     count, dtype = len(cells.first), np.dtype(variant.real)
     width = 3 + len(variant.basis.moments)
     fields = Fields(
@@ -58,21 +58,21 @@ def fields_of(variant: Variant, cells: Cells, bodies: np.ndarray, scale: np.ndar
         aligned_zeros((count, padded(width, variant.real)), dtype),
         aligned_zeros((count, BOX), dtype),
     )
-    upward_for(variant.of_cells)(cells, bodies, scale, fields)
+    upward_for(variant.of_cells)(cells, bodies, order, scale, fields)
     return fields
 
 
 @cache
 def upward_for(variant: Variant) -> Callable:
-    """The compiled function ``upward(cells, bodies, scale, fields)`` that fills the fields."""
+    """The compiled function ``upward(cells, bodies, order, scale, fields)`` that fills the fields."""
     describe = _describe(variant)
 
     @kernel(fastmath=FAST)
-    def upward(cells, bodies, scale, fields):
+    def upward(cells, bodies, order, scale, fields):
         levels = cells.levels
         for level in range(len(levels) - 2, -1, -1):
             begin, end = levels[level], levels[level + 1]
-            for_each(describe, end - begin, FEW, (begin, cells, bodies, scale, fields))
+            for_each(describe, end - begin, FEW, (begin, cells, bodies, order, scale, fields))
 
     found: Callable = upward
     return found
@@ -81,7 +81,7 @@ def upward_for(variant: Variant) -> Callable:
 def _describe(variant: Variant) -> Callable:
     """``describe(k, begin, …)``: fill the fields of cell k of a level, whose children are done."""
     add_bodies, add_child, norms = _add_bodies(variant), _add_child(variant), _norms(variant)
-    real, order = variant.real, variant.order
+    real, highest = variant.real, variant.order
     zero, half, most, alone = real(0), real(0.5), real(np.finfo(variant.real).max), real(ALONE)
 
     @inner(fastmath=FAST)
@@ -110,7 +110,7 @@ def _describe(variant: Variant) -> Callable:
         return mass
 
     @inner(fastmath=FAST)
-    def box_of(cell, cells, bodies, scale, boxes):
+    def box_of(cell, cells, bodies, order, scale, boxes):
         """The box of the bodies, and the smallest |a|. Bodies in one place have one error, as one alone has."""
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         box = boxes[cell]
@@ -129,7 +129,8 @@ def _describe(variant: Variant) -> Callable:
             box[k], box[4 + k] = half * low + half * high, half * high - half * low
         if cells.children[cell] == 0:
             for j in range(first, first + count):
-                least = scale[j] if scale[j] < least else least
+                size = scale[order[j]]
+                least = size if size < least else least
             if count > 1 and max(box[4], box[5], box[6]) == zero:
                 least *= alone
         else:
@@ -151,13 +152,13 @@ def _describe(variant: Variant) -> Callable:
         return source, target
 
     @inner(fastmath=FAST)
-    def describe(k, begin, cells, bodies, scale, fields):
+    def describe(k, begin, cells, bodies, order, scale, fields):
         cell = begin + k
         records, moments, boxes = fields.records, fields.moments, fields.boxes
         first, count = np.int64(cells.first[cell]), np.int64(cells.count[cell])
         row, record, box = moments[cell], records[cell], boxes[cell]
         mass = centre_of(cell, cells, bodies, records, row)
-        box_of(cell, cells, bodies, scale, boxes)
+        box_of(cell, cells, bodies, order, scale, boxes)
         child, children = np.int64(cells.child[cell]), np.int64(cells.children[cell])
         for k in range(3, len(row)):
             row[k] = zero
@@ -182,7 +183,7 @@ def _describe(variant: Variant) -> Callable:
         # The odd moments of two equal bodies are zero, but not those of the next degree, which an estimate from P_p alone
         # would miss.
         before = zero
-        for k in range(2, order + 1):
+        for k in range(2, highest + 1):
             before = max(np.sqrt(max(record[3 + k], zero)), half * r * before)
             record[3 + k] = before
         record[0], record[1], record[2], record[3] = row[0], row[1], row[2], r

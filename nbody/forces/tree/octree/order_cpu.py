@@ -275,16 +275,3 @@ def _gather(c, position, mass, order, unit, mass_unit, bodies):
 def gather(position, mass, order, unit, mass_unit, bodies):
     """Fill ``bodies`` (4, N + PAD): x, y, z and m in an order, in the kernel's units; the last ones stay massless."""
     for_each(_gather, CHUNKS, 2, (position, mass, order, unit, mass_unit, bodies))
-
-
-@inner
-def _pick(c, values, order, found):
-    begin, end = _range_of(c, CHUNKS, len(order))
-    for i in range(begin, end):
-        found[i] = values[order[i]]
-
-
-@kernel
-def pick(values, order, found):
-    """``found = values[order]``."""
-    for_each(_pick, CHUNKS, 2, (values, order, found))
