@@ -32,7 +32,7 @@ def _array(name: str, values: Any, dtype: type) -> Array:
     return found
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class Particles:
     """N bodies in D dimensions at one moment.
 
@@ -82,6 +82,15 @@ class Particles:
         species = f" of {len(self.species_names)} species" if len(self.species_names) > 1 else ""
         particles = counted(self.count, "particle")
         return f"<{particles}{species} in {self.dimensions}-D at t = {self.time:.6g}, step {self.step}>"
+
+    def __eq__(self, other: object) -> bool:
+        """True if all numbers and names are equal."""
+        if not isinstance(other, Particles):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+
+    def __len__(self) -> int:
+        return self.count
 
     @property
     def count(self) -> int:

@@ -642,3 +642,24 @@ def test_a_scenario_in_the_hand_has_its_bodies():
     for each in (run, *others):
         each.step(5)
         np.testing.assert_array_equal(each.particles.position, run.particles.position)
+
+
+def test_a_callback_without_every_is_called_at_the_end_of_each_call_too():
+    """Mass loss by the elapsed time, in calls that end within the steps of ias15."""
+    run, last = (
+        Simulation(planets(bodies=[{"m": 1.0}, {"m": 1e-3, "a": 1.0}]), integrator="ias15", precision="float64"),
+        [0.0],
+    )
+
+    def lose(now):
+        now.mass[0] *= np.exp(-0.01 * (now.time - last[0]))
+        last[0] = now.time
+
+    for until in (1.0, 2.0, 3.0):
+        run.integrate(until, callback=lose)
+        assert last[0] == until and abs(run.particles.mass[0] - np.exp(-0.01 * until)) < 1e-14  # √n roundings
+    assert run.particles == run.copy().particles != run.at(3.1) and len(run.particles) == 2
+    with pytest.raises(AttributeError, match=r"it is simulation\.time"):
+        run.t  # noqa: B018
+    with pytest.raises(InputError, match=r"simulation\.time can.t be set"):
+        run.time = 0.0

@@ -267,7 +267,14 @@ def test_random_values_have_their_distributions():
         ({"engine": "cp"}, "did you mean 'cpu'"),
         ({"engine": {"name": "cpu", "theta": 1}}, "unknown key"),
         ({"record": {"observables": ["escapers"]}}, "remove escapers"),
-        ({"fields": {"field": "point_mass", "mass": 1}, "engine": "gpu"}, "on a GPU .* no fields; choose .*engine cpu"),
+        (
+            {
+                "fields": {"field": "point_mass", "mass": 1},
+                "engine": "gpu",
+                "record": {"observables": ["megno"], "dt": 5},
+            },
+            "on a GPU the variational equations know no external fields; choose .*engine cpu",
+        ),
         ({"precision": "float32"}, "choose precision float64"),
         ({"gravity": {"softening": "plummer", "length": 0.1}}, "not softened; choose scheme ias15, or"),
         ({"initial": {"generator": "plummer", "particles": 65}, "ensemble": {"systems": 2}}, "2 to 64 bodies"),

@@ -73,6 +73,22 @@ def test_the_simulated_map_of_nine_bodies_is_the_cpus(tmp_path):
     check_against_the_cpu(nine(2, 1, "gpu"), tmp_path)
 
 
+FIELDS = {
+    "1PN": [{"field": "post_newtonian", "c": 100.0}],
+    "of position and velocity": [
+        {"field": "migration", "tau_a": 9.0, "on": 1}, {"field": "j2", "j2": 0.01, "radius": 0.3},
+        {"field": "point_mass", "mass": 0.1, "centre": [9, 0, 0]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("fields", FIELDS)
+def test_simulated_systems_in_fields_are_the_cpus(fields, tmp_path):
+    scenario = meeting(2, 3) | {"fields": FIELDS[fields]}
+    (check_megno if fields == "1PN" else check_against_the_cpu)(scenario, tmp_path)
+
+
 @pytest.mark.simulated
 def test_simulated_systems_whose_planets_meet_end_as_on_the_cpu(tmp_path):
     _, made = check_against_the_cpu(meeting(3, 6), tmp_path)
@@ -152,8 +168,10 @@ def test_the_map_needs_no_local_memory_for_arrays():
     from nbody.compute.compiling.compiled import ptx
     from nbody.integrators.solvers.systems.gpu_map import kernels_for
 
-    rows, whole, real = (types.Array(t, d, "C") for t, d in ((types.float64, 2), (types.int64, 1), (types.float64, 1)))
-    more = (rows, rows, types.int64, types.int64, types.float64, whole, whole, real, types.UniTuple(rows, 3))
+    rows, orders = (types.Array(t, 2, "C") for t in (types.float64, types.int64))
+    whole, real = (types.Array(t, 1, "C") for t in (types.int64, types.float64))
+    systems, fields = types.Tuple((whole, whole, real)), types.Tuple((orders, rows, *[types.float64] * 4))
+    more = rows, rows, types.int64, types.int64, types.float64, systems, types.UniTuple(rows, 3), fields
     for varied in (False, True):
         kernel = kernels_for(9, varied=varied).move
         assert ".local" not in ptx(kernel, (rows, rows, types.UniTuple(rows, 2), *more)), varied

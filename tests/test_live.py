@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
-from conftest import on_screen, program
+from conftest import ROOT, on_screen, program
 
 from nbody.errors import DeviceError
 from nbody.run.live import LiveRun
@@ -481,6 +481,14 @@ def test_a_live_run_shows_the_units_of_its_scenario():
     with live(Scenario.from_dict(values)) as (source, _, _):
         assert now(source).time_unit == "pc s/km" and source.catalogue.units.symbol("energy") == "Msun (km/s)^2"
         assert facts(source, source.moment(source.frames - 1), 0).units["length"] == "pc"
+
+
+def test_planets_are_seen_around_their_centre_of_mass():
+    with live(Scenario.load(ROOT / "scenarios/planets.yaml")) as (source, _, run):
+        bodies, home = run.bodies, source.home()
+        centre = bodies.mass @ bodies.position / bodies.mass.sum()
+        np.testing.assert_allclose(home.centre[: bodies.dimensions], centre, atol=1e-12)
+        assert np.linalg.norm(bodies.position - centre, axis=1).max() < home.radius
 
 
 def test_the_error_of_a_scenario_comes_before_any_window():

@@ -198,7 +198,8 @@ def test_a_picture_has_units_and_scales(tmp_path):
     m = nbody.map(scenario, "bodies.2.a=1.06..1.3:3", "bodies.2.m=1e-6..1e-4:3:log", "survival,e_max")
     assert m.units == {"x": "au", "y": "Msun", "survival": "yr", "e_max": ""}
     figure = m.plot()
-    upper = figure.axes[0]
+    upper, mesh = figure.axes[0], figure.axes[1].collections[0]
+    assert mesh.get_array().max() <= mesh.norm.vmax  # what is beyond has ended before
     assert upper.get_xlabel() == "semi-major axis a of outer [au]" and upper.get_ylabel() == "mass m of outer [Msun]"
     assert (upper.get_xscale(), upper.get_yscale()) == ("linear", "log")
     assert [axes.get_ylabel() for axes in figure.axes[2:]] == ["time of survival [yr]", "largest eccentricity"]

@@ -191,9 +191,7 @@ def test_a_model_is_fitted_and_predicts_the_dispersion(spheres, run, model, leng
 
 def test_a_scenarios_own_model_stands_beside_its_bodies_and_residuals_are_ratios(spheres, tmp_path):
     path = spheres / "king.h5"
-    assert (
-        main(["plot", str(path), "profile", "--model", "initial", "--frame", "0", "-o", str(tmp_path / "a.png")]) == 0
-    )
+    assert main(["plot", str(path), "residuals", "--model", "initial", "-o", str(tmp_path / "a.svg")]) == 0
     figure = nbody.plot(path, "profile", model="initial", frame=0)
     density, _, _, residuals = figure.axes
     assert "initial: a = 0.5, M = 3" in [text.get_text() for text in density.get_legend().get_texts()]

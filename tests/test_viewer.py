@@ -129,7 +129,9 @@ def test_a_look_is_made_from_options_and_changed_by_keys():
     while (look := look.next("color")).color not in seen:
         seen.append(look.color)
     assert sorted(seen) == sorted(COLOURS)
-    assert look.brighter(99).exposure == look.brighter(99).brighter(1).exposure
+    ours = Controls(Camera(), Playback(2), look)
+    ours.brighter(99)
+    assert ours.look.exposure == 8 and ours.notice == "exposure: +8"
 
 
 def test_colours_are_on_one_scale_for_the_whole_run(recorded):

@@ -112,7 +112,7 @@ class RunData:
         :meth:`Trajectory.orbits`."""
         key = (tuple(ids), about)
         if key not in self._orbits:
-            frames = spread(len(self.time), min(PATH_FRAMES, max(FEWEST, BODIES // self.run.count)))
+            frames = self._frames(PATH_FRAMES)
             found = dict(self.drawable("elements", frames, self.everything))
             self._orbits[key] = self.time[list(found)], orbits_over_time(found.values(), self.run.G, about, ids)
         return self._orbits[key]
@@ -193,11 +193,14 @@ class RunData:
 
     def _computed(self, what: str, measure: Callable[[int, Particles], Any]) -> tuple[list[int], Array]:
         """A quantity at frames spread evenly over the run, without those that can't be drawn."""
-        frames = spread(len(self.time), min(SAMPLES, max(FEWEST, BODIES // self.run.count)))
+        frames = self._frames(SAMPLES)
         if len(frames) < len(self.time):
             self.notify(f"{self.run.path}: {what} from {len(frames)} of its {len(self.time)} frames, evenly spread")
         found = {k: measure(k, p) for k, p in self.drawable(what, frames, self.particles)}
         return list(found), np.array(list(found.values()))
+
+    def _frames(self, most: int) -> list[int]:
+        return spread(len(self.time), min(most, max(FEWEST, BODIES // self.run.count)))
 
     def drawable(self, what: str, frames: Sequence[int], read: Callable[[int], Read]) -> Iterator[tuple[int, Read]]:
         """These frames as ``read`` returns them. Those that it refuses, damaged or not finite, are left out, and a line says

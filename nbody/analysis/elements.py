@@ -8,16 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import (
-    LINES,
-    MARKERS,
-    Plot,
-    View,
-    frames_per_oscillation,
-    labelled,
-    time_axis,
-    warn_if_sparse,
-)  # fmt: skip
+from nbody.analysis.panel import LINES, MARKERS, Plot, View, frames_per_oscillation, labelled, time_axis, warn_if_sparse
 from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
 

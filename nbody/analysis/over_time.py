@@ -78,8 +78,8 @@ def _scales(run: RunData) -> list[float]:
 def draw_virial(axes: Axes, view: View) -> None:
     """T/|W|, with a line at 1/2, its value in equilibrium. (No line with external fields, whose energy W includes: a system
     that orbits in them has any value.)"""
-    values = lambda run: (run.time, run.observable("virial_ratio", NO_ENERGY))  # noqa: E731
-    run_lines(axes, view, "virial ratio T / |W|", values, smooth=True)
+    ratio = "virial_ratio"
+    run_lines(axes, view, "virial ratio T / |W|", lambda run: (run.time, run.observable(ratio, NO_ENERGY)), smooth=True)
     if not any(data.run.resolved.get("fields") for data in view.runs):
         axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
     axes.margins(y=0.15)

@@ -72,11 +72,11 @@ def draw_orbits(axes: Axes, view: View) -> None:
         found = dict(run.drawable("paths", frames, position.__getitem__))
         paths = np.array([x[rows, :2] for x in found.values()])
         arcs = kepler_arcs(run.run, list(found), rows)
+        chords = (each for k, row in enumerate(rows) if row not in arcs for each in paths[:, k].T)
+        warn_if_sparse(axes, run, min(map(frames_per_oscillation, chords), default=np.inf), "orbits")
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
             path = arcs.get(row, paths[:, k])
-            if row not in arcs:
-                warn_if_sparse(axes, run, min(map(frames_per_oscillation, paths[:, k].T)), "orbits")
             axes.plot(*path.T, color=colour, linestyle=style, linewidth=0.9, label=run.name(run.run.id[row]))
             axes.plot(*paths[-1, k], "o", color=colour, markersize=4)
     axes.set_aspect("equal", adjustable="datalim")

@@ -106,8 +106,8 @@ def view(
     Colours show speeds, from amber (slow) to blue (fast), or another quantity
     (--color), on the same scale in every frame. In the window: Space plays and
     pauses, the arrow keys and the bar at the bottom choose the frame, dragging
-    turns the view (in a plane: moves it), the wheel zooms; the window shows the
-    other keys.
+    turns the view (in a plane: moves it), the wheel zooms; Y begins free flight
+    (W A S D and the mouse); F1 shows the other keys.
 
     A scenario is computed while it is shown: Space pauses, the right arrow makes
     one step, up and down change the steps per picture, and a key starts and stops

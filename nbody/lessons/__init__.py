@@ -1,6 +1,6 @@
-"""The figures of the two courses: ``python -m nbody.lessons``.
+"""The figures of the three courses, ``python -m nbody.lessons``, their tasks, notebooks and slides.
 
-Most are made from what the kernels themselves read and write, recorded in Numba's simulator
+Most figures are made from what the kernels themselves read and write, recorded in Numba's simulator
 (:mod:`nbody.compute.simulator.traced`), so that a figure follows its kernel; others from the tables of the courses.
 """
 

@@ -50,10 +50,13 @@ def _draw(found: "StabilityMap", name: str, axes: Axes) -> None:
     else:
         axes.grid(False)
         dark = (found.status > 0) & kind.whole_runs
-        ended, shown = bool(dark.any()), np.where(dark, np.finfo(float).max, values)
+        ended, norm = bool(dark.any()), _norm(values[~dark], kind)
         colours = colormaps[kind.colours].with_extremes(over=INK)
-        edges = _edges(found.x), _edges(found.y)
-        mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=_norm(values[~dark], kind), rasterized=True)
+        edges, shown = (
+            (_edges(found.x), _edges(found.y)),
+            np.where(dark, np.finfo(float).max, np.minimum(values, cast(float, norm.vmax))),
+        )
+        mesh = axes.pcolormesh(*edges, shown, cmap=colours, norm=norm, rasterized=True)
         axes.set_facecolor(GRID)  # of what is not computed, or not a number
         note = " (dark: ended before)" if ended else ""
         bar = axes.figure.colorbar(mesh, ax=axes, label=labels[name] + note, extend="max" if ended else "neither")

@@ -52,7 +52,16 @@ class Observer:
 
 class Callback(Observer):
     """Calls a user's function of the particles at the moments of a schedule, which counts from step ``first``. What it
-    writes into them counts. The run stops if it returns False, or raises an error, the ``failure``."""
+    writes into them counts. The run stops if it returns False, or raises an error, the ``failure``.
+
+    Attributes:
+        each_step: nobody has said when it is called: it is at the end of a call of the run too, where the last step of an
+            adaptive scheme goes beyond it.
+        call: the schedule of this call.
+    """
+
+    call: Schedule | None = None
+    each_step = False
 
     def __init__(self, stepper: Stepper, function: Function, schedule: Schedule, first: int = 0) -> None:
         super().__init__(stepper)
@@ -70,7 +79,8 @@ class Callback(Observer):
 
     def look(self) -> bool:
         now, before = self._moment, self._called
-        if not self._schedule.regular(now):
+        ends = now.within and self.call is not None and self.call.ended(self._stepper.moment)
+        if not (self._schedule.regular(now) or ends):
             return True
         self._called = now
         if now.step == before.step and same_time(now.time, before.time):  # shown by rounding just before the step's end
@@ -102,7 +112,9 @@ def callback_of(
         steps = 1 if every is None else steps_given("run: every: ", every)
         if not steps:
             raise InputError("run: every: must be at least 1 step, got 0")
-        return Callback(stepper, function, StepSchedule(steps, FOREVER))
+        found = Callback(stepper, function, StepSchedule(steps, FOREVER))
+        found.each_step = every is None
+        return found
     setup = stepper.setup
     interval = time_given("run: interval: ", interval, setup.scenario)
     if interval <= 0:

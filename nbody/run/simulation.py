@@ -43,6 +43,10 @@ PARTS = ("stepper", "recording", "observers", "summary")
 """The attributes of a simulation that are set."""
 
 
+ELSEWHERE = {"t": "time", "N": "particles.count", "G": "scenario.gravity.G", "dt": "scenario.integrator.dt"}
+"""How REBOUND's attributes are called here."""
+
+
 class Simulation:
     """A run: the particles on the engine's device, and the loop that moves them. ::
 
@@ -132,7 +136,8 @@ class Simulation:
         if hasattr(type(self), name):  # a property that failed
             return object.__getattribute__(self, name)
         if name not in (*PARTS, "_running") or (collected := vars(self).get("_collected")) is None:
-            raise AttributeError(f"a simulation has no attribute {name!r}{did_you_mean(name, dir(type(self)))}")
+            hint = f"; it is simulation.{ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
+            raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
             raise InputError(
                 "the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)"
@@ -164,6 +169,8 @@ class Simulation:
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
             known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
             raise InputError(f"simulation.{name} can't be set: {_how_to_give(name, 'attribute', known)}")
+        if isinstance(getattr(type(self), name, None), property):
+            raise InputError(f"simulation.{name} can't be set: it follows from the bodies and the steps")
         object.__setattr__(self, name, value)
 
     @cached_property
@@ -487,7 +494,8 @@ class Simulation:
         give the same file as one. (The last frame of a call that is not on the schedule is dropped by the next.)
 
         ``callback(particles)`` is called after every ``every``-th step, or after every ``interval`` of time; if it returns
-        False, the run ends. For each call the particles are copied to the host.
+        False, the run ends. Without ``every`` and ``interval`` it is called after each step, and at the end of the call too
+        if the last step of an adaptive scheme goes beyond it. For each call the particles are copied to the host.
 
         SIGINT or SIGTERM ends the run after the current step and records a frame of it. A second signal ends it at once,
         between two pieces of a force evaluation (see :meth:`~nbody.state.ForceProgress.report`), and keeps the frames
@@ -565,6 +573,8 @@ class Simulation:
         if pace is not None and self.setup.team.size > 1:
             raise InputError("a window shows runs of one process; leave --view out, or start the run alone")
         schedule = self._schedule(steps, until)
+        if callback is not None and callback.each_step:
+            callback.call = schedule
         with self.setup.team.agreed():
             self.recording.go_on(schedule)
         self.recording.log.go_on()

@@ -51,6 +51,29 @@ def from_map(X, m, democratic, velocities, x):
 
 
 @part
+def shift_jacobi(x, m, inner, dm, factor, dX):
+    """Change Jacobi coordinates dX, (3, n) but for the centre of mass, by ``factor`` times the derivative of those of x
+    along a change of the masses."""
+    for c in range(3):
+        weighted, changed, total = m[0] * x[c, 0], dm[0] * x[c, 0], dm[0]
+        for i in range(1, m.size):
+            dX[c, i] -= factor * (changed - total * weighted / inner[i - 1]) / inner[i - 1]
+            weighted, changed, total = weighted + m[i] * x[c, i], changed + dm[i] * x[c, i], total + dm[i]
+
+
+@part
+def shift_from_jacobi(X, m, inner, dm, sums, dx):
+    """Change positions dx, (3, n), by the derivative of those of Jacobi coordinates X along a change dm of the masses, whose
+    sums 0 … i are given."""
+    for c in range(3):
+        centre = 0.0
+        for i in range(m.size - 1, 0, -1):
+            centre -= (dm[i] - m[i] / inner[i] * sums[i]) / inner[i] * X[c, i]
+            dx[c, i] += centre
+        dx[c, 0] += centre
+
+
+@part
 def sizes(i, X, V):
     """The distance of planet i, and the square of its speed."""
     r2 = X[0, i] * X[0, i] + X[1, i] * X[1, i] + X[2, i] * X[2, i]

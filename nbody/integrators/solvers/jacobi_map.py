@@ -20,6 +20,7 @@ from nbody.integrators.solvers.map_bodies import (
     OLD,
     REAL,
     STAR,
+    TIME,
     WRONG,
     V,
     X,
@@ -27,7 +28,15 @@ from nbody.integrators.solvers.map_bodies import (
     loaded,
     stored,
 )  # fmt: skip
-from nbody.integrators.solvers.map_forces import accelerate, add_forces, add_slopes, note_closest, settle
+from nbody.integrators.solvers.map_forces import (
+    accelerate,
+    add_forces,
+    add_slopes,
+    kick_by_masses,
+    note_closest,
+    settle,
+    shift_sites,
+)
 
 
 @part
@@ -38,11 +47,14 @@ def drift(h, planets):
         rows[X + c, STAR] += h * rows[V + c, STAR]
         for k in range(len(vectors) if planets.varied else 0):
             vectors[k, 0, c, STAR] += h * vectors[k, 1, c, STAR]
+    if planets.varied:
+        begin_of_masses(planets)
     for at in range(FIRST, rows.shape[1], LANES):
         (x, y, z), (u, v, w), mu = loaded(rows, X, at), loaded(rows, V, at), load(rows, INNER, at)
         time = spread(h)
         if per_c2 > 0.0:
             time = time + rate * (0.5 * dot(u, v, w, u, v, w) - mu / root(dot(x, y, z, x, y, z)))
+        store(rows, TIME, at, time)
         solution, wrong = lane_solution(x, y, z, u, v, w, mu, time)
         some = any_of(wrong)
         if some:
@@ -64,6 +76,33 @@ def drift(h, planets):
         store(rows, DISTANCE, at, solution[10] * load(rows, REAL, at))
         if some:
             drift_singly(at, rate, planets)
+    if planets.varied:
+        end_of_masses(planets)
+
+
+@part
+def begin_of_masses(planets):
+    """The change of Kepler motion with its centre's mass, before it. By scaling, d/dμ is (t d/dt - v d/dv)/(2 μ) for the motion
+    from x and v over a time t, and as much of v itself."""
+    rows, masses, sums = planets.rows, planets.masses, planets.sums
+    for k in range(len(masses)):
+        for i in range(1, planets.bodies):
+            for c in range(3):
+                planets.tangents[k, 1, c, STAR + i] -= 0.5 * sums[k, i] / rows[INNER, STAR + i] * rows[V + c, STAR + i]
+
+
+@part
+def end_of_masses(planets):
+    """The same after it."""
+    rows, vectors, sums = planets.rows, planets.tangents, planets.sums
+    for k in range(len(planets.masses)):
+        for i in range(1, planets.bodies):
+            at = STAR + i
+            half, time = 0.5 * sums[k, i] / rows[INNER, at], rows[TIME, at]
+            g = time * rows[INNER, at] / rows[DISTANCE, at] ** 3
+            for c in range(3):
+                vectors[k, 0, c, at] += half * time * rows[V + c, at]
+                vectors[k, 1, c, at] += half * (rows[V + c, at] - g * rows[X + c, at])
 
 
 @part
@@ -114,7 +153,11 @@ def kick(h, planets):
     for k in range(len(vectors) if planets.varied else 0):
         one = vectors[k]
         settle(one, rows)
+        if k < len(planets.masses):
+            shift_sites(k, planets)
         add_slopes(rows, one, planets)
+        if k < len(planets.masses):
+            kick_by_masses(h, k, planets)
         accelerate(h, rows, one)
     for at in range(FIRST, rows.shape[1], LANES):
         (x, y, z), (u, v, w), mu = loaded(rows, X, at), loaded(rows, V, at), load(rows, OF_INNER, at)

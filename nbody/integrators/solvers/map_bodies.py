@@ -16,15 +16,16 @@ from nbody.integrators.solvers.map_fields import MapFields
 STAR, FIRST = LANES - 1, LANES
 """The columns of body 0 and of the innermost planet."""
 
-X, V, SITE, FORCE, OLD, DISTANCE, WRONG, MASS, INNER, FRACTION, PER_BEFORE, OF_STAR, OF_INNER, REAL = (
-    0, 3, 6, 9, 12, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+X, V, SITE, FORCE, OLD, DISTANCE, WRONG, MASS, INNER, FRACTION, PER_BEFORE, OF_STAR, OF_INNER, REAL, TIME = (
+    0, 3, 6, 9, 12, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
 )  # fmt: skip
-ROWS = 27
+ROWS = 28
 """The rows: coordinates and velocities; positions relative to the star, and accelerations, in the last kick; coordinates and
 velocities that a move has put aside; distances after the last drift, and the times of planets that it has to move
 singly, else NaN; G times the masses, and the centres of their Kepler motion: the sums of masses from the star to a planet;
 a planet's part of that, and 1 over the sum before it; the masses of the star and of that sum, 0 for planet 1, of which all
-of the star's force is Kepler motion; 1, or 0 in lanes without a planet. In democratic coordinates the centre is the star,
+of the star's force is Kepler motion; 1, or 0 in lanes without a planet; the times of the last
+drift, if there are changes of masses. In democratic coordinates the centre is the star,
 whose force is Kepler motion: the four rows before the last one are 0."""
 
 CHANGES = 4
@@ -49,6 +50,7 @@ class MapBodies(NamedTuple):
         fields: external ones; None without any.
         tangents: (M, 6, 3, columns) the tangent vectors of X and V, which the moves move too, and their further rows.
         varied: ``(True,)`` if there are any, else ``()``: two types, so that a kernel without them has no code for them.
+        masses, sums: (M, n) G times the changes of the masses that belong to them, and their sums 0 … i; or (0, n).
     """
 
     rows: np.ndarray
@@ -60,6 +62,8 @@ class MapBodies(NamedTuple):
     fields: MapFields | None
     tangents: np.ndarray
     varied: tuple
+    masses: np.ndarray
+    sums: np.ndarray
 
 
 @inner
@@ -71,7 +75,7 @@ def aligned(rows, columns):
 
 
 @inner
-def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied):
+def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied, masses):
     """The planets with coordinates X_, V_, (3, N), G times the masses ``m``, and ``options``: how close they may come, in
     mutual Hill radii, and whether the coordinates are democratic."""
     (hill, democratic), n = options, m.size
@@ -97,17 +101,19 @@ def planets_of(X_, V_, m, options, per_c2, fields, tangents, varied):
     if varied:
         vectors[:, :2, :, STAR:last] = tangents
     limit = 24.0 * m[0] / hill**3 if hill > 0.0 else np.inf
-    met = np.zeros(2, np.int64)
-    return MapBodies(rows, n, democratic, limit, per_c2, met, fields, vectors, varied)
+    met, sums = np.zeros(2, np.int64), masses.copy()
+    for i in range(1, n):
+        sums[:, i] += sums[:, i - 1]
+    return MapBodies(rows, n, democratic, limit, per_c2, met, fields, vectors, varied, masses, sums)
 
 
 @inner
 def present_of(planets):
     """A copy of the planets, without tangent vectors."""
-    rows, bodies, democratic, limit, per_c2, met, fields, vectors, _ = planets
+    rows, bodies, democratic, limit, per_c2, met, fields, vectors, _, masses, sums = planets
     copy = aligned(rows.shape[0], rows.shape[1])
     copy[:] = rows
-    return MapBodies(copy, bodies, democratic, limit, per_c2, met.copy(), fields, vectors, ())
+    return MapBodies(copy, bodies, democratic, limit, per_c2, met.copy(), fields, vectors, (), masses, sums)
 
 
 @inner

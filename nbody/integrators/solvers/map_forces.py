@@ -27,6 +27,7 @@ from nbody.integrators.solvers.map_bodies import (
     FORCE,
     FRACTION,
     HOME,
+    INNER,
     MASS,
     OF_STAR,
     PER_BEFORE,
@@ -187,3 +188,42 @@ def note_closest(planets):
             near = (rows[MASS, i] + rows[MASS, j]) * ((rows[DISTANCE, i] + rows[DISTANCE, j]) / np.sqrt(r2)) ** 3
             if near > most:
                 most, planets.met[0], planets.met[1] = near, i - STAR, j - STAR
+
+
+@part
+def shift_sites(k, planets):
+    """Change a tangent vector's positions relative to the star by the derivative of coordinates along changes of the masses."""
+    rows, one, dm, sums = planets.rows, planets.tangents[k], planets.masses[k], planets.sums[k]
+    for c in range(3):
+        before = 0.0
+        for i in range(1, planets.bodies):
+            at = STAR + i
+            one[2, c, i + STAR] += before
+            before += (dm[i] - rows[FRACTION, at] * sums[i]) / rows[INNER, at] * rows[X + c, at]
+
+
+@part
+def kick_by_masses(h, k, planets):
+    """Add what changes of the masses attract to a tangent vector's accelerations, and kick by their change of coordinates."""
+    rows, one, dm, sums, n = planets.rows, planets.tangents[k], planets.masses[k], planets.sums[k], planets.bodies
+    for i in range(2, n):
+        for j in range(i):
+            r2 = 0.0
+            for c in range(3):
+                r2 += (rows[SITE + c, STAR + j] - rows[SITE + c, STAR + i]) ** 2
+            f = 1.0 / (r2 * np.sqrt(r2))
+            for c in range(3):
+                d = rows[SITE + c, STAR + j] - rows[SITE + c, STAR + i]
+                one[3, c, STAR + i] += dm[j] * f * d
+                if j:
+                    one[3, c, STAR + j] -= dm[i] * f * d
+    for c in range(3):
+        changed, further = 0.0, 0.0
+        for i in range(n - 1, 0, -1):
+            at = STAR + i
+            a, r2 = rows[FORCE + c, at], rows[X, at] ** 2 + rows[X + 1, at] ** 2 + rows[X + 2, at] ** 2
+            changed, further, before = changed + dm[i] * a, further + rows[MASS, at] * a, rows[INNER, at - 1]
+            slope = (changed - sums[i - 1] / before * further) / before
+            if i > 1:
+                slope += sums[i] / (r2 * np.sqrt(r2)) * rows[X + c, at]
+            one[1, c, at] += h * slope

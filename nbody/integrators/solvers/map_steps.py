@@ -8,7 +8,15 @@ import numpy as np
 
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
-from nbody.integrators.solvers.jacobi import from_map, part, to_map, to_momenta, to_velocities
+from nbody.integrators.solvers.jacobi import (
+    from_map,
+    part,
+    shift_from_jacobi,
+    shift_jacobi,
+    to_map,
+    to_momenta,
+    to_velocities,
+)
 from nbody.integrators.solvers.jacobi_map import drift, kick, kick_at_shifted
 from nbody.integrators.solvers.map_bodies import INNER, MASS, STAR, V, X
 from nbody.integrators.solvers.map_fields import map_accelerations
@@ -99,8 +107,14 @@ def moving(terms: tuple[Term, ...] = ()) -> MapSteps:
         to_map(v, m, democratic, True, V_)
         for k in range(len(planets.tangents) if planets.varied else 0):
             for c in range(2):
-                one = planets.tangents[k, c, :, STAR:last]
+                one, at, there = planets.tangents[k, c, :, STAR:last], v if c else x, V_ if c else X_
                 to_map(one, m, democratic, c == 1, one)
+                if k < len(planets.masses):
+                    dm, sums = planets.masses[k], rows[INNER, STAR:last]
+                    shift_jacobi(at, m, sums, dm, 1.0, one)
+                    for d in range(3):
+                        for i in range(m.size):
+                            one[d, 0] += dm[i] * (at[d, i] - there[d, 0]) / sums[m.size - 1]
         if planets.per_c2 > 0.0:
             to_momenta(X_, V_, rows[INNER, STAR:last], planets.per_c2)
         move(from_present, planets)
@@ -129,6 +143,9 @@ def inertial(planets, x, v):
         for c in range(2):
             one = planets.tangents[k, c, :, STAR:last]
             from_map(one, m, democratic, c == 1, one)
+            if k < len(planets.masses):
+                there = rows[V : V + 3, STAR:last] if c else rows[X : X + 3, STAR:last]
+                shift_from_jacobi(there, m, rows[INNER, STAR:last], planets.masses[k], planets.sums[k], one)
 
 
 @part

@@ -168,11 +168,14 @@ class WisdomHolman(Integrator):
         moment = clock.origin, clock.step, self.dt
         coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
         with coordinates as (X, V), vectors as tangents:
-            growth, call = (tangents[0], self._tangents.numbers[0]), getattr(_kernels(terms_of(motion)), kernel)
+            own = self._tangents
+            if len(own.masses) and chosen.coordinates != "jacobi":
+                raise InputError("integrator: derivatives by masses need coordinates jacobi")
+            masses = np.zeros((len(own.masses), len(mass)))
+            masses[:] = motion.engine.gravity.G * own.masses[:, self._order] if len(masses) else 0.0
+            growth, call = (tangents[0], own.numbers[0], masses), getattr(_kernels(terms_of(motion)), kernel)
             bodies = x, v, X, V, mass
-            return call(
-                bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, self._tangents.varied, *more
-            )
+            return call(bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, own.varied, *more)
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
@@ -213,10 +216,10 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
 
     @compute.kernel("cpu")
     def begin_map(bodies, moves, options, per_c2, fields, moment, growth, varied):
-        (x, v, X, V, m), (tangents, numbers), (origin, first, dt) = bodies, growth, moment
+        (x, v, X, V, m), (tangents, numbers, masses), (origin, first, dt) = bodies, growth, moment
         if in_fields:
             fields.clock[0] = origin + first * dt
-        planets = planets_of(x, v, m, options, per_c2, fields, tangents, varied)
+        planets = planets_of(x, v, m, options, per_c2, fields, tangents, varied, masses)
         begin(x, v, moves.begin, planets)
         keep(planets, X, V, tangents)
         begin_growth(tangents, 1, numbers)
@@ -229,14 +232,14 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
             bodies: x, v, X, V, (3, n) each, and G times the masses.
             options: see :func:`.planets_of`.
             moment: the time of step 0, the number of this step, and the time step.
-            growth, varied: the tangent vectors of X and V, with their numbers; see :class:`.MapBodies`.
+            growth, varied: the tangent vectors of X and V, their numbers, and changes of masses; see :class:`.MapBodies`.
             notes: get the bodies after each step, in the order of the map.
 
         Returns:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
-        (x, v, X, V, m), (tangents, numbers), (origin, begun, dt) = bodies, growth, moment
-        planets, done = planets_of(X, V, m, options, per_c2, fields, tangents, varied), 0
+        (x, v, X, V, m), (tangents, numbers, masses), (origin, begun, dt) = bodies, growth, moment
+        planets, done = planets_of(X, V, m, options, per_c2, fields, tangents, varied, masses), 0
         met, ahead = planets.met, -moves.present[0, 1] / dt
         while done < steps and met[0] == 0:
             if in_fields:
@@ -260,7 +263,7 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     def short_steps(x, v, m, from_present, step, to_present, options, per_c2, tangents):
         """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 3)."""
         for k in range(len(x)):
-            planets = planets_of(x[k], v[k], m[k], options, per_c2, None, tangents, ())
+            planets = planets_of(x[k], v[k], m[k], options, per_c2, None, tangents, (), np.zeros((0, m.shape[1])))
             begin(x[k], v[k], from_present[k], planets)
             move(step[k], planets)
             present(to_present[k], planets, x[k], v[k])
@@ -268,8 +271,10 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     @compute.kernel("cpu")
     def vectors(bodies, moves, options, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
-        (x, v, X, V, m), (tangents, _) = bodies, growth
-        planets = planets_of(X, V, m, options, per_c2, fields, tangents, varied)
+        (x, v, X, V, m), (tangents, _, masses), (origin, begun, dt) = bodies, growth, moment
+        if in_fields:
+            fields.clock[0] = origin + (begun - moves.present[0, 1] / dt) * dt
+        planets = planets_of(X, V, m, options, per_c2, fields, tangents, varied, masses)
         present(moves.present, planets, x, v)
         keep(planets, x, v, found)
 

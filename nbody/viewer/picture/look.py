@@ -131,10 +131,6 @@ class Look:
         known = list(names)
         return replace(self, **{name: known[(known.index(now) + 1) % len(known)] if now in known else known[0]})
 
-    def brighter(self, stops: float) -> "Look":
-        """Multiply the light by 2 to the power of ``stops``, within limits."""
-        return replace(self, exposure=min(max(self.exposure + stops, DIMMEST), BRIGHTEST))
-
 
 def option(name: str) -> str:
     """The command line's name of a field."""

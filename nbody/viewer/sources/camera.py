@@ -40,13 +40,14 @@ class Camera:
     elevation: float = np.radians(25.0)
 
     @classmethod
-    def framing(cls, position: Array, dimensions: int) -> "Camera":
-        """A camera that frames :data:`INSIDE` of the particles around their median; ``position`` is (N, D)."""
+    def framing(cls, position: Array, dimensions: int, centre: Array | None = None) -> "Camera":
+        """A camera that frames :data:`INSIDE` of the particles around ``centre`` (3,), by default their median; ``position``
+        is (N, D)."""
         finite = position[np.isfinite(position).all(axis=1)].astype(np.float64)
         if not len(finite):
             return cls(flat=dimensions == 2)
-        centre = np.zeros(3)
-        centre[: finite.shape[1]] = np.median(finite, axis=0)
+        if centre is None:
+            centre = np.resize(np.append(np.median(finite, axis=0), 0.0), 3)
         distance = np.linalg.norm(finite - centre[: finite.shape[1]], axis=1)
         # "higher", so that all of three bodies are inside.
         radius = MARGIN * float(np.quantile(distance, INSIDE, method="higher"))

@@ -17,7 +17,7 @@ from nbody.run.live import LiveRun
 from nbody.scenario.quantities import Units
 from nbody.state import State
 from nbody.state.host import HostState
-from nbody.viewer.sources.camera import Camera
+from nbody.viewer.sources.camera import FEW, Camera
 from nbody.viewer.sources.frames import FAR, Array, Selection, ShownFrame, ShownMoment, drawn
 from nbody.viewer.sources.history import MEMORY, History
 from nbody.viewer.sources.samples import SAMPLES, speed_scale
@@ -58,7 +58,10 @@ class Live(Source):
         )  # fmt: skip
         super().__init__(scenario.name, bodies, unit_near(float(np.abs(now.position).max(initial=0.0))))
         stride = -(-bodies.count // FRAMED)
-        self._home = Camera.framing(now.position[::stride] / self.length_unit, bodies.dimensions)
+        position = now.position[::stride] / self.length_unit
+        planets = bodies.count <= FEW and now.mass.sum() > 0  # go around their centre of mass
+        centre = np.resize(np.append(now.mass @ position / now.mass.sum(), 0.0), 3) if planets else None
+        self._home = Camera.framing(position, bodies.dimensions, centre)
         self._sampled = np.sort(np.random.default_rng(0).permutation(bodies.count)[:SAMPLED])
         self._samples: deque[Array] = deque([now.velocity[self._sampled]], maxlen=SAMPLES)
         self._scaled_at = 0
@@ -105,9 +108,6 @@ class Live(Source):
             self.shown.count, self._line(k), bodies.units.symbol("time"),
         )  # fmt: skip
 
-    def _time(self, frame: ShownFrame) -> float:
-        return frame.time * self.length_unit / self.speed_unit
-
     def marks(self) -> Array:
         # The present, from which one may have gone back.
         return np.array([self.frames - 1.0])
@@ -117,12 +117,8 @@ class Live(Source):
 
     def _line(self, k: int) -> str:
         """How the bodies get to the picture; of an earlier one, how many are kept."""
-        if k == self.frames - 1:
-            return self._way()
-        return f"of older pictures one in {stride} is kept" if (stride := self._history.stride) > 1 else ""
-
-    def _way(self) -> str:
-        """How the bodies get to the picture."""
+        if k < self.frames - 1:
+            return f"of older pictures one in {stride} is kept" if (stride := self._history.stride) > 1 else ""
         if self._device is None:
             return "computed on the CPU" if self.frames > 1 else ""
         if self._device.problem:
@@ -140,7 +136,8 @@ class Live(Source):
         with suppress(queue.Empty):
             newest, (self.catalogue, self.shown) = self._newest.get_nowait()
             self._history.add(newest)
-            self._series.add(self._time(newest), self.run.energy, self.run.energy_error, lambda: newest)
+            time = newest.time * self.length_unit / self.speed_unit
+            self._series.add(time, self.run.energy, self.run.energy_error, lambda: newest)
             self.run.pace.taken()
         return self.frames
 

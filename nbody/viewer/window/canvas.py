@@ -5,6 +5,7 @@ Import this module only after :func:`nbody.viewer.backends.use_window`: vispy ta
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -95,7 +96,7 @@ class Window(app.Canvas):
             self.controls.requests.remove("picture")
             pixels = gloo.read_pixels((0, 0, *size), alpha=False)
             self._save(f"{self.transport.number:05d}.png", lambda path: save_picture(pixels, path))
-        if show_hud:
+        if show_hud or self.controls.show_keys:
             self.panels.draw_controls(self.notice)
 
     # --- Time ---
@@ -199,15 +200,13 @@ class Window(app.Canvas):
             if request == "fullscreen":
                 self.fullscreen: bool = not self.fullscreen
             elif request == "view":
-                self._save_view()
+                from nbody.viewer.picture.camera_file import camera_text
+
+                camera, unit = self.controls.camera, self.source.length_unit
+                write = partial(save_text, camera_text(camera, unit))
+                self._save("camera.yaml", write, "; use it with --camera {}")
         if not self.controls.closed:
             self.update()
-
-    def _save_view(self) -> None:
-        from nbody.viewer.picture.camera_file import camera_text
-
-        text = camera_text(self.controls.camera, self.source.length_unit)
-        self._save("camera.yaml", lambda path: save_text(text, path), "; use it with --camera {}")
 
     def _save(self, ending: str, write: Callable[[Path], None], more: str = "") -> None:
         name = re.sub(r"[^\w-]+", "-", self.source.name).strip("-") or "nbody"

@@ -5,14 +5,14 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbody.viewer.display.hud import Timeline
 from nbody.viewer.display.text import Table
 from nbody.viewer.picture.aim import CENTRES, Follow
-from nbody.viewer.picture.look import Look
+from nbody.viewer.picture.look import BRIGHTEST, DIMMEST, Look
 from nbody.viewer.sources.camera import Camera, Size
 from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
@@ -101,7 +101,7 @@ class Controls:
 
     def tick(self, seconds: float) -> bool:
         """Let time pass for free flight. Returns True if the camera moves."""
-        if not self.flying or not self._speed.any():
+        if not (self.flying and self._speed.any()):
             self._speed[:] = 0.0
             return False
         left = math.exp(-seconds / COAST)
@@ -145,9 +145,9 @@ class Controls:
         self.notice = f"{name.replace('_', ' ')}: {shown}"
 
     def brighter(self, stops: float) -> None:
-        """Change the exposure."""
-        self.look = self.look.brighter(stops)
-        self.notice = f"exposure: {self.look.exposure:+g}"
+        """Multiply the light by 2 to the power of ``stops``, within limits."""
+        exposure = min(max(self.look.exposure + stops, DIMMEST), BRIGHTEST)
+        self.look, self.notice = replace(self.look, exposure=exposure), f"exposure: {exposure:+g}"
 
     def toggle(self, name: str) -> None:
         """Show or hide what the attribute ``name`` shows."""
@@ -160,11 +160,7 @@ class Controls:
         elif self.chosen is not None:
             self.choose(None)
         else:
-            self.close()
-
-    def close(self) -> None:
-        """Ask the window to close."""
-        self.closed = True
+            self.closed = True
 
     # --- Mouse ---
 
@@ -284,5 +280,5 @@ KEYS = (
     Key(("F11",), lambda c, n: c.requests.append("fullscreen"), PANELS, "F11", "full screen"),
     Key(("F1", "?"), lambda c, n: c.toggle("show_keys"), PANELS, "F1 ?", "this table"),
     Key(("Escape",), lambda c, n: c.leave(), PANELS, "Esc", "close table, body, window"),
-    Key(("Q",), lambda c, n: c.close(), PANELS, "Q", "close the window", "Q quit"),
+    Key(("Q",), lambda c, n: setattr(c, "closed", True), PANELS, "Q", "close the window", "Q quit"),
 )

@@ -147,7 +147,8 @@ def maps_in(terms: tuple[Term, ...]) -> Any:
         for s in range(first, last):
             begins, more = steps < 0, steps if status[s] == DONE else 0
             X_, V_ = (x[s], v[s]) if begins else (map_x[s], map_v[s])
-            planets = planets_of(X_, V_, m[s], options, per_c2, fields_of_system(fields, s), tangents[s], varied)
+            none, own = np.zeros((0, m.shape[1])), fields_of_system(fields, s)
+            planets = planets_of(X_, V_, m[s], options, per_c2, own, tangents[s], varied, none)
             if begins:
                 set_clock(planets, moment, made[s])
                 begin(x[s], v[s], moves.begin, planets)

@@ -21,7 +21,11 @@ import numpy as np
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
 from nbody.errors import InputError
+from nbody.fields.compiled import summed
+from nbody.fields.field import Term
+from nbody.integrators.few_bodies import per_c2
 from nbody.integrators.solvers.kepler import KeplerFunctions, kepler_functions
+from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.megno import growing
 from nbody.integrators.solvers.systems.cpu_map import coordinates
 from nbody.integrators.solvers.systems.scheme import DONE, ENCOUNTER, NOT_FINITE, MapsAsked
@@ -70,9 +74,13 @@ def kepler_on_gpu() -> KeplerFunctions:
 
 
 @cache
-def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False) -> MapKernels:
+def kernels_for(
+    bodies: int, threads: int = THREADS, resident: int = RESIDENT, varied: bool = False,
+    terms: tuple[Term, ...] = (), relativity: bool = False,
+) -> MapKernels:  # fmt: skip
     """The kernels; ``resident``: the number of blocks that must fit on a multiprocessor at a time (0: no limit of
-    registers); ``varied``: with a tangent vector of each system."""
+    registers); ``varied``: with a tangent vector of each system; ``terms``: of external fields;
+    ``relativity``: with the 1PN term of the star."""
     planets = bodies - 1
     lanes = lanes_for(planets)
     groups, row_length = threads // lanes, lanes + 1  # rows of one number more: fewer bank conflicts
@@ -89,6 +97,91 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
             cuda.syncthreads()
         else:
             cuda.syncwarp()
+
+    @compute.exact_function
+    def read_body(bodies, i):
+        rows, first = bodies
+        i += first
+        return rows[0, i], rows[1, i], rows[2, i], rows[3, i], rows[4, i], rows[5, i], rows[6, i]
+
+    by_fields, in_fields = summed(terms, compute.exact_function, read_body), bool(terms)
+    midpoint = any(term.moving for term in terms)
+
+    @compute.exact_function
+    def inertial(x, y, z, lane, weighted):
+        """A planet's coordinates, and the star's, relative to the centre of mass of all, from those of Jacobi."""
+        base, row, k, fraction = lane[:4]
+        weighted[0, row], weighted[1, row], weighted[2, row] = fraction * x, fraction * y, fraction * z
+        sync()
+        cx, cy, cz, px, py, pz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(lanes - 1, -1, -1):
+            cx -= weighted[0, base + j]
+            cy -= weighted[1, base + j]
+            cz -= weighted[2, base + j]
+            if j == k:  # the centre of mass of the bodies before this planet
+                px, py, pz = x + cx, y + cy, z + cz
+        sync()
+        return px, py, pz, cx, cy, cz
+
+    @compute.exact_function
+    def kick_by_fields(at, centre, lane, h, time, given, shared):
+        """The velocities of a planet and of the centre of mass after a kick by the fields."""
+        (x, y, z, vx, vy, vz), (X, Y, Z, VX, VY, VZ) = at, centre
+        ranks, masses, (place, of_star, first, is_planet) = lane
+        (base, row, k, _), (own, before, star) = ranks, masses
+        (weighted, forces, rows), (parameters, G) = shared, given
+        px, py, pz, cx, cy, cz = inertial(x, y, z, ranks, weighted)
+        bx, by, bz, ux, uy, uz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for stage in range(2 if midpoint else 1):
+            half = 0.5 * h * stage
+            qx, qy, qz, sx, sy, sz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            if midpoint:
+                qx, qy, qz, sx, sy, sz = inertial(vx + half * bx, vy + half * by, vz + half * bz, ranks, weighted)
+            MX, MY, MZ = VX + half * ux, VY + half * uy, VZ + half * uz
+            if is_planet:
+                rows[0, place], rows[1, place], rows[2, place] = X + px, Y + py, Z + pz
+                rows[3, place], rows[4, place], rows[5, place], rows[6, place] = MX + qx, MY + qy, MZ + qz, own / G
+            if k == 0:
+                rows[0, of_star], rows[1, of_star], rows[2, of_star] = X + cx, Y + cy, Z + cz
+                rows[3, of_star], rows[4, of_star], rows[5, of_star], rows[6, of_star] = (
+                    MX + sx,
+                    MY + sy,
+                    MZ + sz,
+                    star / G,
+                )
+            sync()
+            ax, ay, az, fx, fy, fz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            if is_planet:
+                ax, ay, az, _ = by_fields(place - first, (rows, first), bodies, time, parameters)
+                fx, fy, fz, _ = by_fields(of_star - first, (rows, first), bodies, time, parameters)
+            forces[0, row], forces[1, row], forces[2, row], weighted[0, row] = own * ax, own * ay, own * az, own
+            sync()
+            wx, wy, wz, total = star * fx, star * fy, star * fz, star
+            ux, uy, uz = wx, wy, wz
+            for j in range(base, base + lanes):
+                ux, uy, uz, total = ux + forces[0, j], uy + forces[1, j], uz + forces[2, j], total + weighted[0, j]
+                if j < row:
+                    wx, wy, wz = wx + forces[0, j], wy + forces[1, j], wz + forces[2, j]
+            bx, by, bz, ux, uy, uz = (
+                ax - wx / before,
+                ay - wy / before,
+                az - wz / before,
+                ux / total,
+                uy / total,
+                uz / total,
+            )
+            sync()
+        return vx + h * bx, vy + h * by, vz + h * bz, VX + h * ux, VY + h * uy, VZ + h * uz
+
+    @compute.exact_function
+    def shift_tangent(change, vx, vy, vz, rate):
+        """The tangent vector after relativity's shift of positions."""
+        dx, dy, dz, dvx, dvy, dvz = change
+        v2, along = vx * vx + vy * vy + vz * vz, 2.0 * (vx * dvx + vy * dvy + vz * dvz)
+        return (
+            dx - rate * (v2 * dvx + along * vx), dy - rate * (v2 * dvy + along * vy), dz - rate * (v2 * dvz + along * vz),
+            dvx, dvy, dvz,
+        )  # fmt: skip
 
     @compute.exact_function
     def move_centre(X, V, end_X, end_V, moves, here, count):
@@ -158,11 +251,13 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         return dx * scale, dy * scale, dz * scale, dvx * scale, dvy * scale, dvz * scale
 
     @compute.kernel("gpu", **bound)
-    def move(X, V, ends, mass, moves, repeat, is_step, critical, status, made, closest, tangents):
+    def move(X, V, ends, mass, moves, repeat, is_step, critical, systems, tangents, fields):
         """Make all moves ``repeat`` times. See :class:`DeviceMaps` for the arrays; a row of ``moves`` is the length
         of a kick and of the drift after it. ``is_step`` 1: these are steps, which end where planets meet; 0: move all
         systems."""
-        (end_X, end_V), (dX, dV, numbers_of) = ends, tangents
+        (end_X, end_V), (dX, dV, numbers_of), (status, made, closest) = ends, tangents, systems
+        order, parameters, G, origin, dt, per_c2 = fields
+        rows = cuda.shared.array((7, groups * bodies if in_fields else 1), np.float64)
         weighted = cuda.shared.array((3, numbers), np.float64)
         positions = cuda.shared.array((4, numbers), np.float64)
         forces = cuda.shared.array((3, numbers), np.float64)
@@ -191,6 +286,17 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
             change = dX[here, 0], dX[here, 1], dX[here, 2], dV[here, 0], dV[here, 1], dV[here, 2]
         inner = before + own
         fraction, per_before = own / inner, 1.0 / before
+        centre, time, begun, first = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0, g * bodies
+        place, place_of_star = first, first
+        if in_fields and inside:
+            top = s * bodies
+            centre = (
+                X[top, 0], X[top, 1], X[top, 2], V[top, 0], V[top, 1], V[top, 2],
+            )  # fmt: skip
+            place, place_of_star = first + order[s, min(k + 1, planets)], first + order[s, 0]
+            begun, time = made[s], origin + (made[s] + 0.5) * dt
+        lane_of_fields = (base, row, k, fraction), (own, before, star), (place, place_of_star, first, planet)
+        given, shared = (parameters, G), (weighted, forces, rows)
         of_star = star if k > 0 else 0.0  # all of its force on planet 1 is Kepler motion
         of_inner = inner if k > 0 else 0.0
         limit = critical * star
@@ -205,9 +311,21 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         for _ in range(repeat):
             for q in range(moves.shape[0]):
                 h = moves[q, 0]
-                wx, wy, wz, ahead = vx, vy, vz, change
+                if in_fields and is_step == 1:
+                    time = origin + (begun + count + 0.5) * dt
+                wx, wy, wz, ahead, kx, ky, kz, middle = vx, vy, vz, change, x, y, z, centre
                 if h != 0.0:
-                    weighted[0, row], weighted[1, row], weighted[2, row] = fraction * x, fraction * y, fraction * z
+                    if midpoint:
+                        at = kick_by_fields(
+                            (kx, ky, kz, wx, wy, wz), middle, lane_of_fields, 0.5 * h, time, given, shared
+                        )
+                        wx, wy, wz, middle = at[0], at[1], at[2], (middle[0], middle[1], middle[2], at[3], at[4], at[5])
+                    if relativity:
+                        if varied:
+                            ahead = shift_tangent(ahead, wx, wy, wz, h * per_c2)
+                        rate = h * per_c2 * (wx * wx + wy * wy + wz * wz)
+                        kx, ky, kz = kx - rate * wx, ky - rate * wy, kz - rate * wz
+                    weighted[0, row], weighted[1, row], weighted[2, row] = fraction * kx, fraction * ky, fraction * kz
                     sync()
                     cx, cy, cz, px, py, pz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                     for j in range(lanes - 1, -1, -1):
@@ -215,12 +333,12 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
                         cy -= weighted[1, base + j]
                         cz -= weighted[2, base + j]
                         if j == k:  # the centre of mass of the bodies before this planet
-                            px, py, pz = x + cx, y + cy, z + cz
+                            px, py, pz = kx + cx, ky + cy, kz + cz
                     if not planet:
                         px = FAR * (k + 1)
                     positions[0, row], positions[1, row], positions[2, row], positions[3, row] = px, py, pz, distance
                     sync()
-                    at = x, y, z, px, py, pz, cx, cy, cz
+                    at = kx, ky, kz, px, py, pz, cx, cy, cz
                     dx, dy, dz = cx - px, cy - py, cz - pz
                     r2 = dx * dx + dy * dy + dz * dz
                     nearest = r2
@@ -253,20 +371,46 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
                             cx += forces[0, base + j]
                             cy += forces[1, base + j]
                             cz += forces[2, base + j]
-                    u = compute.rsqrt(x * x + y * y + z * z)
+                    u = compute.rsqrt(kx * kx + ky * ky + kz * kz)
                     f = of_inner * (u * u * u)
-                    wx += h * (ax + cx * per_before + f * x)
-                    wy += h * (ay + cy * per_before + f * y)
-                    wz += h * (az + cz * per_before + f * z)
+                    wx += h * (ax + cx * per_before + f * kx)
+                    wy += h * (ay + cy * per_before + f * ky)
+                    wz += h * (az + cz * per_before + f * kz)
                     if varied:
                         lane = base, row, k, planet, fraction, own, of_star, of_inner, per_before
-                        kicked = kick_tangent(change, at, lane, h, (weighted, positions, shifts, forces, weight))
-                        ahead = change[0], change[1], change[2], kicked[0], kicked[1], kicked[2]
+                        kicked = kick_tangent(ahead, at, lane, h, (weighted, positions, shifts, forces, weight))
+                        ahead = ahead[0], ahead[1], ahead[2], kicked[0], kicked[1], kicked[2]
+                    if relativity:
+                        rate = 2.0 * h * per_c2 * (inner * u * u) ** 2
+                        if varied:
+                            dx, dy, dz = ahead[0], ahead[1], ahead[2]
+                            f = 4.0 * (kx * dx + ky * dy + kz * dz) * (u * u)
+                            ahead = (
+                                dx, dy, dz, ahead[3] - rate * (dx - f * kx), ahead[4] - rate * (dy - f * ky),
+                                ahead[5] - rate * (dz - f * kz),
+                            )  # fmt: skip
+                        wx, wy, wz = wx - rate * kx, wy - rate * ky, wz - rate * kz
+                        if varied:
+                            ahead = shift_tangent(ahead, wx, wy, wz, h * per_c2)
+                        rate = h * per_c2 * (wx * wx + wy * wy + wz * wz)
+                        kx, ky, kz = kx - rate * wx, ky - rate * wy, kz - rate * wz
+                    if in_fields:
+                        part = 0.5 * h if midpoint else h
+                        kicked = kick_by_fields(
+                            (kx, ky, kz, wx, wy, wz), middle, lane_of_fields, part, time, given, shared
+                        )
+                        wx, wy, wz = kicked[0], kicked[1], kicked[2]
+                        middle = middle[0], middle[1], middle[2], kicked[3], kicked[4], kicked[5]
                 h = moves[q, 1]
-                solution = solve(x, y, z, wx, wy, wz, inner, h)
+                rate, stretched = 3.0 * h * per_c2, h
+                if relativity:
+                    stretched += rate * (
+                        0.5 * (wx * wx + wy * wy + wz * wz) - inner * compute.rsqrt(kx * kx + ky * ky + kz * kz)
+                    )
+                solution = solve(kx, ky, kz, wx, wy, wz, inner, stretched)
                 if varied:
-                    ahead = tangent((x, y, z, wx, wy, wz), ahead, inner, h, 0.0, solution)
-                nx, ny, nz, wx, wy, wz, r = moved(x, y, z, wx, wy, wz, inner, solution)
+                    ahead = tangent((kx, ky, kz, wx, wy, wz), ahead, inner, stretched, rate, solution)
+                nx, ny, nz, wx, wy, wz, r = moved(kx, ky, kz, wx, wy, wz, inner, solution)
                 if alive and planet:
                     if 0.0 * (nx + ny + nz + wx + wy + wz) == 0.0:
                         x, y, z, vx, vy, vz, distance = nx, ny, nz, wx, wy, wz, r
@@ -276,6 +420,9 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
                 counts = alive and flag[g] != NOT_FINITE
                 if counts:
                     count += 1
+                    mx, my, mz, vX, vY, vZ = middle
+                    centre = mx + h * vX, my + h * vY, mz + h * vZ, vX, vY, vZ
+                time += h
                 if varied:
                     ahead = add_growth(
                         ahead, (base, row, k, planet, s), h, numbers_of, counts and is_step == 1, (forces, scales, g)
@@ -293,7 +440,12 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
         weighted[0, row] = least if planet else FAR * FAR
         sync()
         if k == 0 and inside:
-            move_centre(X, V, end_X, end_V, moves, s * bodies, count)
+            if in_fields:
+                here = s * bodies
+                end_X[here, 0], end_X[here, 1], end_X[here, 2] = centre[0], centre[1], centre[2]
+                end_V[here, 0], end_V[here, 1], end_V[here, 2] = centre[3], centre[4], centre[5]
+            else:
+                move_centre(X, V, end_X, end_V, moves, s * bodies, count)
             if is_step == 1 and count + flag[g] > 0:
                 for j in range(lanes):
                     least = min(least, weighted[0, base + j])
@@ -303,10 +455,21 @@ def kernels_for(bodies: int, threads: int = THREADS, resident: int = RESIDENT, v
                     status[s] = flag[g]
 
     @compute.kernel("gpu")
-    def present(X, V, mass, order, body, velocity):
-        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates."""
+    def present(X, V, mass, order, per_c2, body, velocity):
+        """Positions and velocities, in the layout of a :class:`~nbody.state.device.DeviceState`, of Jacobi coordinates;
+        with relativity V are momenta per mass (:func:`.jacobi_map.to_velocities`)."""
         s = cuda.grid(1)
         if s < mass.shape[0]:
+            inner = mass[s, 0]
+            for i in range(1, bodies if relativity else 1):
+                here, factor, r2, p2 = s * bodies + i, 1.0, 0.0, 0.0
+                inner += mass[s, i]
+                for c in range(3):
+                    r2, p2 = r2 + X[here, c] ** 2, p2 + V[here, c] ** 2
+                for _ in range(4):
+                    factor = 1.0 / (1.0 + per_c2 * (0.5 * p2 * factor * factor + 3.0 * inner / math.sqrt(r2)))
+                for c in range(3):
+                    V[here, c] *= factor
             for c in range(3):
                 total = 0.0
                 for i in range(bodies):
@@ -336,9 +499,15 @@ class DeviceMaps:
         lanes = lanes_for(mass.shape[1] - 1)
         self._threads = max(THREADS, lanes)
         self._groups = self._threads // lanes
-        resident = RESIDENT_VARIED if tangents.count else RESIDENT
-        self._kernels = kernels_for(mass.shape[1], self._threads, resident, bool(tangents.count))
         self._mass, self._order = cuda.to_device(mass), cuda.to_device(asked.order)
+        fields, terms = map_fields(asked.motion, asked.order, mass), terms_of(asked.motion)
+        self._per_c2, parameters = per_c2(asked.motion), np.zeros((1, 1)) if fields is None else fields.parameters
+        of_fields = asked.motion.engine.gravity.G, state.clock.origin, asked.dt, self._per_c2
+        self._fields = self._order, cuda.to_device(parameters), *map(np.float64, of_fields)
+        resident = RESIDENT_VARIED if tangents.count or terms else RESIDENT
+        self._kernels = kernels_for(
+            mass.shape[1], self._threads, resident, bool(tangents.count), terms, self._per_c2 > 0
+        )
         moves, hill = asked.chosen.moves(asked.dt, asked.motion), asked.chosen.encounter
         self._critical = 24.0 / hill**3 if hill else math.inf  # of (m + m')/m_star (d + d')³/r³
         self._step, self._to_present = map(cuda.to_device, (moves.step, merged(moves.present)))
@@ -364,7 +533,7 @@ class DeviceMaps:
         self._move((X, V), self._step, steps, 1, numbers, tangents)
         self._move(self._ends, self._to_present, 1, 0, numbers, tangents)
         self._kernels.present[-(-self._systems // THREADS), THREADS, state.stream](
-            *self._ends, self._mass, self._order, state.body, state.velocity
+            *self._ends, self._mass, self._order, self._per_c2, state.body, state.velocity
         )
         state.stream.synchronize()
         for host, device in zip((status, made, closest), numbers, strict=True):
@@ -377,7 +546,16 @@ class DeviceMaps:
 
     def _move(self, ends, moves, repeat: int, is_step: int, numbers, tangents) -> None:
         self._kernels.move[-(-self._systems // self._groups), self._threads, self._state.stream](
-            *self._columns(), ends, self._mass, moves, repeat, is_step, self._critical, *numbers, tangents
+            *self._columns(),
+            ends,
+            self._mass,
+            moves,
+            repeat,
+            is_step,
+            self._critical,
+            tuple(numbers),
+            tangents,
+            self._fields,
         )
 
 

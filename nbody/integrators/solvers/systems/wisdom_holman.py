@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.fields.field import POST_NEWTONIAN
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
@@ -57,8 +58,9 @@ class WisdomHolmanSystems(ManySystems):
         if engine.can.device == "gpu" and problem.particles > (most := MOST_PLANETS + 1) * problem.systems > 0:
             bodies = problem.particles // problem.systems
             return Refusal(f"on a GPU a system has at most {most} bodies, not {bodies}", "engine", "choose engine cpu")
-        if engine.can.device == "gpu" and problem.of_scheme.fields:
-            return Refusal("on a GPU the systems of an ensemble have no fields", "engine", "choose engine cpu")
+        asked = problem.of_scheme
+        if engine.can.device == "gpu" and asked.tangents and any(each.kind != POST_NEWTONIAN for each in asked.fields):
+            return Refusal("on a GPU the variational equations know no external fields", "engine", "choose engine cpu")
         return super().supports(engine, problem)
 
     def start(self, motion: Motion) -> None:
