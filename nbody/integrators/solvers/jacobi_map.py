@@ -82,8 +82,8 @@ def drift(h, planets):
 
 @part
 def begin_of_masses(planets):
-    """The change of Kepler motion with its centre's mass, before it. By scaling, d/dμ is (t d/dt - v d/dv)/(2 μ) for the motion
-    from x and v over a time t, and as much of v itself."""
+    """The change of Kepler motion with its centre's mass, before it. By scaling, d/dμ is (t d/dt - v d/dv)/(2 μ) for the
+    motion from x and v over a time t, and as much of v itself."""
     rows, masses, sums = planets.rows, planets.masses, planets.sums
     for k in range(len(masses)):
         for i in range(1, planets.bodies):

@@ -192,7 +192,7 @@ def note_closest(planets):
 
 @part
 def shift_sites(k, planets):
-    """Change a tangent vector's positions relative to the star by the derivative of coordinates along changes of the masses."""
+    """Change a tangent vector's positions relative to the star by their derivative along changes of the masses."""
     rows, one, dm, sums = planets.rows, planets.tangents[k], planets.masses[k], planets.sums[k]
     for c in range(3):
         before = 0.0
@@ -204,7 +204,7 @@ def shift_sites(k, planets):
 
 @part
 def kick_by_masses(h, k, planets):
-    """Add what changes of the masses attract to a tangent vector's accelerations, and kick by their change of coordinates."""
+    """Add what changes of masses attract to a tangent vector's accelerations, and kick by the change of coordinates."""
     rows, one, dm, sums, n = planets.rows, planets.tangents[k], planets.masses[k], planets.sums[k], planets.bodies
     for i in range(2, n):
         for j in range(i):
