@@ -184,7 +184,7 @@ LINES = {
     "state": 1776,
     "trajectory": 3574,
     "verify": 288,
-    "viewer": 7081,
+    "viewer": 7082,
     "child": 36,
     "doctor": 411,
     "errors": 85,

@@ -139,10 +139,11 @@ class PictureRenderer:
         """Draw arrows, axes and the scale bar over the finished picture."""
         look, unit, text = self._drawn, self.source.length_unit, text_scale(size, scale)
         background: Background = BACKGROUNDS.load(look.background)
+        width = max(text, scale)  # thinner lines would be dim
         if look.vectors:
-            self._arrows.draw(camera, size, text, background)
+            self._arrows.draw(camera, size, width, background)
         if look.axes:
-            marks = self._axes.draw(camera, self.home, size, text, background, unit)
+            marks = self._axes.draw(camera, self.home, size, width, background, unit)
             for mark in marks:
                 image = text_panel(mark.text, text)
                 corner = mark.pixel(camera, size, image.shape[1], image.shape[0], GAP * text)
