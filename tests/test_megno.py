@@ -7,7 +7,7 @@ from conftest import random_bodies
 import nbody
 from nbody.errors import InputError
 from nbody.initial.ensemble import member
-from nbody.integrators.solvers.jacobi_map import map_moves
+from nbody.integrators.solvers.splitting import map_moves
 from nbody.integrators.solvers.wisdom_holman import _kernels
 from nbody.integrators.tangents import LOG, MEAN, SIZE2, Tangents
 from nbody.run.resume import resume
@@ -38,9 +38,9 @@ def moved(x, v, m, vectors, relativity, steps=40):
     X, V, tangents, numbers = np.empty_like(x), np.empty_like(v), vectors.copy(), np.zeros((len(vectors), 5))
     bodies, (begin, advance, *_) = (x, v, X, V, m), _kernels(())
     growth = tangents, numbers, np.zeros((0, len(m)))
-    begin(bodies, map_moves(0.2, 3), 0.0, 0.0, None, (0.0, 0, 0.2), growth, (True,))
+    begin(bodies, map_moves(0.2, 3), (0.0, False), 0.0, None, (0.0, 0, 0.2), growth, (True,))
     bodies, moment = (x.copy(), v.copy(), X, V, m), (0.0, 0, 0.2)
-    advance(bodies, map_moves(0.2, 3), 0.0, relativity, None, moment, growth, (True,), steps, NO_NOTES)
+    advance(bodies, map_moves(0.2, 3), (0.0, False), relativity, None, moment, growth, (True,), steps, NO_NOTES)
     return np.array([X, V]), tangents, numbers
 
 

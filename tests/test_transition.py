@@ -42,7 +42,7 @@ def central(function, value, e):
 @scheme_names
 def test_the_matrix_is_the_derivative_of_the_orbits_and_symplectic(scheme):
     """Differences of order 4 with e = 1e-4: e⁴ and 1e-16/e, times growth. M is symplectic for the momenta m v: MᵀJM = J to
-    rounding, 1e-16 of the products of the largest elements in it, over 18 bodies' coordinates."""
+    rounding, 1e-16 of the products of the largest elements in it, over 18 coordinates and some tens of moves."""
     simulation, until = nbody.Simulation(planets(scheme)), 1.0
     matrix, start = simulation.transition_matrix(until), flat(simulation.particles)
     mass = simulation.particles.mass
@@ -61,7 +61,7 @@ def test_the_matrix_is_the_derivative_of_the_orbits_and_symplectic(scheme):
     canonical = momenta[:, None] * matrix / momenta
     J = np.kron([[0, 1], [-1, 0]], np.eye(9))
     products = np.abs(canonical).T @ np.abs(J) @ np.abs(canonical)
-    assert (np.abs(canonical.T @ J @ canonical - J) <= 1e-12 * products).all()
+    assert (np.abs(canonical.T @ J @ canonical - J) <= 5e-12 * products).all()
     assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-9)
     assert simulation.time == 0  # the run stays as it is
 

@@ -10,21 +10,23 @@ import numpy as np
 
 from nbody import machine
 from nbody.bench import Notify
-from nbody.bench.integrators.problems import SUN, outer_solar_system
+from nbody.bench.integrators.problems import DAYS, SUN, outer_solar_system, solar_system
 from nbody.bench.integrators.tables import CallRow
 from nbody.initial.few import FigureEight
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.run.simulation import Simulation
 
-STEPS, CALLS, ROUNDS = 20_000, 200, 5
+STEPS, CALLS, ROUNDS = 5_000, 100, 24
 """The steps of one call, the calls in one measurement, and the rounds in which all cases take turns; the fastest counts."""
 
 MANY = "many steps"
 """The setting of a row whose call makes :data:`STEPS`."""
 
-Case = tuple[CallRow, Callable[[], object]]
-"""A row without its time, and the call to time."""
+GIANTS = "Jupiter Saturn Uranus"
+
+Case = tuple[CallRow, Callable[[], object], Callable[[], float]]
+"""A row without its time, the call to time, and the energy."""
 
 
 def measure(notify: Notify = lambda _: None) -> tuple[list[CallRow], list[str]]:
@@ -35,8 +37,12 @@ def measure(notify: Notify = lambda _: None) -> tuple[list[CallRow], list[str]]:
     except ImportError:
         rebound = None
     cases = list(_cases(rebound))
-    rounds = [[_seconds(row, call) for row, call in cases] for _ in range(ROUNDS)]
-    rows = [replace(row, seconds=min(times)) for (row, _), times in zip(cases, zip(*rounds, strict=True), strict=True)]
+    first = [energy() for _, _, energy in cases]
+    rounds = [[_seconds(row, call) for row, call, _ in cases] for _ in range(ROUNDS)]
+    rows = []
+    for (row, _, energy), times, begun in zip(cases, zip(*rounds, strict=True), first, strict=True):
+        error = abs(energy() / begun - 1) if row.setting == MANY else None
+        rows.append(replace(row, seconds=min(times), energy_error=error))
     return rows, [] if rebound else ["REBOUND (pip install rebound)"]
 
 
@@ -46,20 +52,31 @@ def _seconds(row: CallRow, call: Callable[[], object]) -> float:
 
 
 def _cases(rebound: Any) -> Iterator[Case]:
-    """The figure eight and the outer solar system, each by schemes of nbody and, if it is there, of REBOUND."""
+    """The figure eight and planets, each by schemes of nbody and, if it is there, of REBOUND, with their defaults."""
     eight, planets = FigureEight().generate(3, Gravity(), np.random.default_rng(1)), outer_solar_system()
     for problem, bodies, G, scheme, competitor, dt in (
         ("figure eight", eight, 1.0, "leapfrog", "leapfrog", 0.01),
         ("figure eight", eight, 1.0, "hermite4", "", 0.01),
-        ("planets", planets, SUN.G, "wisdom_holman", "whfast", 100.0),
+        ("3 planets", solar_system(GIANTS), DAYS.G, "wisdom_holman", "whfast", 100.0),
+        (
+            "8 planets",
+            solar_system(f"Mercury Venus Earth Mars {GIANTS} Neptune"),
+            DAYS.G,
+            "wisdom_holman",
+            "whfast",
+            5.0,
+        ),
         ("planets", planets, SUN.G, "ias15", "ias15", None),
     ):
         make = partial(Simulation, bodies, dt=dt, G=G, integrator=scheme, engine="cpu", precision="float64")
-        yield from _calls(_row(scheme, problem, bodies), make, make().step, scheme == "leapfrog")
+        one = make()
+        energy = partial(_energy, one)
+        yield from _calls(_row(scheme, problem, bodies), make, one.step, energy, scheme == "leapfrog")
         if competitor and rebound:
             other = partial(_of_rebound, rebound, bodies, G, competitor, dt)
             row = _row(f"rebound {competitor}", problem, bodies)
-            yield from _calls(row, other, other().steps, scheme == "leapfrog")
+            one = other()
+            yield from _calls(row, other, one.steps, one.energy, scheme == "leapfrog")
 
 
 def _row(name: str, problem: str, bodies: Particles) -> CallRow:
@@ -69,7 +86,13 @@ def _row(name: str, problem: str, bodies: Particles) -> CallRow:
     )  # fmt: skip
 
 
-def _calls(row: CallRow, make: Callable[[], Any], step: Callable[[int], object], single: bool) -> Iterator[Case]:
+def _energy(simulation: Simulation) -> float:
+    return simulation.kinetic_energy + simulation.potential_energy
+
+
+def _calls(
+    row: CallRow, make: Callable[[], Any], step: Callable[[int], object], energy: Callable[[], float], single: bool
+) -> Iterator[Case]:
     """Many steps in one call; and if ``single`` one step per call, the construction, and a run of nbody."""
     step(1)  # compiles
     calls: dict[str, Callable[[], object]] = {MANY: partial(step, STEPS)}
@@ -79,7 +102,7 @@ def _calls(row: CallRow, make: Callable[[], Any], step: Callable[[int], object],
             calls["run(steps=1)"] = partial(simulation.run, steps=1)
     for setting, call in calls.items():
         call()
-        yield replace(row, setting=setting), call
+        yield replace(row, setting=setting), call, energy
 
 
 def _of_rebound(rebound: Any, bodies: Particles, G: float, scheme: str, dt: float | None) -> Any:

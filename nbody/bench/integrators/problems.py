@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbody.initial.plummer import PlummerSphere
-from nbody.initial.solar import OuterSolarSystem
+from nbody.initial.solar import GAUSS2, OuterSolarSystem, SolarSystem
 from nbody.integrators import INTEGRATORS
 from nbody.law import Gravity
 from nbody.particles import Particles
@@ -60,3 +60,14 @@ SUN = Gravity(G=2.95912208286e-4)
 def outer_solar_system() -> Particles:
     """Sun, Jupiter, Saturn, Uranus, Neptune, Pluto (Hairer, Lubich & Wanner, Geometric Numerical Integration, I.2.4)."""
     return OuterSolarSystem().generate(6, SUN, np.random.default_rng(1))
+
+
+DAYS = Gravity(G=GAUSS2)
+"""The same units, with Gauss's constant."""
+
+
+def solar_system(names: str) -> Particles:
+    """The Sun and some of the planets, in the order of the names, 28 June 1969 (the first state of DE405)."""
+    all_of_them = SolarSystem().generate(11, DAYS, np.random.default_rng(1))
+    rows = [all_of_them.species_names.index(name) for name in f"Sun {names}".split()]
+    return Particles(all_of_them.mass[rows], all_of_them.position[rows], all_of_them.velocity[rows])

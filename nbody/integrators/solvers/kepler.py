@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.post_newtonian import STRICT
 
-TERMS = 8
-"""Those of Stumpff's series leave an error below 1e-18 up to |z| = 0.5."""
+TERMS = 9
+"""Eight of Stumpff's series leave an error below 1e-18 up to |z| = 0.5, nine up to 1."""
 
 SERIES_2 = tuple((-1.0) ** k / math.factorial(2 * k + 2) for k in range(TERMS))
 SERIES_3 = tuple((-1.0) ** k / math.factorial(2 * k + 3) for k in range(TERMS))
@@ -38,10 +38,10 @@ class KeplerFunctions(NamedTuple):
         step: ``(x, y, z, vx, vy, vz, mu, h)``, position and velocity after the time h on a conic, and the distance.
         solve: the same arguments; what ``moved`` and ``tangent`` need of the step.
         moved: ``(x, y, z, vx, vy, vz, mu, solution)``, the result of ``step``.
-        lane_step: ``(x, y, z, vx, vy, vz, mu, h)``, the result of ``step`` with its bits, and False if it is wrong: the step
-            is too long for an iteration of fixed length. It has no branch, so LLVM puts the bodies of a loop into lanes.
         tangent: ``(at, change, mu, h, rate, solution)``, the tangent vector after the step for the ``change`` before,
             if h grows with Kepler's energy at a ``rate`` (Mikkola & Innanen 1999); six numbers each, as ``at``.
+        changed: ``(at, change, mu, stretch, g4, g5, solution)``, the same from G₄ and G₅, if h grows with β at a rate
+            ``stretch``; numbers or vectors.
     """
 
     stumpff: Any
@@ -49,24 +49,24 @@ class KeplerFunctions(NamedTuple):
     step: Any
     solve: Any
     moved: Any
-    lane_step: Any
     tangent: Any
+    changed: Any
 
 
 def kepler_functions(
-    compiled: Callable, inlined: Callable, roots: Callable, inverse: Callable, small: float, converged: float
+    compiled: Callable, roots: Callable, inverse: Callable, small: float, converged: float
 ) -> KeplerFunctions:
     """Kepler's step for a processor.
 
     Args:
-        compiled, inlined: the decorators of its functions, and of those that LLVM puts into a loop over lanes.
+        compiled: the decorator of its functions.
         roots: x → √x and 1/√x.
         inverse: x → 1/x.
         small: Stumpff's series is used up to this |z|, at most 0.5; larger arguments are quartered.
         converged: the relative change of the root X at which Newton's iteration ends: the next error is about its square.
     """
 
-    @inlined
+    @compiled
     def series(z):
         """c₂ and c₃."""
         c2, c3 = SERIES_2[7], SERIES_3[7]
@@ -78,7 +78,7 @@ def kepler_functions(
         c2, c3 = c2 * z + SERIES_2[1], c3 * z + SERIES_3[1]
         return c2 * z + SERIES_2[0], c3 * z + SERIES_3[0]
 
-    @inlined
+    @compiled
     def quadrupled(c0, c1, c2, c3):
         """c₀ … c₃ of 4 z."""
         return 2.0 * c0 * c0 - 1.0, c0 * c1, 0.5 * c1 * c1, 0.25 * (c2 + c0 * c3)
@@ -122,18 +122,18 @@ def kepler_functions(
                 far = middle
         return middle
 
-    @inlined
+    @compiled
     def conic(x, y, z, vx, vy, vz, mu):
         r0, per_r0 = roots(x * x + y * y + z * z)
         beta = 2.0 * mu * per_r0 - (vx * vx + vy * vy + vz * vz)
         return r0, per_r0, x * vx + y * vy + z * vz, mu - beta * r0, beta
 
-    @inlined
+    @compiled
     def guessed(rest, per_r0, eta):
         guess = rest * per_r0
         return guess * (1.0 - 0.5 * guess * eta * per_r0)
 
-    @inlined
+    @compiled
     def improved(X, rest, r0, eta, zeta, c1, c2, c3):
         """The next X, by Newton's iteration, and True if it is the root."""
         g1, g2 = c1 * X, c2 * X * X
@@ -142,7 +142,7 @@ def kepler_functions(
         new = (X * bend - eta * g2 - zeta * (c3 * X * X * X) + rest) * per_r
         return new, abs(new - X) <= converged * abs(new)
 
-    @inlined
+    @compiled
     def solution(r0, per_r0, eta, zeta, beta, X, rest, c1, c2, c3):
         g1, g2, g3 = c1 * X, c2 * X * X, c3 * X * X * X
         r = r0 + (eta * g1 + zeta * g2)
@@ -170,40 +170,7 @@ def kepler_functions(
         c1, c2, c3 = stumpff(beta * X * X)
         return solution(r0, per_r0, eta, zeta, beta, X, rest, c1, c2, c3)
 
-    @inlined
-    def stumpff_of_lanes(z):
-        """The same for |z| ≤ 16 ``small``, without a branch."""
-        once, twice = abs(z) > small, abs(z) > 4.0 * small
-        z = 0.25 * z if once else z
-        z = 0.25 * z if twice else z
-        c2, c3 = series(z)
-        c0, c1 = 1.0 - z * c2, 1.0 - z * c3
-        d0, d1, d2, d3 = quadrupled(c0, c1, c2, c3)
-        c0, c1 = d0 if once else c0, d1 if once else c1
-        c2, c3 = d2 if once else c2, d3 if once else c3
-        _, d1, d2, d3 = quadrupled(c0, c1, c2, c3)
-        return d1 if twice else c1, d2 if twice else c2, d3 if twice else c3
-
-    @inlined
-    def lane_improved(X, found, rest, r0, eta, zeta, beta):
-        c1, c2, c3 = stumpff_of_lanes(beta * X * X)
-        new, is_root = improved(X, rest, r0, eta, zeta, c1, c2, c3)
-        return X if found else new, found | is_root
-
-    @inlined
-    def lane_step(x, y, z, vx, vy, vz, mu, h):
-        r0, per_r0, eta, zeta, beta = conic(x, y, z, vx, vy, vz, mu)
-        X, found = guessed(h, per_r0, eta), False
-        X, found = lane_improved(X, found, h, r0, eta, zeta, beta)
-        X, found = lane_improved(X, found, h, r0, eta, zeta, beta)
-        X, found = lane_improved(X, found, h, r0, eta, zeta, beta)
-        X, found = lane_improved(X, found, h, r0, eta, zeta, beta)
-        z_end = beta * X * X
-        c1, c2, c3 = stumpff_of_lanes(z_end)
-        ended = moved(x, y, z, vx, vy, vz, mu, solution(r0, per_r0, eta, zeta, beta, X, h, c1, c2, c3))
-        return ended, found & (abs(z_end) <= 16.0 * small)
-
-    @inlined
+    @compiled
     def moved(x, y, z, vx, vy, vz, mu, solution):
         _, per_r0, _, _, _, _, g1, g2, g3, rest, r, per_r = solution
         f, g = -mu * g2 * per_r0, rest - mu * g3
@@ -236,17 +203,23 @@ def kepler_functions(
 
     @compiled
     def tangent(at, change, mu, h, rate, solution):
+        X, g2, g3, rest = solution[5], solution[7], solution[8], solution[9]
+        beta, stretch = solution[4], -0.5 * rate
+        if h != rest:  # the whole periods that are left out
+            stretch += 1.5 * (h - rest) / beta
+        g4, g5 = further(X, beta, g2, g3)
+        return changed(at, change, mu, stretch, g4, g5, solution)
+
+    @compiled
+    def changed(at, change, mu, stretch, g4, g5, solution):
         (x, y, z, vx, vy, vz), (dx, dy, dz, dvx, dvy, dvz) = at, change
         r0, per_r0, eta, zeta, beta, X, g1, g2, g3, rest, _, per_r = solution
         dr0 = (x * dx + y * dy + z * dz) * per_r0
         deta = dx * vx + dy * vy + dz * vz + x * dvx + y * dvy + z * dvz
         dbeta = -2.0 * (mu * per_r0 * per_r0 * dr0 + vx * dvx + vy * dvy + vz * dvz)
         dzeta = -beta * dr0 - r0 * dbeta
-        g4, g5 = further(X, beta, g2, g3)
         b1, b2, b3 = 0.5 * (g3 - X * g2), g4 - 0.5 * X * g3, 0.5 * (3.0 * g5 - X * g4)
-        time = -0.5 * rate * dbeta
-        if h != rest:  # the whole periods that are left out
-            time += 1.5 * (h - rest) / beta * dbeta
+        time = stretch * dbeta
         dX = (time - X * dr0 - g2 * deta - g3 * dzeta - (eta * b2 + zeta * b3) * dbeta) * per_r
         dg1 = (1.0 - beta * g2) * dX + b1 * dbeta
         dg2, dg3 = g1 * dX + b2 * dbeta, g2 * dX + b3 * dbeta
@@ -262,24 +235,20 @@ def kepler_functions(
             dvy + (df * dy + dg * dvy) + (df_ * y + dg_ * vy), dvz + (df * dz + dg * dvz) + (df_ * z + dg_ * vz),
         )  # fmt: skip
 
-    return KeplerFunctions(stumpff, time_at, step, solve, moved, lane_step, tangent)
+    return KeplerFunctions(stumpff, time_at, step, solve, moved, tangent, changed)
 
 
 def _compiled(function: Callable) -> Any:
     return inner(function, fastmath=STRICT)
 
 
-def _inlined(function: Callable) -> Any:
-    return inner(function, fastmath=STRICT, forceinline=True, _nrt=False)
-
-
-@_inlined
+@_compiled
 def _roots(x):
     root = math.sqrt(x)
     return root, 1.0 / root
 
 
-@_inlined
+@_compiled
 def _inverse(x):
     return 1.0 / x
 
@@ -288,8 +257,8 @@ SMALL, CONVERGED = 0.1, 1e-9
 """Of the CPU. (With a ``small`` of 0.5 rounded coefficients change the energy of an orbit by 3e-18 in each of 10⁶ steps of
 a twelfth of its period, always in the same direction; with 0.1 that is a random walk to 1e-13.)"""
 
-_on_cpu = kepler_functions(_compiled, _inlined, _roots, _inverse, SMALL, CONVERGED)
-time_at, _step, _solve, _moved, _lane_step, _tangent = _on_cpu[1:]
+_on_cpu = kepler_functions(_compiled, _roots, _inverse, SMALL, CONVERGED)
+time_at, _step, _solve, _moved, _tangent, changed = _on_cpu[1:]
 
 
 @_compiled
@@ -314,50 +283,3 @@ def kepler_tangents(i, x, v, mu, h, rate, tangents):
         )
     x[0, i], x[1, i], x[2, i], v[0, i], v[1, i], v[2, i], r = _moved(*at, mu, solution)
     return r
-
-
-LANES = 8
-"""Bodies that are moved together: a vector of AVX-512, two of AVX2."""
-
-FEWEST_FOR_LANES = 3
-"""With fewer bodies the lanes that do nothing cost more than the others gain (EPYC, AVX-512: three gain 15 %)."""
-
-
-@_compiled
-def _move_lanes(w):
-    """A step of :data:`LANES` bodies: w holds x, y, z, vx, vy, vz, mu and h of all, and gets r and whether it is right."""
-    for i in range(LANES):
-        (x, y, z, vx, vy, vz, r), found = _lane_step(
-            w[i], w[LANES + i], w[2 * LANES + i], w[3 * LANES + i], w[4 * LANES + i], w[5 * LANES + i],
-            w[6 * LANES + i], w[7 * LANES + i],
-        )  # fmt: skip
-        w[i], w[LANES + i], w[2 * LANES + i] = x, y, z
-        w[3 * LANES + i], w[4 * LANES + i], w[5 * LANES + i] = vx, vy, vz
-        w[8 * LANES + i], w[9 * LANES + i] = r, 1.0 if found else 0.0
-
-
-@_compiled
-def kepler_steps(first, x, v, mu, h, distance, w):
-    """:func:`kepler_step` of the bodies from ``first`` on, with its bits: (N,) centres' strengths, times and distances;
-    ``w`` is scratch, (10 :data:`LANES`,)."""
-    bodies = mu.size
-    if bodies - first < FEWEST_FOR_LANES:
-        for i in range(first, bodies):
-            distance[i] = kepler_step(i, x, v, mu[i], h[i])
-        return
-    for begin in range(first, bodies, LANES):
-        count = min(LANES, bodies - begin)
-        for k in range(LANES):
-            i = begin + min(k, count - 1)
-            for c in range(3):
-                w[c * LANES + k], w[(3 + c) * LANES + k] = x[c, i], v[c, i]
-            w[6 * LANES + k], w[7 * LANES + k] = mu[i], h[i]
-        _move_lanes(w)
-        for k in range(count):
-            i = begin + k
-            if w[9 * LANES + k] == 1.0:
-                for c in range(3):
-                    x[c, i], v[c, i] = w[c * LANES + k], w[(3 + c) * LANES + k]
-                distance[i] = w[8 * LANES + k]
-            else:
-                distance[i] = kepler_step(i, x, v, mu[i], h[i])

@@ -1,4 +1,4 @@
-"""Wisdom and Holman's map for planetary systems, in Jacobi coordinates, with symplectic correctors.
+"""Wisdom and Holman's map for planetary systems, with symplectic correctors, and splittings of higher order.
 
 Each step drifts every planet on its Kepler orbit about the bodies inside it, exactly (:mod:`.kepler`), and kicks it with the
 remaining forces, which are small. So a step may be a twentieth of the shortest period, and the energy error stays bounded
@@ -9,34 +9,35 @@ General relativity's term, per unit of the reduced mass -v⁴/8 - 3 μ v²/(2r) 
 Kepler's energy K = v²/2 - μ/r, where v is the momentum per mass (Saha & Tremaine 1994). The first term stretches the time of
 the Kepler drift by 1 + 3 K/c², the second one shifts positions, the third one kicks.
 
-The map is a drift of half a step, then kicks and drifts of whole steps. Its coordinates are columns of their own, half a
-step ahead of the state: the positions and velocities of frames are computed from them, and never fed back.
+The map is a drift of half a step, then kicks and drifts of whole steps (or those of a :mod:`.splitting`). It has coordinates
+in columns of their own, half a step ahead of the state: the positions and velocities of frames are computed from them, and
+never fed back. They are Jacobi's, or democratic: then each planet moves about the star at rest, and a kick begins and ends
+with half of the star's own motion (Duncan, Levison & Lee 1998).
+
+Five billion years of the Solar System's eight planets in steps of 5 days are 3.65e11 steps: 1.1 days on one core of an EPYC
+with AVX-512 at 0.26 µs per step, 1.2 days with relativity.
 """
 
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
-from nbody.errors import RunFailed
+from nbody.errors import InputError, RunFailed
 from nbody.fields.field import POSITIONS, POST_NEWTONIAN, VELOCITIES, Term
+from nbody.forces.layers.fields import fields_of
 from nbody.integrators.facts import FLOAT64_ON_CPU, SchemeFacts
 from nbody.integrators.few_bodies import components, few, map_coordinates, per_c2, require_star
 from nbody.integrators.integrator import Integrator, Motion
-from nbody.integrators.solvers.jacobi_map import (
-    distances,
-    map_moves,
-    moving,
-    planets_of,
-    tangent_from_jacobi,
-    without_tangents,
-)
+from nbody.integrators.solvers.map_bodies import FIRST, keep, planets_of, present_of
 from nbody.integrators.solvers.map_fields import map_fields, terms_of
+from nbody.integrators.solvers.map_steps import moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
+from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
 from nbody.integrators.tangents import tangent_vectors
-from nbody.scenario.values import Group, NotNegative
+from nbody.scenario.values import Group, NotNegative, one_of
 from nbody.state import Column
 from nbody.state.notes import note
 
@@ -48,12 +49,31 @@ class WisdomHolman(Integrator):
         """The options of the scheme.
 
         Attributes:
+            coordinates: ``jacobi``, or ``democratic`` (heliocentric).
+            splitting: the moves of a step: ``wh`` (one kick), ``wh_modified`` (two, of fourth order), ``saba2``,
+                ``saba3``, ``saba4``, ``aba104``, ``aba864`` or ``aba1064`` (2, 3, 4, 7, 7 and 8 kicks).
             corrector: the order of the symplectic corrector, 0 for none.
             encounter: the distance of two planets, in mutual Hill radii, below which the run stops.
         """
 
+        coordinates: Literal["jacobi", "democratic"] = "jacobi"
+        splitting: Annotated[str, one_of("splitting", SPLITTINGS)] = "wh"
         corrector: Literal[0, 3, 5, 7, 11, 17] = 11
         encounter: NotNegative = 1.0
+
+        @property
+        def limits(self) -> tuple[float, bool]:
+            """``options`` of :func:`.planets_of`."""
+            return self.encounter, self.coordinates == "democratic"
+
+        def moves(self, dt: float, motion: Motion) -> MapMoves:
+            """Those of a map. Raises InputError if they do not go with the forces on the bodies."""
+            jacobi, modified = self.coordinates == "jacobi", SPLITTINGS[self.splitting].shift
+            if modified and (not jacobi or fields_of(motion.engine)):
+                raise InputError(f"integrator: splitting {self.splitting} needs coordinates jacobi, and no fields")
+            if not jacobi and per_c2(motion):
+                raise InputError("fields: post_newtonian needs coordinates jacobi in this scheme")
+            return map_moves(dt, self.corrector, self.splitting)
 
     _options: Options
 
@@ -130,9 +150,10 @@ class WisdomHolman(Integrator):
         rows = np.zeros((2, len(x), 3, x.shape[1]))
         for own, each in zip(rows, (x, v), strict=True):
             own[:, : x.shape[2]] = np.take_along_axis(each, order[..., None], 1).transpose(0, 2, 1)
-        moves = [each * lengths[:, None, None] for each in map_moves(1.0, self._options.corrector)]
+        powers = np.stack([lengths, lengths, lengths**2], axis=-1)[:, None]
+        moves = [each * powers for each in self._options.moves(1.0, motion)]
         mass = motion.engine.gravity.G * motion.host.mass[order]
-        _kernels(()).short_steps(*rows, mass, *moves, per_c2(motion), np.empty((0, 2, 3, 0)))
+        _kernels(()).short_steps(*rows, mass, *moves, self._options.limits, per_c2(motion), np.empty((0, 2, 3, 0)))
         found = np.empty((2, *x.shape))
         for own, each in zip(found, rows.transpose(0, 1, 3, 2)[..., : x.shape[2]], strict=True):
             np.put_along_axis(own, order[..., None], each, 1)
@@ -140,18 +161,21 @@ class WisdomHolman(Integrator):
 
     def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""
-        moves, hill, clock = map_moves(self.dt, self._options.corrector), self._options.encounter, motion.state.clock
+        chosen, clock = self._options, motion.state.clock
+        moves = chosen.moves(self.dt, motion)
         mass = motion.engine.gravity.G * motion.host.mass[self._order]
         fields = map_fields(motion, self._order, motion.host.mass)
         moment = clock.origin, clock.step, self.dt
         coordinates, vectors = map_coordinates(motion.host), tangent_vectors(motion.host, self._tangents.count)
         with coordinates as (X, V), vectors as tangents:
             own = self._tangents
+            if len(own.masses) and chosen.coordinates != "jacobi":
+                raise InputError("integrator: derivatives by masses need coordinates jacobi")
             masses = np.zeros((len(own.masses), len(mass)))
             masses[:] = motion.engine.gravity.G * own.masses[:, self._order] if len(masses) else 0.0
             growth, call = (tangents[0], own.numbers[0], masses), getattr(_kernels(terms_of(motion)), kernel)
             bodies = x, v, X, V, mass
-            return call(bodies, moves, hill, per_c2(motion), fields, moment, growth, own.varied, *more)
+            return call(bodies, moves, chosen.limits, per_c2(motion), fields, moment, growth, own.varied, *more)
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         # Those of the map's coordinates are half a step ahead.
@@ -191,19 +215,22 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
     (move, begin, present), in_fields, note_step = moving(terms), bool(terms), inner(note)
 
     @compute.kernel("cpu")
-    def begin_map(bodies, moves, hill, per_c2, fields, moment, growth, varied):
+    def begin_map(bodies, moves, options, per_c2, fields, moment, growth, varied):
         (x, v, X, V, m), (tangents, numbers, masses), (origin, first, dt) = bodies, growth, moment
         if in_fields:
             fields.clock[0] = origin + first * dt
-        begin(x, v, X, V, moves.begin, planets_of(m, hill, per_c2, fields, tangents, varied, masses))
+        planets = planets_of(x, v, m, options, per_c2, fields, tangents, varied, masses)
+        begin(x, v, moves.begin, planets)
+        keep(planets, X, V, tangents)
         begin_growth(tangents, 1, numbers)
 
     @compute.kernel("cpu")
-    def advance(bodies, moves, hill, per_c2, fields, moment, growth, varied, steps, notes):
+    def advance(bodies, moves, options, per_c2, fields, moment, growth, varied, steps, notes):
         """Make ``steps`` steps of X, V; x, v become the positions and velocities at their end.
 
         Args:
             bodies: x, v, X, V, (3, n) each, and G times the masses.
+            options: see :func:`.planets_of`.
             moment: the time of step 0, the number of this step, and the time step.
             growth, varied: the tangent vectors of X and V, their numbers, and changes of masses; see :class:`.MapBodies`.
             notes: get the bodies after each step, in the order of the map.
@@ -212,50 +239,43 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
             The number of steps, and two planets that were too close in the last one, or 0 and 0.
         """
         (x, v, X, V, m), (tangents, numbers, masses), (origin, begun, dt) = bodies, growth, moment
-        planets, done, first, second = planets_of(m, hill, per_c2, fields, tangents, varied, masses), 0, 0, 0
-        shown = without_tangents(planets_of(m, hill, per_c2, fields, tangents, varied, masses))
-        distances(X, planets.distance)
-        while done < steps and first == 0:
+        planets, done = planets_of(X, V, m, options, per_c2, fields, tangents, varied, masses), 0
+        met, ahead = planets.met, -moves.present[0, 1] / dt
+        while done < steps and met[0] == 0:
             if in_fields:
-                fields.clock[0] = origin + (begun + done + 0.5) * dt
-            move(X, V, moves.step, planets)
+                fields.clock[0] = origin + (begun + done + ahead) * dt
+            move(moves.step, planets)
             if varied:
-                add_growth(tangents, 1, dt, numbers)
-            first, second = planets.met
+                add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
             done += 1
             if notes.times.size > 0:
                 if in_fields:
-                    fields.clock[0] = origin + (begun + done + 0.5) * dt
-                distances(X, shown.distance)
-                present(X, V, moves.present, shown, x, v)
+                    fields.clock[0] = origin + (begun + done + ahead) * dt
+                present(moves.present, present_of(planets), x, v)
                 note_step(notes, done - 1, 0.0, x.T, v.T)
         if in_fields:
-            fields.clock[0] = origin + (begun + done + 0.5) * dt
-        present(X, V, moves.present, without_tangents(planets), x, v)
-        return done, first, second
+            fields.clock[0] = origin + (begun + done + ahead) * dt
+        keep(planets, X, V, tangents)
+        present(moves.present, present_of(planets), x, v)
+        return done, met[0], met[1]
 
     @compute.kernel("cpu")
-    def short_steps(x, v, m, from_present, step, to_present, per_c2, tangents):
-        """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 2)."""
+    def short_steps(x, v, m, from_present, step, to_present, options, per_c2, tangents):
+        """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 3)."""
         for k in range(len(x)):
-            planets = planets_of(m[k], 0.0, per_c2, None, tangents, (), np.zeros((0, m.shape[1])))
-            X, V = np.empty(x[k].shape), np.empty(x[k].shape)
-            begin(x[k], v[k], X, V, from_present[k], planets)
-            distances(X, planets.distance)
-            move(X, V, step[k], planets)
-            present(X, V, to_present[k], planets, x[k], v[k])
+            planets = planets_of(x[k], v[k], m[k], options, per_c2, None, tangents, (), np.zeros((0, m.shape[1])))
+            begin(x[k], v[k], from_present[k], planets)
+            move(step[k], planets)
+            present(to_present[k], planets, x[k], v[k])
 
     @compute.kernel("cpu")
-    def vectors(bodies, moves, hill, per_c2, fields, moment, growth, varied, found):
+    def vectors(bodies, moves, options, per_c2, fields, moment, growth, varied, found):
         """``found``, (M, 2, 3, n), become the tangent vectors at the present."""
         (x, v, X, V, m), (tangents, _, masses), (origin, begun, dt) = bodies, growth, moment
-        found[:], x[:], v[:] = tangents, X, V
-        planets = planets_of(m, hill, per_c2, fields, found, varied, masses)
         if in_fields:
-            fields.clock[0] = origin + (begun + 0.5) * dt
-        move(x, v, moves.present, planets)
-        for k in range(len(found)):
-            tangent_from_jacobi(x, k, 0, planets)
-            tangent_from_jacobi(v, k, 1, planets)
+            fields.clock[0] = origin + (begun - moves.present[0, 1] / dt) * dt
+        planets = planets_of(X, V, m, options, per_c2, fields, tangents, varied, masses)
+        present(moves.present, planets, x, v)
+        keep(planets, x, v, found)
 
     return FieldMapKernels(begin_map, advance, short_steps, vectors)

@@ -9,15 +9,9 @@ from nbody import compute
 from nbody.compute.compiling.cpu_inner import inner
 from nbody.fields.field import Term
 from nbody.integrators.few_bodies import per_c2
-from nbody.integrators.solvers.jacobi_map import (
-    distances,
-    from_jacobi,
-    map_moves,
-    moving,
-    planets_of,
-    without_tangents,
-)
+from nbody.integrators.solvers.map_bodies import FIRST, SITE, STAR, V, X, keep, planets_of, present_of
 from nbody.integrators.solvers.map_fields import MapFields, fields_of_system, map_fields, terms_of
+from nbody.integrators.solvers.map_steps import inertial, moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.systems.arrays import closest_pair, copy, is_finite
 from nbody.integrators.solvers.systems.chunks import divided
@@ -47,7 +41,7 @@ class HostMaps:
     """:class:`.wisdom_holman.Maps` of systems whose state is on the host."""
 
     def __init__(self, asked: MapsAsked) -> None:
-        self._asked, self._moves = asked, map_moves(asked.dt, asked.corrector)
+        self._asked, self._moves = asked, asked.chosen.moves(asked.dt, asked.motion)
 
     def begin(self, x: np.ndarray, v: np.ndarray) -> None:
         asked = self._asked
@@ -64,7 +58,7 @@ class HostMaps:
         x, v = np.empty_like(X), np.empty_like(V)
         with tangent_vectors(state, tangents.count, count) as vectors:
             systems, ends = systems_of(asked, x, v, X, V, vectors), (made, status, closest)
-            divided(maps_in(terms_of(asked.motion)), count, systems, self._moves, asked.encounter, steps, ends)
+            divided(maps_in(terms_of(asked.motion)), count, systems, self._moves, asked.chosen.limits, steps, ends)
         self._keep(X, V)
         for own, found in ((state.position, x), (state.velocity, v)):
             rows = own.reshape(count, n, -1)
@@ -93,9 +87,11 @@ def coordinates(x: np.ndarray, v: np.ndarray, asked: MapsAsked, vectors: np.ndar
     ones in these coordinates."""
     (X, V), count, D = np.empty((2, *x.shape)), len(x), asked.motion.state.dimensions
     vectors[:] = np.moveaxis(asked.tangents.first(x.shape[2], D)[..., asked.order], -2, 0)
-    none, moves = np.zeros(count, np.int64), map_moves(asked.dt, asked.corrector)
+    none, moves = np.zeros(count, np.int64), asked.chosen.moves(asked.dt, asked.motion)
     systems = systems_of(asked, x, v, X, V, vectors)
-    divided(maps_in(terms_of(asked.motion)), count, systems, moves, 0.0, -1, (none, none, np.zeros(count)))
+    divided(
+        maps_in(terms_of(asked.motion)), count, systems, moves, asked.chosen.limits, -1, (none, none, np.zeros(count))
+    )
     return X, V
 
 
@@ -110,60 +106,60 @@ def maps_in(terms: tuple[Term, ...]) -> Any:
             planets.fields.clock[0] = moment[0] + steps * moment[1]
 
     @inner
-    def advance_one(x, v, X, V, numbers, moves, planets, steps, made, closest, moment):
+    def advance_one(x, v, numbers, moves, planets, steps, made, closest, moment):
         """Make up to ``steps`` steps of one system. Returns what has ended it, the steps made, and the shortest distance."""
-        old_X, old_V, status = X.copy(), V.copy(), DONE
-        distances(X, planets.distance)
+        rows, last, status, dt = planets.rows, STAR + planets.bodies, DONE, moment[1]
+        ahead, moved = -moves.present[0, 1] / dt, rows[X : V + 3, STAR:last]
+        old = moved.copy()
         for _ in range(steps):
-            copy(X, old_X)
-            copy(V, old_V)
-            set_clock(planets, moment, made + 0.5)
-            move(X, V, moves.step, planets)
-            if not (is_finite(X) and is_finite(V)):
-                copy(old_X, X)
-                copy(old_V, V)
+            copy(moved, old)
+            set_clock(planets, moment, made + ahead)
+            move(moves.step, planets)
+            if not is_finite(moved):
+                copy(old, moved)
                 status = NOT_FINITE
                 break
             if planets.varied:
-                add_growth(planets.tangents, 1, moves.step[0, 1], numbers)
+                add_growth(planets.tangents[:, :2], FIRST, dt, numbers)
             made += 1
-            closest = min(closest, closest_pair(planets.x))
+            closest = min(closest, closest_pair(rows[SITE : SITE + 3, STAR:last]))
             if planets.met[0]:
                 status = ENCOUNTER
                 break
-        set_clock(planets, moment, made + 0.5)
-        present(X, V, moves.present, without_tangents(planets), x, v)
+        set_clock(planets, moment, made + ahead)
+        present(moves.present, present_of(planets), x, v)
         if not (is_finite(x) and is_finite(v)):  # a system that has ended: without the last correction
-            from_jacobi(X, planets.m, planets.inner, x)
-            from_jacobi(V, planets.m, planets.inner, v)
+            inertial(present_of(planets), x, v)
         return status, made, closest
 
     @compute.kernel("cpu")
-    def maps(first, last, bodies, moves, hill, steps, ends):
+    def maps(first, last, bodies, moves, options, steps, ends):
         """Make ``steps`` steps of the systems ``first`` … ``last`` - 1; with ``steps`` -1 compute their coordinates.
 
         Args:
             bodies: :class:`SystemMaps`.
             moves: :class:`.MapMoves`.
-            hill: how close planets may come, in Hill radii.
+            options: see :func:`.planets_of`.
             ends: (S,) each, the steps so far, what has ended the system, and the shortest distance, in the middle of steps.
         """
-        x, v, X, V, m, tangents, numbers, varied, per_c2, fields, moment = bodies
+        x, v, map_x, map_v, m, tangents, numbers, varied, per_c2, fields, moment = bodies
         made, status, closest = ends
         for s in range(first, last):
-            planets = planets_of(
-                m[s], hill, per_c2, fields_of_system(fields, s), tangents[s], varied, np.zeros((0, m.shape[1]))
-            )
-            if steps < 0:
+            begins, more = steps < 0, steps if status[s] == DONE else 0
+            X_, V_ = (x[s], v[s]) if begins else (map_x[s], map_v[s])
+            none, own = np.zeros((0, m.shape[1])), fields_of_system(fields, s)
+            planets = planets_of(X_, V_, m[s], options, per_c2, own, tangents[s], varied, none)
+            if begins:
                 set_clock(planets, moment, made[s])
-                begin(x[s], v[s], X[s], V[s], moves.begin, planets)
-                begin_growth(tangents[s], 1, numbers[s])
+                begin(x[s], v[s], moves.begin, planets)
             else:
-                more = steps if status[s] == DONE else 0
                 ended, made[s], closest[s] = advance_one(
-                    x[s], v[s], X[s], V[s], numbers[s], moves, planets, more, made[s], closest[s], moment
+                    x[s], v[s], numbers[s], moves, planets, more, made[s], closest[s], moment
                 )
-                if more:
-                    status[s] = ended
+            keep(planets, map_x[s], map_v[s], tangents[s])
+            if begins:
+                begin_growth(tangents[s], 1, numbers[s])
+            elif more:
+                status[s] = ended
 
     return maps

@@ -20,10 +20,10 @@ import numpy as np
 
 from nbody import compute
 from nbody.compute import SIMULATED, cuda
+from nbody.errors import InputError
 from nbody.fields.compiled import summed
 from nbody.fields.field import Term
 from nbody.integrators.few_bodies import per_c2
-from nbody.integrators.solvers.jacobi_map import map_moves
 from nbody.integrators.solvers.kepler import KeplerFunctions, kepler_functions
 from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.megno import growing
@@ -70,7 +70,7 @@ def kepler_on_gpu() -> KeplerFunctions:
         u = compute.rsqrt(x)
         return u * u
 
-    return kepler_functions(compute.exact_function, compute.exact_function, roots, inverse, SMALL, CONVERGED)
+    return kepler_functions(compute.exact_function, roots, inverse, SMALL, CONVERGED)
 
 
 @cache
@@ -491,6 +491,8 @@ class DeviceMaps:
     """:class:`.wisdom_holman.Maps` of systems whose state is on the GPU."""
 
     def __init__(self, asked: MapsAsked) -> None:
+        if (asked.chosen.coordinates, asked.chosen.splitting) != ("jacobi", "wh"):
+            raise InputError("integrator: on a GPU a map has coordinates jacobi and splitting wh; choose engine cpu")
         state: Any = asked.motion.state
         mass, tangents, self._asked, self._state = asked.mass, asked.tangents, asked, state
         self._tangents, self._systems = tangents, len(mass)
@@ -506,7 +508,7 @@ class DeviceMaps:
         self._kernels = kernels_for(
             mass.shape[1], self._threads, resident, bool(tangents.count), terms, self._per_c2 > 0
         )
-        moves, hill = map_moves(asked.dt, asked.corrector), asked.encounter
+        moves, hill = asked.chosen.moves(asked.dt, asked.motion), asked.chosen.encounter
         self._critical = 24.0 / hill**3 if hill else math.inf  # of (m + m')/m_star (d + d')³/r³
         self._step, self._to_present = map(cuda.to_device, (moves.step, merged(moves.present)))
         ends = (cuda.device_array(state.map_position.shape, np.float64) for _ in range(2))
@@ -560,9 +562,9 @@ class DeviceMaps:
 def merged(moves: np.ndarray) -> np.ndarray:
     """Moves of a map without kicks over no time, but the first one: drifts that follow each other are one."""
     found = [moves[0].copy()]
-    for kick, drift in moves[1:]:
-        if kick:
-            found.append(np.array([kick, drift]))
+    for move in moves[1:]:
+        if move[0]:
+            found.append(move.copy())
         else:
-            found[-1][1] += drift
+            found[-1][1] += move[1]
     return np.array(found)

@@ -1,6 +1,6 @@
 """The base class of schemes for ensembles: steps, end and closest approach of each system."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,8 @@ class MapsAsked(NamedTuple):
         motion: the bodies; the columns ``map_position`` and ``map_velocity`` of its state are the maps' coordinates.
         mass: (S, n) G times the masses, in the order of the maps.
         order: (S, n) the bodies in that order.
-        dt, corrector, encounter: see :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
+        dt: the time step.
+        chosen: the options of :class:`~nbody.integrators.solvers.wisdom_holman.WisdomHolman`.
         tangents: the tangent vectors of each system.
     """
 
@@ -42,8 +43,7 @@ class MapsAsked(NamedTuple):
     mass: np.ndarray
     order: np.ndarray
     dt: float
-    corrector: int
-    encounter: float
+    chosen: Any
     tangents: Tangents
 
 

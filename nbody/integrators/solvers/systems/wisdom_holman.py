@@ -96,9 +96,7 @@ class WisdomHolmanSystems(ManySystems):
         if self._maps is None:
             kind: Callable[..., Maps] = imported(MAPS[motion.engine.can.device])
             mass = motion.engine.gravity.G * np.take_along_axis(self._masses(motion), self._sorted, axis=1)
-            chosen = self._options
-            given = motion, mass, self._sorted, self.dt, chosen.corrector, chosen.encounter, self._tangents
-            self._maps = kind(MapsAsked(*given))
+            self._maps = kind(MapsAsked(motion, mass, self._sorted, self.dt, self._options, self._tangents))
         return self._maps
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
