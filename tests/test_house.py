@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1519,
     "bench": 3776,
-    "cli": 3493,
+    "cli": 3494,
     "diagnostics": 1234,
     "fields": 1983,
     "compute": 3466,
@@ -183,7 +183,7 @@ LINES = {
     "scenario": 2688,
     "state": 1776,
     "trajectory": 3574,
-    "verify": 288,
+    "verify": 368,
     "viewer": 7082,
     "child": 36,
     "doctor": 411,

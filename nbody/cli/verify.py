@@ -25,7 +25,8 @@ def verify(
     """Compute cases with published answers, and compare.
 
     The cases are orbits that close, Burrau's bodies at t = 10, the Earth against
-    JPL's ephemeris, radii of clusters, the course's invariant. Takes two minutes.
+    JPL's ephemeris, stability, Kozai's cycles and resonances of planets, radii of
+    clusters, the course's invariant. Takes two minutes.
     Exits with 0 if all pass, and with 1 if not.
 
     \b

@@ -1,7 +1,7 @@
 """Cases with published answers: nbody computes each and compares. ``CASES`` lists them; ``nbody verify`` runs them.
 
-A case is a function of the engine's name that yields :class:`Check`. To add one, write the function in ``orbits.py`` or
-``systems.py``, and add a line to ``CASES``: with the tag ``cpu`` if only ``cpu`` can compute it, ``none`` if nothing moves.
+A case is a function of the engine's name that yields :class:`Check`. To add one, write the function in ``orbits.py``,
+``planets.py`` or ``systems.py``, and add a line to ``CASES``: with the tag ``cpu`` if only ``cpu`` can compute it, ``none`` if nothing moves.
 """
 
 from nbody.registry import Entry, Registry
@@ -20,6 +20,10 @@ CASES = Registry(
         "outer_solar_system": Entry("nbody.verify.orbits:outer_solar_system", "periods of the outer planets"),
         "solar_system": Entry("nbody.verify.orbits:solar_system", "the Earth after 29 years, against JPL"),
         "mercury": Entry("nbody.verify.orbits:mercury", "general relativity turns Mercury's ellipse", tags=("cpu",)),
+        "stability": Entry("nbody.verify.planets:stability", "MEGNO of a regular system is 2", tags=("cpu",)),
+        "kozai": Entry("nbody.verify.planets:kozai", "a companion's cycles of eccentricity", tags=("cpu",)),
+        "capture": Entry("nbody.verify.planets:capture", "migration ends in the 2:1 resonance", tags=("cpu",)),
+        "star_passage": Entry("nbody.verify.planets:star_passage", "e = 0.99 in long steps of hybrid", tags=("cpu",)),
         "plummer": Entry("nbody.verify.systems:plummer", "Plummer's sphere: radii, energy, equilibrium"),
         "king": Entry("nbody.verify.systems:king", "King's models: tidal and half-mass radii", tags=("none",)),
         "exponential_disk": Entry("nbody.verify.systems:exponential_disk", "Freeman's rotation curve", tags=("none",)),
