@@ -11,7 +11,9 @@ from nbody.verify import CASES, Check
 QUICK = ["king", "exponential_disk"]
 
 
-@pytest.mark.parametrize("name", ["kepler", "lagrange_triangle", "mercury", "stability", "star_passage", *QUICK, "cold_collapse", "lecture"])
+@pytest.mark.parametrize(
+    "name", ["kepler", "lagrange_triangle", "mercury", "stability", "star_passage", *QUICK, "cold_collapse", "lecture"]
+)
 def test_a_case_passes(name):
     """The long ones (the Solar System, Burrau's bodies) run in 'nbody verify'."""
     checks = list(CASES.load(name)("cpu"))

@@ -1,7 +1,8 @@
 """Cases with published answers: nbody computes each and compares. ``CASES`` lists them; ``nbody verify`` runs them.
 
 A case is a function of the engine's name that yields :class:`Check`. To add one, write the function in ``orbits.py``,
-``planets.py`` or ``systems.py``, and add a line to ``CASES``: with the tag ``cpu`` if only ``cpu`` can compute it, ``none`` if nothing moves.
+``planets.py`` or
+``systems.py``, and add a line to ``CASES``: with the tag ``cpu`` if only ``cpu`` can compute it, ``none`` if nothing moves.
 """
 
 from nbody.registry import Entry, Registry

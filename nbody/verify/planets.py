@@ -1,7 +1,7 @@
 """Cases of planets over many orbits: stability, secular motion, resonance, and passages of the star."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +16,7 @@ YEARS = {"G": 4 * math.pi**2, "dimensions": 3}
 STAR = {"m": 1}
 
 
-def planets(bodies: list[Group], integrator: Group, output: Path | None = None, **more: object) -> Simulation:
+def planets(bodies: Sequence[Group], integrator: Group, output: Path | None = None, **more: object) -> Simulation:
     """A simulation of a star and these planets, with lengths in au and times in years, recorded in ``output``."""
     initial = {"generator": "planets", "bodies": [STAR, *bodies]}
     values = {"initial": initial, "gravity": YEARS, "integrator": integrator, "precision": "float64", "engine": "cpu"}
