@@ -73,6 +73,22 @@ def test_bodies_that_touch_on_a_gpu_merge_as_on_the_cpu():
     np.testing.assert_allclose(found[1].position, found[0].position, atol=1e-12)
 
 
+@pytest.mark.simulated
+def test_a_body_that_falls_on_its_star_alone_merges_with_it():
+    x = [[0, 0, 0], [1, 0, 0], [0, 5, 0], [-9, 0, 0]]
+    v = [[0, 0, 0], [0, 1e-3, 0], [-0.4, 0, 0], [0, -0.3, 0]]
+    fall = Particles([1, 1e-6, 1e-6, 1e-6], x, v, radius=[0.02] * 4)
+    times = []
+    for engine in ("cpu", "gpu-tiled"):
+        run = nbody.Simulation(
+            fall, integrator="hybrid", dt=0.25, collisions="merge", engine=engine, precision="float64", softening="none"
+        )
+        while run.particles.count == 4 and run.time < 2:
+            run.step()
+        times.append(run.time)
+    assert times[0] == times[1] < 1.5  # it falls in π/√8
+
+
 def test_the_hybrid_says_what_it_cannot_do_on_a_gpu():
     asked = unsupported(INTEGRATORS.load("hybrid"), ENGINES.load("gpu-symmetric"), Gravity(), "float64", particles=3)
     assert "fewer are faster on a CPU" in asked

@@ -116,11 +116,17 @@ class DeviceHybrid:
         self._sizes, self._radius = cuda.to_device(size), cuda.to_device(np.zeros(count))
         self._kept, self._sums = cuda.device_array((3, count, 4), np.float64), cuda.device_array((SUMS, 6), np.float64)
         self._float_rows = cuda.device_array((count, 8), np.float32)
+        self._rows = cuda.device_array((FIRST_ROOM, ROW), np.float64)
         self._make_room(FIRST_ROOM)
 
     def _make_room(self, pairs: int) -> None:
         self._close, self._near = (cuda.device_array((pairs + 1, 2), np.int32) for _ in range(2))
-        self._rows = cuda.device_array((4 * pairs, ROW), np.float64)
+
+    def _rows_of(self, ids: np.ndarray) -> Any:
+        """Rows on the card for these bodies."""
+        if len(ids) > len(self._rows):
+            self._rows = cuda.device_array((2 * len(ids), ROW), np.float64)
+        return self._rows[: len(ids)]
 
     # --- Launches ---
 
@@ -151,7 +157,7 @@ class DeviceHybrid:
         """Bodies from the card."""
         rows = np.zeros((len(ids), ROW))
         rows[:, 0] = ids
-        part = self._rows[: len(ids)]
+        part = self._rows_of(ids)
         part.copy_to_device(rows, stream=self._stream)
         arrays = *self._moving, self.state.acceleration, self.state.next_step
         self._launch("gather", part, len(ids), *arrays, threads=len(ids))
@@ -165,7 +171,7 @@ class DeviceHybrid:
         """Bodies to the card."""
         rows = np.zeros((len(ids), ROW))
         rows[:, 0], rows[:, 1:4], rows[:, 4:7], rows[:, 10] = ids, few.Q[:, 1:].T, few.V[:, 1:].T, few.guess[1:]
-        part = self._rows[: len(ids)]
+        part = self._rows_of(ids)
         part.copy_to_device(rows, stream=self._stream)
         self._launch("scatter", part, len(ids), *self._moving, self.state.next_step, threads=len(ids))
 
@@ -293,7 +299,8 @@ class DeviceHybrid:
         ids, hurried = met.all_ids, np.zeros(count, np.bool_)
         hurried[ids] = met.company.hurried
         ends, members = np.zeros((len(contacts.times), 4, 3, count)), np.zeros((len(contacts.times), count), np.bool_)
-        ends[..., ids], members[:, ids] = contacts.ends, contacts.members
+        if len(contacts.times):
+            ends[..., ids], members[:, ids] = contacts.ends, contacts.members
         encounter = Encounter(met.pairs, hurried, contacts.times, ends, members, ids[contacts.owners])
         return Span(x0, v0, x1, v1, 0.0, dt, True, encounter)
 
