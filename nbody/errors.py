@@ -19,6 +19,10 @@ class InputError(NBodyError):
     """A file, an option or an array from the user is wrong; nothing was changed on disk."""
 
 
+class NoBodies(InputError, AttributeError):
+    """A simulation without bodies lacks this attribute: ``hasattr`` says so."""
+
+
 class DeviceError(NBodyError):
     """The requested device is missing, too small, or does not work."""
 
@@ -69,9 +73,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def refuse_attribute(owner: object, name: str, what: str) -> None:
     """Raise an InputError unless an object in a user's hand has an attribute: what is set under a wrong name would be lost.
-    Names that begin with an underscore are free."""
+    Names that begin with an underscore are free, and so are classes that a user derives."""
     known = {*dir(type(owner)), *vars(owner), *getattr(type(owner), "__dataclass_fields__", ())}
-    if name[:1] != "_" and name not in known:
+    own = type(owner).__module__.partition(".")[0] == __name__.partition(".")[0]
+    if own and name[:1] != "_" and name not in known:
         near = did_you_mean(name, [each for each in known if each[0] != "_"])
         raise InputError(f"{what}.{name} can't be set: there is no such attribute{near}")
 

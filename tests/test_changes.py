@@ -1,6 +1,8 @@
 """Bodies that are added, removed and changed between steps: they count at once, and the energy that they add is booked."""
 
+import copy
 import json
+import pickle
 import shutil
 from dataclasses import replace
 
@@ -612,7 +614,14 @@ def test_an_empty_simulation_is_filled_body_by_body_and_is_that_of_all_bodies():
         ({"m": 1.0, "aa": 2.0}, r"unknown value 'aa' \(did you mean 'a'\?\)"),
         ({"m": 1.0, "e": 0.1}, "a is missing; an orbit has a, P or q"),
         ({"m": 1.0, "a": 1.0, "e": 1.5}, "add: a: 1 does not fit e = 1.5"),
-        ({"m": 1.0, "a": 1.0, "position": [1, 0, 0]}, "give position and velocity, or elements of an orbit"),
+        ({"m": 1.0, "a": 1.0, "position": [1, 0, 0]}, "add: position and a exclude each other; leave one of them out"),
+        ({"m": 1.0, "a": 1.0, "x": 7.0}, "x and a exclude"),
+        ({"m": 1.0, "x": 2.0, "velocity": [0, 0.7, 0]}, "velocity and x exclude"),
+        ({"m": 1.0, "position": [2, 0, 0], "vy": 0.7}, "position and vy exclude"),
+        ({"m": 1.0, "x": 0.1, "vy": 0.1, "about": 0}, "x and about exclude"),
+        ({"m": 1.0, "about": 0}, "a is missing"),
+        ({"m": 1.0, "mass": 2.0, "x": 1.0}, "m and mass exclude"),
+        ({"m": 1.0, "x": 1.0, "name": "b", "species": "c"}, "name and species exclude"),
         ({"m": 1.0, "a": 1.0, "about": "moon"}, "add: about: there is no body named 'moon'"),
     ],
 )
@@ -623,6 +632,68 @@ def test_wrong_values_of_a_new_body_are_refused(values, line):
         run.add(**values)
     with pytest.raises(InputError, match="the first body has no orbit"):
         Simulation().add(m=1.0, a=1.0)
+
+
+@pytest.mark.parametrize(
+    "values,name", [({"x": 2, "vz": 3}, "vz"), ({"x": 2, "z": 5}, "z"), ({"a": 2, "inc": 60}, "inc")]
+)
+def test_a_body_that_leaves_the_plane_of_a_run_in_two_dimensions_is_refused(values, name):
+    run = simulation(particles=Particles([1.0], [[0.0, 0]], [[0.0, 0]]))
+    with pytest.raises(InputError, match=f"add: {name}: the run is in 2-D"):
+        run.add(m=1e-3, **values)
+    run.add(m=1e-3, x=2, z=0)
+    run.add(m=1e-3, a=2, inc=180)  # backward
+    assert run.particles.count == 3 and run.particles.position[2, 0] > 2
+
+
+def test_a_simulation_without_bodies_goes_as_far_as_its_scenario_says_and_checks_what_it_gets():
+    run = Simulation(steps=100, dt=0.01)
+    run.run(steps=40)
+    assert (run.run().steps, run.steps_made, run.time, run.run().steps) == (60, 100, 1.0, 0)
+    timed = Simulation(end=1, dt=0.01)
+    timed.run()
+    assert timed.time == 1.0
+    with pytest.raises(InputError, match="how far"):
+        Simulation(dt=0.01).run()
+    for wrong in ({"callback": 3}, {"every": 2}, {"callback": print, "interval": -1}, {"progress": 3}):
+        with pytest.raises(InputError, match=r"^run: "):
+            run.run(1, **wrong)
+    assert run.run(1, callback=print, interval=0.5).steps == 1
+
+
+def test_a_simulation_without_bodies_has_copies_and_no_state():
+    run = Simulation(integrator="ias15", precision="float64")
+    run.integrate(2.0)
+    assert not hasattr(run, "state") and not hasattr(run, "stepper")
+    for each in (run.copy(), copy.copy(run), copy.deepcopy(run), pickle.loads(pickle.dumps(run))):
+        each.add(m=1.0)
+        each.integrate(3.0)
+        assert (each.time, each.particles.count, each.scenario.integrator.scheme) == (3.0, 1, "ias15")
+    assert (run.time, run.particles.count) == (2.0, 0)
+
+
+class Own(Simulation):
+    """A user's simulation."""
+
+    @property
+    def label(self):
+        return self._label
+
+    @label.setter
+    def label(self, value):
+        self._label = value
+
+
+class OwnParticles(Particles):
+    """A user's particles."""
+
+
+def test_a_user_s_subclass_has_its_own_attributes():
+    run, mine = Own(plummer(4), dt=0.01), OwnParticles([1.0], [[0.0, 0, 0]], [[0.0, 0, 0]])
+    run.label, run.colour, mine.colour = "a", "red", "blue"
+    assert (run.label, run.colour, mine.colour) == ("a", "red", "blue")
+    with pytest.raises(InputError, match=r"simulation\.time can.t be set"):
+        run.time = 1.0
 
 
 def test_what_is_set_under_a_wrong_name_is_refused(tmp_path):

@@ -69,23 +69,39 @@ ELEMENTS = ("a", "P", "q", "e", "inc", "Omega", "omega", "pomega", "f", "M", "E"
 KEYS = ("mass", "m", "position", "velocity", "radius", "species", "name", "id", *COMPONENTS, *ELEMENTS, "about")
 """The names of values of a new body."""
 
+VECTORS = ("position", "velocity")
+EXCLUSIVE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("m",), ("mass",)),
+    (("name",), ("species",)),
+    (VECTORS, COMPONENTS),
+    ((*VECTORS, *COMPONENTS), (*ELEMENTS, "about")),
+)
+"""Groups of values that say the same in two ways: a body has some of one."""
+
 
 def _of_values(values: dict[str, Any], now: Particles, scenario: Scenario) -> Particles:
     for name in values:
         if name not in KEYS:
             raise unknown("value", name, KEYS, "add: ")
     found = {name: value for name, value in values.items() if value is not None}
+    for groups in EXCLUSIVE:
+        one, another = (next((name for name in found if name in group), None) for group in groups)
+        if one and another:
+            raise InputError(f"add: {one} and {another} exclude each other; leave one of them out")
+    dimensions = now.dimensions if now.count else scenario.gravity.dimensions
+    for name in ("z", "vz") if dimensions == 2 else ():
+        if np.any(found.get(name, 0.0)):
+            raise InputError(f"add: {name}: the run is in 2-D; leave it out")
     for name, other in (("m", "mass"), ("name", "species")):
         if name in found:
             found.setdefault(other, found.pop(name))
-    if any(name in ELEMENTS for name in found):
+    if any(name in (*ELEMENTS, "about") for name in found):
         found |= _on_orbit(found, now, scenario)
     elif (
         "position" not in found
         and (given := {name: found.get(name, 0.0) for name in COMPONENTS})
         and (any(name in found for name in COMPONENTS) or not now.count)
     ):
-        dimensions = now.dimensions if now.count else scenario.gravity.dimensions
         found |= {
             "position": [given[c] for c in "xyz"[:dimensions]],
             "velocity": [given["v" + c] for c in "xyz"[:dimensions]],
@@ -118,14 +134,14 @@ def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dic
 
     if not now.count:
         raise InputError("add: the first body has no orbit; give it a mass, as in add(m=1.0)")
-    if "position" in values or "velocity" in values:
-        raise InputError("add: give position and velocity, or elements of an orbit, not both")
     keys = {name: value for name, value in values.items() if name in ELEMENTS}
     body = validated(
         Body, {"m": values.get("mass", 0.0), **keys}, ScenarioText(replaced_by={(k,): f"add: {k}" for k in keys})
     )
     if body.a is None and body.P is None and body.q is None:
         raise InputError("add: a is missing; an orbit has a, P or q")
+    if now.dimensions == 2 and abs(np.sin(np.radians(body.inc))) > 1e-12:
+        raise InputError("add: inc: the run is in 2-D, which has no inclinations; leave it out")
     about = values.get("about")
     focus = now if about is None else now.rows(rows_of(now, about, "add: about: "))
     inner = focus.mass.sum()

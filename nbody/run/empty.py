@@ -21,15 +21,21 @@ class Collected:
         values: keyword values of the simulation.
         begin: makes the run of the bodies.
         records: the run is recorded.
+        others: further arguments of the simulation, which its copies have too.
 
     Attributes:
+        keys: the arguments of a copy.
         bodies: those that were added.
     """
 
-    def __init__(self, values: dict[str, Any], begin: Callable[[Particles], None], records: bool) -> None:
-        self.begin, self._records = begin, records
+    def __init__(
+        self, values: dict[str, Any], begin: Callable[[Particles], None], records: bool, **others: Any
+    ) -> None:
+        self.begin, self._records, self.keys = begin, records, values | others
         one = {name: value for name, value in values.items() if name not in ("softening", "length", "particles")}
-        self.scenario: Scenario = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, one, False).scenario
+        asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, one, False)
+        self.scenario: Scenario = asked.scenario
+        self._open_ended = asked.open_ended
         D = self.scenario.gravity.dimensions
         self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D)))
 
@@ -56,11 +62,17 @@ class Collected:
         """Let time pass: there is nothing to move."""
         if self._records:
             raise InputError("run: the simulation has no bodies yet, and a recording needs some; add them first")
-        scenario, made = self.scenario, 0 if steps is None else steps_given("run: steps: ", steps)
+        scenario, chosen = self.scenario, self.scenario.integrator
         if until is not None:
-            self.bodies.time = time_given("integrate: until: ", until, scenario)
+            until = time_given("integrate: until: ", until, scenario)
         elif steps is None:
-            raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+            if self._open_ended:
+                raise InputError("run: how far? say run(steps=100), or integrate(until=10.0)")
+            until = chosen.end
+            steps = max(0, chosen.steps - self.bodies.step) if chosen.steps is not None else None
+        made = 0 if steps is None else steps_given("run: steps: ", steps)
+        if until is not None:
+            self.bodies.time = until
         self.bodies.time += made * (scenario.integrator.dt or 0.0)
         self.bodies.step += made
         return Summary(

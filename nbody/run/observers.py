@@ -22,6 +22,7 @@ from nbody.run.schedule import (
     whole_steps,
 )
 from nbody.run.stepper import Stepper
+from nbody.scenario import Scenario
 from nbody.state import Moment
 
 Function = Callable[[Particles], Any]
@@ -96,10 +97,10 @@ class Callback(Observer):
 
 
 def callback_of(
-    function: Function | None, every: int | None, interval: float | None, stepper: Stepper
+    function: Function | None, every: int | None, interval: float | None, scenario: Scenario, stepper: Stepper | None
 ) -> Callback | None:
-    """Calls after every ``every``-th step (1 by default), or after every ``interval`` of time from now. Raises InputError:
-    one of them is out of range, or given without a function."""
+    """Calls after every ``every``-th step (1 by default), or after every ``interval`` of time from now; none without a
+    ``stepper``, if there are no bodies yet. Raises InputError: one of them is out of range, or given without a function."""
     if function is None:
         if every is not None or interval is not None:
             raise InputError("run: 'every' and 'interval' say when 'callback' is called; give callback=FUNCTION")
@@ -112,13 +113,17 @@ def callback_of(
         steps = 1 if every is None else steps_given("run: every: ", every)
         if not steps:
             raise InputError("run: every: must be at least 1 step, got 0")
+        if stepper is None:
+            return None
         found = Callback(stepper, function, StepSchedule(steps, FOREVER))
         found.each_step = every is None
         return found
-    setup = stepper.setup
-    interval = time_given("run: interval: ", interval, setup.scenario)
+    interval = time_given("run: interval: ", interval, scenario)
     if interval <= 0:
         raise InputError(f"run: interval: must be greater than 0, got {interval:g}")
+    if stepper is None:
+        return None
+    setup = stepper.setup
     dt, clock = abs(setup.integrator.dt), stepper.clock
     if setup.integrator.facts.adaptive:
         return Callback(

@@ -2,6 +2,7 @@
 and ``loop``."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbody.diagnostics.energy import Energies
-from nbody.errors import InputError, counted, did_you_mean
+from nbody.errors import InputError, NoBodies, counted, did_you_mean
 from nbody.forces.engine import devices_of
 from nbody.parallel import team
 from nbody.particles import Particles
@@ -129,7 +130,9 @@ class Simulation:
         else:
             from nbody.run.empty import Collected
 
-            self._collected: Collected | None = Collected(values, make, output is not None)
+            self._collected: Collected | None = Collected(
+                values, make, output is not None, notify=notify, on_collision=on_collision
+            )
 
     def __getattr__(self, name: str) -> Any:
         """Begin the run of the bodies that were added to an empty simulation, when it is needed."""
@@ -139,9 +142,7 @@ class Simulation:
             hint = f"; it is simulation.{ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
             raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
-            raise InputError(
-                "the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)"
-            )
+            raise NoBodies("the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)")
         del self._collected
         try:
             collected.begin(collected.bodies)
@@ -169,7 +170,7 @@ class Simulation:
         if name[0] != "_" and name not in PARTS and type(self) is Simulation and not hasattr(Simulation, name):
             known = [*PARTS, *OPTIONS, *(each for each in vars(Simulation) if each[0] != "_")]
             raise InputError(f"simulation.{name} can't be set: {_how_to_give(name, 'attribute', known)}")
-        if isinstance(getattr(type(self), name, None), property):
+        if isinstance(found := getattr(type(self), name, None), property) and found.fset is None:
             raise InputError(f"simulation.{name} can't be set: it follows from the bodies and the steps")
         object.__setattr__(self, name, value)
 
@@ -205,6 +206,8 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
+        if self._empty:
+            return _still_empty(type(self), self._empty.keys, self._empty.bodies)
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
@@ -214,6 +217,8 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._empty:
+            return _still_empty, (type(self), self._empty.keys | {"notify": None}, self._empty.bodies)
         self._require_ready()
         return _going_on, (type(self), self.setup, self.recording.start())
 
@@ -390,9 +395,10 @@ class Simulation:
         """The derivatives ∂z(until)/∂z(now) of the orbits, (2ND, 2ND), from the variational equations; the run stays as it
         is. z are the positions of all bodies, x₀, y₀, z₀, x₁ …, then the velocities in the same order.
 
-        For ``ias15``, ``wisdom_holman`` (the derivatives of its map) and tables of moves such as ``leapfrog``, without
-        external fields; with fixed steps ``until`` must be a whole number of them away. The matrix is symplectic for the
-        momenta m v: to rounding for maps and tables, to the accuracy of the steps with ``ias15``. (Rein & Tamayo 2016)
+        For ``wisdom_holman`` (the derivatives of its map, in external fields too, but without relativity), and without
+        external fields for ``ias15`` and tables of moves such as ``leapfrog``; with fixed steps ``until`` must be a whole
+        number of them away. If all forces have a potential, the matrix is symplectic for the momenta m v: to rounding for
+        maps and tables, to the accuracy of the steps with ``ias15``. (Rein & Tamayo 2016)
 
         Raises:
             InputError: the scheme has no variational equations for this run.
@@ -408,8 +414,8 @@ class Simulation:
 
             simulation.derivative(100.0, nbody.tangent(simulation.scenario, "bodies.1.m")).position
 
-        The mass of ``by`` acts during the whole time; ``wisdom_holman`` has no derivatives with respect to masses. Else as
-        :meth:`transition_matrix`.
+        The mass of ``by`` acts during the whole time; in external fields there are no derivatives with respect to masses.
+        Else as :meth:`transition_matrix`.
         """
         from nbody.run.transition import derivative
 
@@ -510,7 +516,7 @@ class Simulation:
             RunFailed: a number in the state is not finite, or the file can't be written; the frames before are kept.
         """
         _refuse("run", values)
-        return self._run_to(steps, None, progress, lambda: callback_of(callback, every, interval, self.stepper))
+        return self._run_to(steps, None, progress, (callback, every, interval))
 
     def integrate(
         self,
@@ -532,18 +538,22 @@ class Simulation:
         _refuse("integrate", values)
         if until is None:
             raise InputError("integrate: until when? say integrate(until=10.0), or run(steps=100)")
-        return self._run_to(None, until, progress, lambda: callback_of(callback, every, interval, self.stepper))
+        return self._run_to(None, until, progress, (callback, every, interval))
 
     def _run_to(
         self,
         steps: int | None,
         until: float | None,
         progress: ShowProgress | None,
-        called: Callable[[], Callback | None],
+        called: tuple[Function | None, int | None, float | None],
     ) -> "Summary":
-        if self._empty:
-            return self._empty.move(steps, until)
-        for event in self.progress_events(steps, progress, until, called()):
+        if (empty := self._empty) is not None:
+            if progress is not None:
+                require_function("run: progress", progress)
+            callback_of(*called, empty.scenario, None)
+            return empty.move(steps, until)
+        callback = callback_of(*called, self.scenario, self.stepper)
+        for event in self.progress_events(steps, progress, until, callback):
             if progress is not None:
                 progress(event.progress)
         assert self.summary is not None
@@ -634,4 +644,12 @@ def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simu
     """A simulation that goes on where another one was."""
     made = kind.__new__(kind)
     made._begin(setup.with_new_integrator(), None, start)
+    return made
+
+
+def _still_empty(kind: type[Simulation], keys: dict[str, Any], bodies: Particles) -> Simulation:
+    """A simulation without bodies that goes on where another one was."""
+    made = kind.__new__(kind)
+    Simulation.__init__(made, **keys)
+    vars(made)["_collected"].bodies = replace(bodies)
     return made
