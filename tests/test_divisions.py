@@ -48,6 +48,11 @@ def planets():
     return nbody.planets(bodies=bodies, dimensions=3)
 
 
+def bodies_of(name, count):
+    """Bodies that a scheme moves: about a star, if it needs one."""
+    return nbody.planetesimals(count, dimensions=3) if LOADED[name].facts.star else random_bodies(count)
+
+
 def moving(bodies, name, engine, options=None, **more):
     """A simulation of these bodies by a scheme with its options; softened, but for planets about a star."""
     kind = LOADED[name]
@@ -205,13 +210,13 @@ def test_frames_calls_and_looks_by_steps_and_times_change_no_bits(scheme, tmp_pa
 @pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_any_division_on_a_simulated_gpu_has_the_same_bits(name):
     """Block schemes make three blocks per graph there: a call that ends with a graph is the one that must not hang."""
-    check_divisions(lambda: moving(random_bodies(4), name, "gpu-global"), 6, 3)
+    check_divisions(lambda: moving(bodies_of(name, 4), name, "gpu-global"), 6, 3)
 
 
 @pytest.mark.simulated
 @pytest.mark.parametrize("name", of_each_loop(on("gpu-global")))
 def test_a_look_at_another_time_on_a_simulated_gpu_changes_no_bits(name):
-    looked, alone = (moving(random_bodies(4), name, "gpu-global") for _ in range(2))
+    looked, alone = (moving(bodies_of(name, 4), name, "gpu-global") for _ in range(2))
     for run in (looked, alone):
         run.step(2)
     later = looked.at(looked.time + 0.005)
@@ -270,9 +275,8 @@ def test_a_simulated_gpu_that_makes_no_block_is_an_error_and_not_a_loop_without_
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", on("gpu-symmetric"))
 def test_any_division_on_a_card_has_the_same_bits(name):
-    graph, star = gpu_workers.BLOCKS_PER_GRAPH, INTEGRATORS.load(name).facts.star
-    bodies = nbody.planetesimals(3000, dimensions=3) if star else random_bodies(3000)
-    check_divisions(lambda: moving(bodies, name, "gpu-symmetric"), 4 * graph, 1, graph, 25)
+    graph = gpu_workers.BLOCKS_PER_GRAPH
+    check_divisions(lambda: moving(bodies_of(name, 3000), name, "gpu-symmetric"), 4 * graph, 1, graph, 25)
 
 
 @pytest.mark.gpu

@@ -60,7 +60,7 @@ def test_the_fields_kernel_rounds_as_the_cpu_does(real):
     terms = (*terms, J2(j2=0.1, radius=1).term())
     numbers, float64 = getattr(types, real), types.float64
     rows, scalars = numbers[:, ::1], types.UniTuple(float64, MOST_DRIFTS)
-    moves = (types.int64[::1], types.int64, float64, float64, scalars, float64[:, ::1], types.int32, types.int32)
+    moves = (types.int64[::1], types.int64, float64, float64, scalars, float64[:, ::1], *[types.int32] * 3)
     code, _ = for_h200(build(terms), (rows, rows, *moves, rows))
     assert "sqrt.rn.f64" in code and "div.rn.f64" in code  # arithmetic follows IEEE 754
     assert "sqrt.approx" not in code and "div.approx" not in code and "div.full" not in code

@@ -229,7 +229,7 @@ def test_slabs_of_rows_change_no_bit(monkeypatch):
     """The simulator's card holds three blocks: here of eight bodies each."""
     from nbody.forces.direct import gpu_global, gpu_rows
 
-    monkeypatch.setattr(gpu_global, "THREADS", 8)
+    monkeypatch.setattr(gpu_global.GlobalMemoryEngine, "_threads", gpu_rows.ThreadBlock(8, 8))
     bodies, found, reports = random_bodies(50), [], []
     for piece in (1, 10**6):
         monkeypatch.setattr(gpu_rows, "interactions_per_piece", lambda dtype, piece=piece: piece)

@@ -407,5 +407,5 @@ def test_a_function_compiles_for_a_gpu():
     float64, rows = types.float64, types.float32[:, ::1]
     moves = (types.int64[::1], types.int64, float64, float64, types.UniTuple(float64, MOST_DRIFTS), float64[:, ::1])
     terms = tuple(nbody.force(each).term for each in (ball, satellite, along_a_table))
-    code, _ = for_h200(build(terms), (rows, rows, *moves, types.int32, types.int32, rows))
+    code, _ = for_h200(build(terms), (rows, rows, *moves, *[types.int32] * 3, rows))
     assert "sqrt.rn.f64" in code
