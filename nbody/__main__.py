@@ -13,13 +13,24 @@ GARBAGE = 200_000
 """Objects after which garbage is first searched for: a short run makes half as many, nearly all by its imports."""
 
 
-def main() -> int:
-    """Run the command line and return its exit code.
+def program() -> int:
+    """As :func:`main`, in a process that ends with it.
 
     A short command leaves garbage to the end of the process: to search 100 000 objects for it, as Python does several times
-    during the imports and four times at its end, took a quarter of the second that a short run lasted.
+    during the imports and four times at its end, took a quarter of the second that a short run lasted. A long one searches
+    as usual from its first search on.
     """
+    usual = gc.get_threshold()
     gc.set_threshold(GARBAGE)
+    gc.callbacks.append(lambda phase, info: gc.set_threshold(*usual))
+    code = main()
+    gc.disable()
+    gc.freeze()
+    return code
+
+
+def main() -> int:
+    """Run the command line and return its exit code."""
     code, interrupts = 130, list[int]()
 
     def interrupt(number: int, frame: object) -> None:
@@ -51,8 +62,6 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if code == 130:
         _die_if_others_wait()
-    gc.disable()
-    gc.freeze()
     return code
 
 
@@ -71,4 +80,4 @@ def _die_if_others_wait() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -226,6 +226,27 @@ def test_trails_of_very_many_bodies_are_those_of_some_in_every_part_of_the_file(
         assert changed[y - 9 : y + 10, x - 9 : x + 10].any(), sign
 
 
+def test_trails_of_the_first_picture_are_as_bright_as_later_ones(egl, recorded):
+    """Near a dense cluster, the automatic exposure's white is far above that of the whole view."""
+    from nbody.viewer.gl.studio import Studio
+
+    rng = np.random.default_rng(3)
+    position = np.concatenate([0.02 * rng.standard_normal((2000, 2)), 5 * rng.standard_normal((2000, 2))])
+    position[0] = -0.2, 0.1
+    step = np.zeros_like(position)
+    step[0, 0] = 0.1
+    source = recorded(*[(position + k * step, 10 * step) for k in range(5)])
+    camera = source.home()
+    camera.radius, pictures = 0.25, []
+    with Studio(source, SIZE, Look(trails="0")) as studio:
+        for _ in range(10):
+            studio.draw(4, camera, False)
+            pictures.append(studio.read().astype(int))
+    x, y = camera.project(np.array([[0.0, 0.1, 0.0]]), SIZE)[0].astype(int)
+    first, *_, last = (picture[y - 2 : y + 3, x - 20 : x + 20].max(axis=(0, 2)).mean() for picture in pictures)
+    assert first == pytest.approx(last, rel=0.1)  # the trails change the levels a little
+
+
 def test_the_former_trails_of_light_are_lines_and_a_hint(egl, recorded, tmp_path, capsys):
     recorded(*on_a_line())
     pictures = []

@@ -217,13 +217,25 @@ def test_species_are_drawn_on_their_own_about_the_centre_of_all(spheres):
     halo = last.rows(last.species == 1)
     expected = lagrangian_radii(halo, (0.1, 0.5, 0.9), density_centre(last))
     np.testing.assert_array_equal([line.get_ydata()[-1] for line in figure.axes[1].lines[3:6]], expected)
-    one = nbody.plot(path, "density", species="halo", frame=-1).axes[0].lines[0].get_ydata()
+    one = nbody.plot(path, "density", species=["halo", "halo"], frame=-1).axes[0].lines[0].get_ydata()
     np.testing.assert_array_equal(one, figure.axes[0].lines[2].get_ydata()[: len(one)])
     for plots, species, message in (
         ("energy", "halo", "'total energy' is that of all bodies"), ("density", "hallo", "did you mean 'halo'"),
+        ("density", ["all", "halo"], "'all' stands for every one"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             nbody.plot(path, plots, species=species)
+
+
+def test_a_species_without_bodies_is_refused_by_name_and_left_out_of_all(tmp_path):
+    x = np.random.default_rng(1).standard_normal((300, 3))
+    bodies = nbody.Particles(np.full(300, 1e-9), x, 0 * x, species=np.zeros(300, int), species_names=("disc", "none"))
+    path = tmp_path / "a.h5"
+    nbody.simulate(bodies, steps=1, dt=0.01, output=path, engine="reference", precision="float64").close()
+    assert len(nbody.plot(path, "density", species="all").axes) == 1
+    for species in ("none", ["disc", "none"]):
+        with pytest.raises(InputError, match="species 'none' has no bodies"):
+            nbody.plot(path, "density", species=species)
 
 
 def test_escapers_are_counted_in_every_frame(tmp_path):
@@ -292,6 +304,11 @@ def test_list_names_every_plot(capsys):
         (["bare.h5", "energy"], "bare.h5: holds no total energy; plot lagrangian or momentum"),
         (["two.h5", "core"], "two.h5: radii about a density centre need three bodies or more; plot orbits"),
         (["two.h5", "density"], "frame 0: a profile needs more bodies at different radii; plot orbits"),
+        (["run.h5", "energy", "--model", "kin"], r"unknown model 'kin' \(did you mean 'king'\?\)"),
+        (
+            ["run.h5", "energy", "--model", "king"],
+            "model king: no panel shows it; plot density, dispersion, profile or",
+        ),
         (["run.h5", "--out", "a.jpg"], "a.jpg: figures are .png, .pdf or .svg"),
         (["run.h5", "--out", "none/a.png"], "there is no folder .*none; make it first"),
         (["run.h5", "--overwrite", "--out", "text.png"], "exists and is no figure; give another name"),

@@ -10,7 +10,7 @@ import threading
 import time
 from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -290,15 +290,29 @@ def visited(visit, port, slow=0.0):
     seconds."""
 
     def visiting():
-        while True:
-            with suppress(OSError):
-                sock = socket.create_connection(("127.0.0.1", port))
-                time.sleep(slow)
-                return visit(Browser(f"http://127.0.0.1:{port}/?token=abcdefgh", sock=sock))
-            time.sleep(0.01)
+        sock = first_connection(port)
+        time.sleep(slow)
+        return visit(Browser(f"http://127.0.0.1:{port}/?token=abcdefgh", sock=sock))
 
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(visiting)
+
+
+def first_connection(port):
+    """A connection to what listens at ``port``, as soon as something does."""
+    while True:
+        with suppress(OSError):
+            return socket.create_connection(("127.0.0.1", port))
+        time.sleep(0.01)
+
+
+@contextmanager
+def connected(port):
+    """Connect, as soon as something listens at ``port``, and say nothing."""
+    with ThreadPoolExecutor(1) as pool:
+        connection = pool.submit(first_connection, port)
+        yield
+        connection.result().close()
 
 
 @pytest.fixture
@@ -321,10 +335,17 @@ def test_who_connects_before_a_run_ends_gets_its_last_picture_and_learns_the_end
     assert not [thread for thread in threading.enumerate() if thread.name == "web page"]
 
 
-def test_a_run_needs_nobody_who_looks(egl, tmp_path, capsys):
+@pytest.mark.parametrize("idle", [False, True])
+def test_a_run_needs_nobody_who_looks(egl, tmp_path, port, capsys, monkeypatch, idle):
+    """Nor does a connection that says nothing hold its end up."""
+    monkeypatch.setattr("nbody.viewer.web.server.SILENT", 0.1)
+    monkeypatch.setattr("nbody.viewer.web.show.LAST_TICKS", 60 * SECONDS)
     (tmp_path / "few.yaml").write_text(SCENARIO)
-    command = ["run", tmp_path / "few.yaml", "--web", "--port", 0, "-o", tmp_path / "run.h5", "--quiet", "--json"]
-    assert main([str(each) for each in command]) == 0
+    command = ["run", tmp_path / "few.yaml", "--web", "--port", port, "-o", tmp_path / "run.h5", "--quiet", "--json"]
+    begun = time.monotonic()
+    with connected(port) if idle else nullcontext():
+        assert main([str(each) for each in command]) == 0
+    assert time.monotonic() - begun < 8.0  # without SILENT: 10
     assert json.loads(capsys.readouterr().out)["frames"] == len(Trajectory(tmp_path / "run.h5"))
 
 

@@ -67,6 +67,8 @@ class RunData:
         found = copy(self)
         found.label, found.species = label, self.run.species_names.index(name)
         found.count = int(np.count_nonzero(self.run.species == found.species))
+        if not found.count:
+            raise InputError(f"{self.run.path}: species '{printable(name)}' has no bodies; choose another one")
         return found
 
     def unit(self, quantity: str) -> str:

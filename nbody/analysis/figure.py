@@ -18,8 +18,9 @@ from matplotlib.lines import Line2D
 from nbody.analysis import FEW_OVERVIEW, OVERVIEW, PLOTS
 from nbody.analysis.data import RunData
 from nbody.analysis.elements import resonance_of
+from nbody.analysis.models import GIVEN, MODELS
 from nbody.analysis.panel import Plot, View
-from nbody.errors import InputError
+from nbody.errors import InputError, unknown
 from nbody.figures import GREY, RC, SERIES, plain, tidy_log
 from nbody.trajectory import Trajectory
 from nbody.whole_file import Notify
@@ -82,19 +83,22 @@ def plot(
         resonance: ``"p:q"``, the resonance of ``resonance``; by default the nearest (q + 1):q.
         model: a sphere beside density and dispersion: ``king``, ``plummer``, ``hernquist`` or ``nfw``, fitted to the density
             of each frame, or ``initial``, that of the scenario.
-        species: names of species, or ``all``: each is drawn on its own, about the centre of all bodies.
+        species: names of species, or ``all`` for all that have bodies: each is drawn on its own, about the centre of all.
         style: the name of a matplotlib style, or a file with one (``.mplstyle``), for fonts, lines, colours and backgrounds.
         notify: receives a line about each quantity that is computed from a part of the frames, or is sparse.
 
     Raises:
-        InputError: an unknown plot, a file that is no recording, a frame or a body that it does not have, a frame with
-            numbers that are not finite, no such style, one frame where a change is to be shown, an observable that was not
-            recorded, a body without an orbit about the focus.
+        InputError: an unknown plot or model, a model without a panel that shows it, a species without bodies, a file that is
+            no recording, a frame or a body that it does not have, a frame with numbers that are not finite, no such style,
+            one frame where a change is to be shown, an observable that was not recorded, a body without an orbit about the
+            focus.
     """
     sources: list[Any] = list(run) if isinstance(run, list | tuple) else [run]
     frames = () if frame is None else (frame,) if isinstance(frame, int | np.integer) else tuple(frame)
     for name in plots:
         PLOTS.check(name)
+    if model not in ("", *MODELS, GIVEN):
+        raise unknown("model", model, [*MODELS, GIVEN])
     with ExitStack() as opened:
         runs = [each if isinstance(each, Trajectory) else opened.enter_context(Trajectory(each)) for each in sources]
         data = [RunData(each, label, notify) for each, label in zip(runs, _labels(runs), strict=True)]
@@ -107,6 +111,8 @@ def plot(
         view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
         named = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), view, named)
+        if model and not {"density", "dispersion", "residuals"} & panels.keys():
+            raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
         with rc_context(LOOK):
             _apply(style)
             return _drawn(panels, view, named)
@@ -133,10 +139,13 @@ def _labels(runs: Sequence[Trajectory]) -> list[str]:
 
 
 def _by_species(data: RunData, species: str | Sequence[str], several: bool) -> list[RunData]:
-    """A recording for each chosen species that it has bodies of. Raises InputError."""
-    names = data.run.species_names if species == "all" else [species] if isinstance(species, str) else species
-    found = [data.of_species(name, f"{data.label}, {name}" if several else name) for name in names]
-    return [each for each in found if each.count]
+    """A recording for each chosen species, once; of ``all``, for each that has bodies. Raises InputError."""
+    chosen = [species] if isinstance(species, str) else list(dict.fromkeys(species))
+    if "all" in chosen and len(chosen) > 1:
+        raise InputError("species: 'all' stands for every one; name no other beside it")
+    if chosen == ["all"]:
+        chosen = [data.run.species_names[k] for k in np.unique(data.run.species)]
+    return [data.of_species(name, f"{data.label}, {name}" if several else name) for name in chosen]
 
 
 def _panels(plots: Sequence[str], view: View, named: bool) -> dict[str, Plot]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from nbody.diagnostics import Profile
-from nbody.errors import InputError, unknown
+from nbody.errors import InputError
 from nbody.initial.cluster import StarCluster
 from nbody.initial.eddington import Sphere
 from nbody.initial.make import parts_of
@@ -86,12 +86,7 @@ def fitted(name: str, profile: Profile, G: float = 1.0) -> Model:
 
     Of n_i bodies in bin i, where the model expects n_i x_i, it minimizes Σ n_i (x_i − 1 − ln x_i) (Cash 1979), in which bins
     with few bodies do not pull the fit down as in least squares. n_i are effective numbers, (Σ m)²/Σ m².
-
-    Raises:
-        InputError: an unknown model.
     """
-    if name not in MODELS:
-        raise unknown("model", name, [*MODELS, GIVEN])
     sphere, parameter, limits = MODELS[name]
     n = (profile.density / profile.density_error) ** 2
     low, high = math.log(profile.inner[0]) - 5, math.log(profile.outer[-1]) + 2

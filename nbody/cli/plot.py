@@ -54,7 +54,7 @@ class Choices:
         """The arguments of :func:`nbody.plot`."""
         bodies, species = ([each for word in words or [] for each in word.split(",") if each]
                            for words in (self.bodies, self.species))  # fmt: skip
-        return vars(self) | {"bodies": bodies, "species": "all" if species == ["all"] else species}
+        return vars(self) | {"bodies": bodies, "species": species}
 
 
 @grouped

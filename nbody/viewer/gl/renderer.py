@@ -130,6 +130,8 @@ class PictureRenderer:
         shrunk = self._glow.draw(sprites.light, size, scale, measure)
         if shrunk is not None:
             self._tonemap.measure(shrunk * sprites.range)
+            if self._pictures == 1 and len(self._trails.rows):  # drawn before the first measurement, too dark
+                return self.draw(camera, size, scale)
         gloo.set_viewport(0, 0, *size)
         of_one = sprites.light_of_one(camera, size, scale, BLUR * scale) if look.contours or look.smooth else 0.0
         self._tonemap.draw(sprites.light, self._glow.light, sprites.range, look, of_one)

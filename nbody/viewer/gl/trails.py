@@ -35,11 +35,12 @@ def check_trails(source: Source, look: Look) -> None:
 
 
 class Trails:
-    """The trails of some bodies: lines through earlier frames of a recording, or through those that have been shown."""
+    """The trails of some bodies: lines through earlier frames of a recording, or through those that have been shown.
+    ``rows`` are those of the bodies."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._ribbons = source, Ribbons()
-        self._rows = np.arange(0)
+        self.rows = np.arange(0)
         self._known: dict[int, tuple[Array, Array, float]] = {}  # position, velocity and time by frame
         self._loaded: tuple = ()
         self._now, self._memory = 0.0, 1.0
@@ -47,8 +48,8 @@ class Trails:
     def load(self, moment: ShownMoment, look: Look, coloring: Coloring) -> None:
         """Prepare the trails that end at ``moment``."""
         rows, first, second = rows_with_trails(self._source, look), moment.first, moment.second or moment.first
-        if not np.array_equal(rows, self._rows):
-            self._rows, self._known, self._loaded = rows, {}, ()
+        if not np.array_equal(rows, self.rows):
+            self.rows, self._known, self._loaded = rows, {}, ()
         self._now, self._memory = moment.number - first.number, float(look.trail_frames)
         valued = -1 if coloring.in_shader else coloring.values(first)[0]  # values may come later
         requested = (first.number, second.number, look.trail_frames, coloring, coloring.map, valued)
@@ -60,7 +61,7 @@ class Trails:
 
     def draw(self, camera: Camera, size: Size, scale: float, white: float) -> None:
         """Draw the trails into the current target of light, in which ``white`` is drawn bright."""
-        if len(self._rows):
+        if len(self.rows):
             self._ribbons.draw(camera, size, WIDTH * scale, BRIGHTNESS * white, self._now, self._memory)
 
     def _learn(self, moment: ShownMoment, frames: int) -> None:
@@ -78,7 +79,7 @@ class Trails:
                 budget -= 1
 
     def _take(self, frame: ShownFrame) -> None:
-        position, velocity = (each[self._rows].astype(float) for each in (frame.position, frame.velocity))
+        position, velocity = (each[self.rows].astype(float) for each in (frame.position, frame.velocity))
         self._known[frame.number] = position, velocity, frame.time
 
     def _make(self, first: ShownFrame, coloring: Coloring) -> None:
@@ -96,7 +97,7 @@ class Trails:
             speed = np.linalg.norm(velocity, axis=2)
             colour = coloring.colours(np.stack([(1 - s) * speed[:-1] + s * speed[1:] for s in fractions]))
         else:
-            colour = np.broadcast_to(coloring.rows(first, self._rows), (*points.shape[:3], 3))
+            colour = np.broadcast_to(coloring.rows(first, self.rows), (*points.shape[:3], 3))
         colour = np.concatenate([colour, np.zeros((*colour.shape[:3], 1))], axis=3)
         frame = np.array(numbers, float) - first.number
         time = np.stack([(1 - s) * frame[:-1] + s * frame[1:] for s in fractions])[:, :, None]

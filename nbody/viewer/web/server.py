@@ -28,6 +28,7 @@ AHEAD = 4
 older ones."""
 
 LONGEST = 2000  # bytes of an event
+SILENT = 2.0  # seconds after which a connection without a whole request is closed: it would hold the end of a run up
 PAGE = Path(__file__).with_name("page.html")
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -127,6 +128,7 @@ class Server:
 
     async def _serve(self, listening: socket.socket) -> None:
         options: dict[str, Any] = {"compression": None, "max_size": LONGEST, "close_timeout": 1, "logger": QUIET}
+        options["open_timeout"] = SILENT
         options["create_connection"] = partial(Viewer, self.viewers)  # one that is accepted counts at once
         async with serve(self._talk, sock=listening, process_request=self._answer, **options):
             reason = await self._ended
