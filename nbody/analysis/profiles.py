@@ -31,13 +31,13 @@ def profile_lines(
             linestyle="" if sphere else LINES[k % len(LINES)],
         )  # fmt: skip
         if curve and sphere:
-            text = "" if sphere in view.models_named else sphere.label  # in the first panel only
+            text = "_" if sphere in view.models_named else sphere.label  # in the first panel only
             view.models_named.append(sphere)
             curves += axes.plot(found.radius, curve(found, sphere), color=colour, linewidth=1, label=text)
     axes.set_xscale("log")
     axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
-    if view.several and any(each.get_label() for each in curves):
-        axes.legend(handles=curves)
+    if view.several and (named := [each for each in curves if not each.get_label().startswith("_")]):
+        axes.legend(handles=named)
     elif not view.several or len(labels) > 1:
         kinds_legend(axes, view, labels)
     return cylindrical

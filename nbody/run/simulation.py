@@ -423,9 +423,11 @@ class Simulation:
         return derivative(self.stepper, time_given("derivative: ", until, self.scenario), by)
 
     def orbits(self, about: int | str = "inner", bodies: Sequence[int | str] | None = None) -> "Elements":
-        """The orbital elements at present: :func:`nbody.orbits` with the G of the run."""
+        """The orbital elements at present: :func:`nbody.orbits` with the G of the run. Raises InputError for an ensemble."""
         from nbody.diagnostics.orbits import orbits
 
+        if self.scenario.ensemble:
+            raise InputError("orbits: needs one system, not an ensemble; take bodies of one with nbody.orbits")
         return orbits(self.particles, self.scenario.gravity.G, about, bodies)
 
     @property
