@@ -36,7 +36,7 @@ def profile_lines(
             curves += axes.plot(found.radius, curve(found, sphere), color=colour, linewidth=1, label=text)
     axes.set_xscale("log")
     axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
-    if view.several and (named := [each for each in curves if not each.get_label().startswith("_")]):
+    if view.several and (named := [each for each in curves if not str(each.get_label()).startswith("_")]):
         axes.legend(handles=named)
     elif not view.several or len(labels) > 1:
         kinds_legend(axes, view, labels)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbody.errors import InputError
+from nbody.integrators import INTEGRATORS
 from nbody.particles import Particles
 from nbody.run.changes import new_bodies
 from nbody.run.progress import Summary
@@ -35,6 +36,7 @@ class Collected:
         one = {name: value for name, value in values.items() if name not in ("softening", "length", "particles")}
         asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, one, False)
         self.scenario: Scenario = asked.scenario
+        INTEGRATORS.check(self.scenario.integrator.scheme, "integrator.scheme: ")
         self._open_ended = asked.open_ended
         D = self.scenario.gravity.dimensions
         self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D)))

@@ -184,8 +184,10 @@ class Simulation:
         return [Escape(self.stepper)]
 
     def __repr__(self) -> str:
-        if self._empty:
-            return f"<Simulation without bodies, t = {self.time:.6g}>"
+        if (collected := vars(self).get("_collected")) is not None:
+            count = collected.bodies.count
+            has = f"of {counted(count, 'body', 'bodies')} that has not begun" if count else "without bodies"
+            return f"<Simulation {has}, t = {collected.bodies.time:.6g}>"
         bodies, scheme = counted(self.state.count, "body", "bodies"), self.scenario.integrator.scheme
         return (
             f"<Simulation '{self.scenario.name}': {bodies}, {scheme}, engine {self.engine_name}, "
