@@ -608,6 +608,15 @@ def test_an_empty_simulation_is_filled_body_by_body_and_is_that_of_all_bodies():
     assert filled.particles.count == 4 and abs(filled.orbits(1, [3]).a[0] - 0.01) < 1e-15
 
 
+def test_an_added_orbit_may_have_units():
+    units = {"length": "au", "mass": "Msun", "time": "yr"}
+    sim = Simulation(integrator="ias15", units=units)
+    sim.add(m=1.0)
+    sim.add(m="1 jupiterMass", P="11.86 yr")
+    assert sim.orbits().P[0] == pytest.approx(11.86, rel=1e-12)
+    assert sim.particles.mass[1] == pytest.approx(1 / 1047.57, rel=1e-4)  # IAU 2015: G M of Jupiter
+
+
 @pytest.mark.parametrize(
     ("values", "line"),
     [

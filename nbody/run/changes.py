@@ -15,6 +15,7 @@ from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
 from nbody.particles import Particles, rows_of
 from nbody.scenario import Scenario
+from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import validated
 from nbody.trajectory.structure.layout import BY_CALL, event_rows
@@ -135,9 +136,10 @@ def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dic
     if not now.count:
         raise InputError("add: the first body has no orbit; give it a mass, as in add(m=1.0)")
     keys = {name: value for name, value in values.items() if name in ELEMENTS}
-    body = validated(
-        Body, {"m": values.get("mass", 0.0), **keys}, ScenarioText(replaced_by={(k,): f"add: {k}" for k in keys})
-    )
+    units = {name: getattr(scenario.units, name) for name in ("length", "mass", "time")}
+    scale = Scale(units) if units["mass"] and any(isinstance(value, str) for value in values.values()) else None
+    source = ScenarioText(replaced_by={(k,): f"add: {k}" for k in (*keys, "m")}, scale=scale)
+    body = validated(Body, {"m": values.get("mass", 0.0), **keys}, source)
     if body.a is None and body.P is None and body.q is None:
         raise InputError("add: a is missing; an orbit has a, P or q")
     if now.dimensions == 2 and abs(np.sin(np.radians(body.inc))) > 1e-12:
