@@ -179,7 +179,7 @@ LINES = {
     "manual": 162,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6899,
+    "run": 6900,
     "scenario": 2688,
     "state": 1776,
     "trajectory": 3574,

@@ -136,8 +136,9 @@ def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dic
     if not now.count:
         raise InputError("add: the first body has no orbit; give it a mass, as in add(m=1.0)")
     keys = {name: value for name, value in values.items() if name in ELEMENTS}
-    units = {name: getattr(scenario.units, name) for name in ("length", "mass", "time")}
-    scale = Scale(units) if units["mass"] and any(isinstance(value, str) for value in values.values()) else None
+    units, scale = scenario.units, None
+    if units and any(isinstance(value, str) for value in values.values()):
+        scale = Scale({name: getattr(units, name) for name in ("length", "mass", "time")})
     source = ScenarioText(replaced_by={(k,): f"add: {k}" for k in (*keys, "m")}, scale=scale)
     body = validated(Body, {"m": values.get("mass", 0.0), **keys}, source)
     if body.a is None and body.P is None and body.q is None:
