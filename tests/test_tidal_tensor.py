@@ -51,7 +51,7 @@ def test_a_body_feels_the_tide_of_all_others_and_none_of_its_own():
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_each_body_may_have_its_own_softening_length(softening, engine):
     """The force of a pair follows from the larger length of the two: pair by pair by :func:`accelerations` itself."""
-    length = RNG.uniform(0.1, 0.8, 40)
+    length = np.random.default_rng(8).uniform(0.1, 0.8, 40)
     a, phi = nbody.accelerations(X, M, softening=softening, length=length, engine=engine, potential=True)
     tide = nbody.tidal_tensor(X, M, softening=softening, length=length)
     for i in (0, 17):
@@ -65,7 +65,7 @@ def test_each_body_may_have_its_own_softening_length(softening, engine):
         tides = [nbody.tidal_tensor(X[[j]], M[[j]], at=X[[i]], **law[j])[0] for j in pairs]
         np.testing.assert_allclose(tide[i], sum(tides), rtol=1e-12, atol=1e-12)
     at = nbody.accelerations(X, M, at=[[9.0, 0, 0]], softening=softening, length=length, engine=engine)
-    np.testing.assert_allclose(at, nbody.accelerations(X, M, at=[[9.0, 0, 0]]), rtol=2e-2)
+    assert np.linalg.norm(at - (far := nbody.accelerations(X, M, at=[[9.0, 0, 0]]))) < 2e-2 * np.linalg.norm(far)
 
 
 def test_particles_are_taken_with_their_masses_and_species():

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import stat
 
 import numpy as np
@@ -188,7 +189,11 @@ def test_sigterm_before_the_first_picture_leaves_nothing(tmp_path):
     assert until(lambda: list(tmp_path.glob(".nbody-movie-*")))
     process.terminate()  # before the run answers signals
     said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130 and said.startswith("interrupted") and said.count("\n") == 1
+    assert process.returncode in (
+        130,
+        -signal.SIGINT,
+    )  # for a shell the same: within NumPy's import it ends by the signal
+    assert said.startswith("interrupted") and said.count("\n") == 1
     assert os.listdir(tmp_path) == ["long.yaml"]
 
 
