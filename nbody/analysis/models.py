@@ -29,7 +29,7 @@ MODELS: dict[str, Shapes] = {
     "king": (lambda W0: king_model(round(W0, 3)), "W0", (0.5, 14)),
     "plummer": (lambda _: profile_model("plummer", None), "", None),
     "hernquist": (lambda _: profile_model("hernquist", None), "", None),
-    "nfw": (lambda c: nfw_model(round(c, 2), 0.3), "concentration", (1, 100)),
+    "nfw": (lambda c: nfw_model(round(c, 2), 0.3), "c", (1, 100)),
 }
 """Models that are fitted: the sphere, and its parameter of shape with the range that is searched."""
 

@@ -37,9 +37,9 @@ def profile_lines(
     axes.set_xscale("log")
     axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
     if view.several and (named := [each for each in curves if not str(each.get_label()).startswith("_")]):
-        axes.legend(handles=named)
+        axes.legend(handles=named, fontsize="x-small")
     elif not view.several or len(labels) > 1:
-        kinds_legend(axes, view, labels)
+        kinds_legend(axes, view, labels, fontsize="x-small" if curves else None)
     return cylindrical
 
 
