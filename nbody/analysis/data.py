@@ -128,13 +128,13 @@ class RunData:
         return values
 
     def _check_of_all(self, name: str) -> None:
-        """Raises InputError for a quantity that no species has of its own."""
+        """Raise InputError if a species is chosen: this quantity is recorded of all bodies together."""
         if self.species is not None:
             raise InputError(f"{self.run.path}: '{name.replace('_', ' ')}' is that of all bodies; name no species")
 
     def _recorded(self, name: str) -> Array | None:
-        """An observable at every frame, (T,) or (T, width), NaN where it can't be drawn; None if it was not recorded, or of
-        a species, which has none of its own."""
+        """An observable at every frame, (T,) or (T, width), NaN where it can't be drawn; None if it was not recorded, or if
+        a species is chosen: observables are those of all bodies."""
         if self.species is not None:
             return None
         with suppress(InputError):

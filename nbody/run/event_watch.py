@@ -107,8 +107,8 @@ class EventWatch:
                 return
 
     def _pass_over(self, steps: int, until: float) -> bool:
-        """Make steps in blocks, and find what happens in each together. Returns False if the next step must be looked at by
-        itself, and True at the end: in a step that nobody has looked at, or after one in which an event acts.
+        """Make steps in blocks, and find what happens in each together. Returns False if the next step must be searched by
+        itself, and True at the end: in a step that has not been searched yet, or after one in which an event acts.
 
         A block in which there is such a step is made again up to it. The length of blocks follows how often that is, so that
         less is made twice than once.

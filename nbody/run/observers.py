@@ -56,8 +56,8 @@ class Callback(Observer):
     writes into them counts. The run stops if it returns False, or raises an error, the ``failure``.
 
     Attributes:
-        each_step: nobody has said when it is called: it is at the end of a call of the run too, where the last step of an
-            adaptive scheme goes beyond it.
+        each_step: no interval was given: the function is called after each step, and at the end of a call of the run, where
+            the last step of an adaptive scheme goes beyond it.
         call: the schedule of this call.
     """
 

@@ -46,7 +46,7 @@ NO_CONTACTS = Contacts(np.empty((0, 2)), np.empty((0, 4, 3, 0)), np.empty((0, 0)
 
 class NearBodies(NamedTuple):
     """What a search has found: the pairs i > j that are near each other, the bodies near the star, and whether an orbit
-    comes to its surface."""
+    touches the star."""
 
     pairs: frozenset[tuple[int, int]]
     hurried: frozenset[int]

@@ -42,7 +42,7 @@ class HybridKernels(NamedTuple):
         prepare, search: list the pairs i > j that may be near each other in ``close``, (K + 1, 2): how many, and then pairs
             as far as there is room.
         look: list those that are in ``near``, (K + 1, 2): how many, the number of close pairs, and pairs; (i, i) is a body
-            near the star, and (i, 0) one whose orbit comes to its surface.
+            near the star, and (i, 0) one whose orbit touches the star.
         gather, scatter: rows of (K, ROW) from the arrays, and to them.
     """
 

@@ -261,7 +261,7 @@ def _kernels(terms: tuple[Term, ...]) -> FieldMapKernels:
 
     @compute.kernel("cpu")
     def short_steps(x, v, m, from_present, step, to_present, options, per_c2, tangents):
-        """Let positions and velocities, (n, 3, N), make a step each, by moves of its own, (n, M, 3)."""
+        """Make one step of each of n systems: positions and velocities (n, 3, N), with its own moves (n, M, 3)."""
         for k in range(len(x)):
             planets = planets_of(x[k], v[k], m[k], options, per_c2, None, tangents, (), np.zeros((0, m.shape[1])))
             begin(x[k], v[k], from_present[k], planets)
