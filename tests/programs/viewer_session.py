@@ -52,6 +52,15 @@ def acts(window):
             if diagrams.drawn and diagrams._begun[1] and diagrams._future is None:
                 break
 
+    def play_backward():
+        """Play back from the last frame, and wait until a picture shows an earlier one."""
+        key("End")()
+        key("B")()
+        for _ in range(400):
+            QTest.qWait(20)
+            if window.transport.frame < window.transport.frames - 1:
+                break
+
     yield "played", lambda: None
     yield "paused", key("Space")
     yield "home", key("Home")
@@ -72,7 +81,7 @@ def acts(window):
     yield "keys", key("F1")
     yield "saved", lambda: (key("F1")(), key("S")())
     yield "viewed", key("V")
-    yield "backward", lambda: (key("End")(), key("B")())
+    yield "backward", play_backward
     yield "small", lambda: setattr(window, "size", (500, 400))
     yield "quit", key("Q")
 
