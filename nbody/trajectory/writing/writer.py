@@ -156,9 +156,9 @@ class TrajectoryWriter:
                 self._check_intact()
                 self._note_synced(confirmed)
 
-    def append_events(self, events: Array) -> None:
-        """Record events, rows of :data:`layout.EVENT_DTYPE`. If the file has no room for them or for the bodies that they
-        add, a larger copy replaces it. Raises as :meth:`append`."""
+    def append_events(self, events: Array, species_names: tuple[str, ...] = ()) -> None:
+        """Record events, rows of :data:`layout.EVENT_DTYPE`. If the file has no room for them, for the bodies that they
+        add, or for the names of their species, a larger copy replaces it. Raises as :meth:`append`."""
         file, kind = self._open_file(), events["kind"]
         room = 0 if file.events is None else file.events.capacity - self._events
         changes = bool(np.isin(kind, layout.BOOKED).any())
@@ -167,22 +167,23 @@ class TrajectoryWriter:
         books = changes and layout.observable("booked_energy") not in file.rows
         with self._as_run_failed("an event"):
             self._hide_dropped()
-            if len(events) > room or books or added.sum() > file.count - file.bodies:
-                file = self._enlarge(events)
+            named = len(species_names) <= file.species or not added.any()
+            if len(events) > room or books or added.sum() > file.count - file.bodies or not named:
+                file = self._enlarge(events, species_names=species_names)
             else:
                 file.add_bodies(events[added])
             file.write_events(self._events, events)
             file.set_events(self._events + len(events))
         self._events += len(events)
 
-    def _enlarge(self, events: Array, slot_bytes: int = 0) -> FrameFile:
-        """Replace the file by a copy with room for these events, and for a checkpoint of this size."""
+    def _enlarge(self, events: Array, **more: Any) -> FrameFile:
+        """Replace the file by a copy with room for these events, and for :func:`~.larger.with_more_room`'s ``more``."""
         file, where = self._open_file(), self._part or self.path
         self._sync.finish()
         larger = where.with_name(f".{self.path.name}.larger")
         larger.unlink(missing_ok=True)
         try:
-            copy = with_more_room(where, larger, file, self._events, events, slot_bytes)
+            copy = with_more_room(where, larger, file, self._events, events, **more)
         except InputError as error:
             raise RunFailed(f"{error}; the {self.frames} frames so far are kept") from None
         copy.sync()
@@ -241,7 +242,7 @@ class TrajectoryWriter:
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
             file = self._open_file()
             if sum(map(len, packed)) > file.slot_bytes > 0 and self._bodies_change:
-                self._enlarge(np.zeros(0, layout.EVENT_DTYPE), state_bytes(state, meta))
+                self._enlarge(np.zeros(0, layout.EVENT_DTYPE), slot_bytes=state_bytes(state, meta))
             self._open_file().write_slot(self._sequence + 1, packed)
             self._open_file().sync()
             if self._part:
