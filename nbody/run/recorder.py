@@ -84,11 +84,11 @@ class Recorder:
         if self._sink is not None:
             self._put(lambda: self._keep(state, meta))
 
-    def events(self, rows: np.ndarray) -> None:
-        """Queue events, which are stored after the frames queued before them."""
+    def events(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:
+        """Queue events, which are stored after the frames queued before them; and the names of all species after them."""
         sink = self._sink
         if sink is not None and len(rows):
-            self._put(lambda: None if self._failed else sink.append_events(rows))
+            self._put(lambda: None if self._failed else sink.append_events(rows, species_names))
 
     def close(self, complete: bool = True) -> None:
         """Wait until everything queued is stored and the sink is closed; ``complete`` is passed to the sink."""

@@ -130,8 +130,8 @@ class Simulation:
         else:
             from nbody.run.empty import Collected
 
-            self._collected: Collected | None = Collected(
-                values, make, output is not None, notify=notify, on_collision=on_collision
+            self._collected = Collected(
+                {**values, "output": output, "notify": notify, "on_collision": on_collision}, make
             )
 
     def __getattr__(self, name: str) -> Any:
@@ -156,6 +156,18 @@ class Simulation:
         """What collects bodies, if there are none yet."""
         collected = vars(self).get("_collected")
         return collected if collected is not None and not collected.bodies.count else None
+
+    def _be_empty(self, setup: Setup, none: Particles, used: np.ndarray) -> None:
+        """Have no bodies, until others are added: those of ``none``."""
+        from nbody.run.empty import Collected
+
+        for part in ("stepper", "recording", "observers", "_running", "_escape"):
+            vars(self).pop(part, None)
+
+        def begin(bodies: Particles) -> None:
+            self._begin(setup.beginning_with(bodies, used).with_new_integrator(), None, None)
+
+        self._collected = Collected(setup, begin, none, used)
 
     def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
         """Make the parts of the run, which begins or goes on."""
@@ -208,8 +220,8 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
-        if self._empty:
-            return _still_empty(type(self), self._empty.keys, self._empty.bodies)
+        if (empty := self._empty) is not None:
+            return _still_empty(type(self), empty.given, empty.bodies, empty.used)
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
@@ -219,8 +231,9 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._empty:
-            return _still_empty, (type(self), self._empty.keys | {"notify": None}, self._empty.bodies)
+        if (empty := self._empty) is not None:
+            given = empty.given if isinstance(empty.given, Setup) else empty.given | {"notify": None}
+            return _still_empty, (type(self), given, empty.bodies, empty.used)
         self._require_ready()
         return _going_on, (type(self), self.setup, self.recording.start())
 
@@ -328,21 +341,30 @@ class Simulation:
                 one that is given here and was used is refused. Of one body also ``m``, ``x``, ``y``, ``z``, ``vx``, ``vy``,
                 ``vz`` (0 if only others are given), or elements as of :func:`nbody.planets`: ``a``, ``P`` or ``q``, ``e``,
                 ``inc``, ``Omega``, ``omega``, ``pomega``, and ``f``, ``M``, ``E``, ``l`` or ``T``; angles in degrees;
-                ``about`` a body by its id or name. The first bodies of an empty simulation may have any species' ``name``.
+                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
         """
         if (collected := vars(self).get("_collected")) is not None:
             return collected.add(particles, values)
-        ids, scenario = self.stepper.ids, self.scenario
-        rows = self._change(lambda now: added(particles, values, now, ids, scenario))
+        rows, names = added(particles, values, self._present(), self.stepper.ids, self.scenario)
+        self._apply(rows, names)
         return rows["id_1"].copy()
 
     def remove(self, ids: Any) -> None:
-        """Remove the bodies with these ids or names, one or several, between two steps. Raises InputError: there is no such
-        body."""
-        self._change(lambda now: removed(ids, now))
+        """Remove the bodies with these ids or names, one or several, between two steps. Without a recording these may be
+        all: the simulation is then empty, and begins anew with those that are added next. Raises InputError: there is no
+        such body, or none with a mass is left to record."""
+        now = self._present()
+        rows = removed(ids, now)
+        if len(rows) < now.count:
+            self._apply(rows)
+            return
+        self._check_idle()
+        if self.output is not None:
+            raise InputError("remove: a recording needs a body with a mass; end it first: simulation.record(None)")
+        self._be_empty(self.setup, replace(now.rows(np.arange(0)), radius=np.empty(0)), self.stepper.ids)
 
     def change(
         self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
@@ -351,25 +373,23 @@ class Simulation:
         one value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or
         a value is wrong."""
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
-        self._change(lambda now: changed(ids, values, now))
+        self._apply(changed(ids, values, self._present()))
 
-    def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
-        """Apply the rows that ``of`` makes of the present bodies."""
+    def _present(self) -> Particles:
+        """The bodies now, to be changed."""
         self.stepper.require_whole()
         self._take_written()
-        rows = of(self.stepper.particles())
-        self._apply(rows)
-        return rows
+        return self.stepper.particles()
 
     def _take_written(self) -> None:
         """Let what was written into :attr:`particles` count."""
         if (rows := self.stepper.written()) is not None:
             self._apply(rows)
 
-    def _apply(self, rows: np.ndarray) -> None:
+    def _apply(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:
         if not len(rows):
             return
-        self.stepper.apply(rows)
+        self.stepper.apply(rows, species_names=species_names)
         first = not (self._running or self.recording.begun)
         if first and (self.output is not None or not self.stepper.moved):
             self._begin_again()  # a run of the changed bodies
@@ -651,9 +671,15 @@ def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simu
     return made
 
 
-def _still_empty(kind: type[Simulation], keys: dict[str, Any], bodies: Particles) -> Simulation:
+def _still_empty(
+    kind: type[Simulation], given: dict[str, Any] | Setup, bodies: Particles, used: np.ndarray
+) -> Simulation:
     """A simulation without bodies that goes on where another one was."""
     made = kind.__new__(kind)
-    Simulation.__init__(made, **keys)
-    vars(made)["_collected"].bodies = replace(bodies)
+    if isinstance(given, Setup):
+        made._be_empty(given, bodies, used)
+        made.summary = None
+    else:
+        Simulation.__init__(made, **given | {"output": None})
+        vars(made)["_collected"].bodies = replace(bodies)
     return made
