@@ -164,7 +164,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 
 LINES = {
-    "analysis": 1525,
+    "analysis": 1550,
     "bench": 3776,
     "cli": 3482,
     "diagnostics": 1234,
@@ -176,7 +176,7 @@ LINES = {
     "integrators": 11973,
     "law": 402,
     "lessons": 1600,
-    "manual": 162,
+    "manual": 163,
     "linalg": 3095,
     "parallel": 841,
     "run": 6957,
