@@ -19,7 +19,7 @@ ENOUGH, FEW_POINTS, SMALL_CHANGE = 10, 5, 0.1
 """Frames per oscillation that show its shape: with 10 a chord is up to 5 % of the amplitude away from a sine, with 5 19 %.
 The fewest frames, and the smallest change in units of the mean, from which an oscillation is recognized."""
 
-LINES = ("-", "--", ":", "-.")
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.")
 MARKERS = "os^Dv"
 """Line styles and markers, for what colours do not tell apart."""
 
