@@ -59,8 +59,9 @@ class TrajectoryWriter:
         self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING, overwrite, notify)
         self._waits_for_checkpoint = header.state_bytes > 0
 
-    @staticmethod
+    @classmethod
     def reopen(
+        cls,
         path: str | os.PathLike,
         checkpoint: Checkpoint,
         *,
@@ -82,7 +83,17 @@ class TrajectoryWriter:
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
         """
-        return _ResumedWriter(path, checkpoint, frames, keep, resolved, notify)
+        writer = cls.__new__(cls)
+        writer.path = output_path.check_output(path, output_path.RESUMED)
+        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
+        writer._begin(
+            lambda part: continue_file(writer.path, part, checkpoint, keep, frames, resolved),
+            output_path.RESUMED,
+            True,
+            notify,
+        )
+        writer._sequence, writer._restart_at, writer._events = checkpoint.sequence, keep, events_until(checkpoint)
+        return writer
 
     def _begin(self, prepare: Callable[[Path], FrameFile], kind: FileKind, overwrite: bool, notify: Notify) -> None:
         """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
@@ -318,25 +329,3 @@ class TrajectoryWriter:
             raise RunFailed(
                 f"{self.path}: writing {what} failed ({error.strerror}); {UNCHANGED if self._part else kept}"
             ) from error
-
-
-class _ResumedWriter(TrajectoryWriter):
-    """Goes on with a recording; see :meth:`TrajectoryWriter.reopen`."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        checkpoint: Checkpoint,
-        frames: int,
-        keep: int | None,
-        resolved: Mapping[str, Any] | None,
-        notify: Notify,
-    ) -> None:
-        self.path = output_path.check_output(path, output_path.RESUMED)
-        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-
-        def prepare(part: Path) -> FrameFile:
-            return continue_file(self.path, part, checkpoint, keep, frames, resolved)
-
-        self._begin(prepare, output_path.RESUMED, True, notify)
-        self._sequence, self._restart_at, self._events = checkpoint.sequence, keep, events_until(checkpoint)
