@@ -210,4 +210,10 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
     if view.bodies_shown:
-        figure.legend(view.bodies_shown.values(), view.bodies_shown.keys(), loc="outside right upper", handlelength=1.5)
+        figure.legend(
+            view.bodies_shown.values(),
+            view.bodies_shown.keys(),
+            loc="outside right upper",
+            handlelength=1.5,
+            markerscale=2,
+        )

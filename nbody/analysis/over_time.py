@@ -6,6 +6,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import (
+    ABOVE,
     BESIDE,
     LINES,
     Plot,
@@ -63,8 +64,8 @@ def draw_momentum(axes: Axes, view: View) -> None:
             style = LINES[k] if view.several else "-"
             axes.plot(time, change, color=view.colour(r, k), linestyle=style, label=MOMENTA[k])
     error_axis(axes)
-    axes.set_ylabel("relative change of momentum")
-    kinds_legend(axes, view, MOMENTA)
+    axes.set_ylabel("change of momentum")
+    kinds_legend(axes, view, MOMENTA, **ABOVE)
     time_axis(axes, view)
 
 
@@ -109,9 +110,11 @@ def draw_core(axes: Axes, view: View) -> None:
 
 def draw_escapers(axes: Axes, view: View) -> None:
     """The number of bodies with a positive energy, with those that the run has removed as escaped."""
-    run_lines(axes, view, "unbound and escaped bodies", lambda run: run.escapers())
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(bottom=0)
+    run_lines(axes, view, "escaped bodies", lambda run: run.escapers())
+    for line in axes.lines:
+        line.set_drawstyle("steps-post")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
 
 
 NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemble's are in Trajectory.systems)"
