@@ -273,7 +273,7 @@ class Loop:
             clock.exclude(time.perf_counter() - began)
 
     def _event(self) -> ProgressEvent:
-        # An energy that nobody records takes little time of a fast run, and at most a tenth of the time of one that is shown.
+        # An energy that nobody records takes little time of a fast run, and at most a tenth of that of one that is shown.
         fast, now = self.clock.steps_per_heartbeat() >= MANY, time.perf_counter()
         if self._recording.looks or fast or (self._pace and now >= self._energy_at):
             self._energies = self._recording.energies_now
