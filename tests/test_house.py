@@ -280,13 +280,18 @@ def public_names(kind: type) -> set[str]:
 
 
 def test_a_source_of_pictures_has_few_names_and_no_flags():
+    """And the clocks that choose the moment to show."""
     from nbody.viewer.sources.live import Live
     from nbody.viewer.sources.recording import RecordedSource
+    from nbody.viewer.window.clock import Playback
+    from nbody.viewer.window.live_clock import LiveClock
 
     for kind in (RecordedSource, Live):
         public = public_names(kind)
         assert {"catalogue", "length_unit", "shown", "moment", "run"} <= public and len(public) <= MOST_NAMES, public
         assert not [name for name in public if isinstance(getattr(kind, name, None), bool)]
+    for clock in (Playback, LiveClock):
+        assert len(public_names(clock)) <= MOST_NAMES, public_names(clock)
 
 
 def test_states_and_engines_have_few_names_and_no_flags():

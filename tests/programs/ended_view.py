@@ -7,7 +7,7 @@ import sys
 import threading
 
 from nbody.cli import main
-from nbody.viewer.window import show as window
+from nbody.viewer.window.show import Desktop
 
 _, end, *arguments = sys.argv
 
@@ -21,7 +21,7 @@ def press(widget):
         QCoreApplication.postEvent(widget, key)
 
 
-def show(source, clock, view, real=window.show, **options):
+def show(screen, source, clock, view, lost=None, real=Desktop.show):
     def opened(pane):
         from vispy import app
 
@@ -39,11 +39,11 @@ def show(source, clock, view, real=window.show, **options):
         pane.timer = app.Timer(0.02, tick, start=True)
 
     gc.disable()
-    real(source, clock, view, opened, **options)
+    real(screen, source, clock, view, lost, opened)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
     collecting.join()
 
 
-window.show = show
+Desktop.show = show
 sys.exit(main(arguments))
