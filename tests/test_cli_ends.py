@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, begun, child, until
+from recordings import plummer_text
 
 from nbody.cli import main
 from nbody.trajectory import Trajectory
@@ -69,15 +70,7 @@ def test_an_option_without_its_value_names_the_help_of_its_command(refused):
         assert refused("bench", suite, option).endswith(f" bench {suite} --help')")
 
 
-SCENARIO = """
-name: long
-gravity: {G: 1, softening: plummer, length: 0.1}
-initial: {generator: plummer, particles: 64, seed: 1}
-integrator: {scheme: leapfrog, dt: 0.001, steps: 100000000}
-record: {every: 1000000}
-engine: reference
-precision: float64
-"""
+SCENARIO = plummer_text(64, 100000000, 0.001, engine="reference", precision="float64", record="{every: 1000000}")
 
 
 @pytest.fixture

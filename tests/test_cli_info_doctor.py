@@ -9,20 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from recordings import plummer_text
 
 from nbody import doctor, install, machine, opengl
 from nbody.cli import main
 from nbody.number_format import duration, rate, size
 from nbody.trajectory import Trajectory
 
-SCENARIO = """
-initial: {generator: plummer, particles: 100}
-gravity: {softening: plummer, length: 0.1}
-integrator: {dt: 0.01, steps: 7}
-precision: float64
-engine: reference
-record: {every: 3}
-"""
+SCENARIO = plummer_text(100, 7, 0.01, engine="reference", precision="float64", record="{every: 3}")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from combinations import every_pair
 from conftest import random_bodies
+from recordings import plummer_text
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.compute.gpu import waiting
@@ -49,14 +50,7 @@ class SlowEngine(ReferenceEngine):
         state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
 
 
-SLOW = """
-initial: {generator: plummer, particles: 64, seed: 3}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
-engine: slow
-precision: float64
-record: {every: 10}
-"""
+SLOW = plummer_text(64, 20, 0.01, engine="slow", precision="float64", record="{every: 10}")
 
 
 @pytest.fixture

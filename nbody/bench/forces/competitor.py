@@ -64,6 +64,7 @@ class Competitor:
         kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
         threads: CPU threads that it uses; 0 on a GPU.
+        gravity: the law that it computes.
         running: the block in which it runs, on its number of threads.
         speed: what is known of its speed.
     """
@@ -74,6 +75,7 @@ class Competitor:
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
+        self.gravity = self._engine.gravity
         self.backend, self.device = kind.can.device, self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
         self.running, self.speed = running, Speed(kind)
@@ -97,10 +99,6 @@ class Competitor:
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""
         return self.kind(gravity, self.precision, self._options)
-
-    def by_own_law(self, problem: ForceProblem) -> ForceProblem:
-        """The problem with the law that it computes."""
-        return problem._replace(gravity=self._engine.gravity)
 
     def load(self, problem: ForceProblem) -> None:
         """Load a problem's bodies, and release those of the problem before."""

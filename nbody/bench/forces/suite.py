@@ -79,8 +79,8 @@ class _AtCount:
 
     def _judge(self, competitor: Competitor) -> Judge:
         """The judge of the cluster by a competitor's law."""
-        problem = competitor.by_own_law(self._cluster)
-        return self._judges.setdefault(problem.gravity, Judge(problem))
+        law = competitor.gravity
+        return self._judges.setdefault(law, Judge(self._cluster._replace(gravity=law)))
 
     @cached_property
     def _disk(self) -> Judge:

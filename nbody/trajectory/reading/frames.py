@@ -153,7 +153,8 @@ class RecordedFrames:
     def _take_added(self) -> None:
         """Take over the bodies for which the file had room."""
         first = self._first
-        new = layout.newly_added(self.event_rows()[: self._events_known], self.id[:first])
+        rows = self.event_rows()[: self._events_known]
+        new = rows[np.isin(rows["kind"], layout.ADDED) & ~np.isin(rows["id_1"], self.id[:first])]
         self.mass = np.append(self.mass[:first], new["mass_2"])
         self.id = np.append(self.id[:first], new["id_1"])
         self.species = np.append(self.species[:first], new["id_2"])
