@@ -307,7 +307,7 @@ def test_a_write_that_fails_leaves_no_thread_at_work_on_the_frames(tmp_path, mon
     def full_after_two(fd, parts, offset):
         velocity = writer._file.rows[layout.VELOCITY]
         if velocity.offset + 2 * velocity.row_bytes < offset + sum(part.nbytes for part in parts):
-            assert begun.wait(20)
+            assert begun.wait(300)
             raise OSError(errno.ENOSPC, "No space left on device")
         return pwritev(fd, parts, offset)
 
@@ -418,7 +418,7 @@ def test_a_reader_polls_while_the_run_goes_on(tmp_path):
             if k % 300 == 0:
                 writer.sync()
                 os.sched_yield()
-    seen, polls = json.loads(reader.communicate(timeout=60)[0])
+    seen, polls = json.loads(reader.communicate(timeout=300)[0])
     assert reader.returncode == 0 and seen == frames and polls >= 1
 
 
