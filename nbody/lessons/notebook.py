@@ -73,8 +73,10 @@ def notebook(course: str) -> str:
 def _pages(text: str) -> list[str]:
     """The paragraphs, figures and tables of a section, as many together as fit on a slide."""
     lines, pages, filled = text.splitlines(keepends=True), [""], 0
-    for block in (each for each in MARKDOWN.parse(text) if each.level == 0 and each.map):
-        part = "".join(lines[slice(*block.map)])
+    for block in MARKDOWN.parse(text):
+        part = "".join(lines[slice(*block.map)]) if block.map and block.level == 0 else ""
+        if not part:
+            continue
         size = PICTURE_SIZE if PICTURE.match(part) else len(LARGE.sub("", part)) * (block.type != "heading_open")
         if filled and filled + size > SLIDE and not CAPTION.match(part):
             pages, filled = [*pages, ""], 0
