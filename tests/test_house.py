@@ -175,7 +175,7 @@ LINES = {
     "initial": 2795,
     "integrators": 11973,
     "law": 402,
-    "lessons": 1618,
+    "lessons": 1620,
     "manual": 163,
     "linalg": 3095,
     "parallel": 841,
