@@ -113,6 +113,20 @@ def test_the_first_picture_is_the_initial_conditions_and_each_step_the_simulatio
         assert np.isfinite(now(source).energy_error)
 
 
+def test_the_energy_error_of_a_slow_run_is_the_last_one_measured(monkeypatch):
+    """Without a recording, and with energies that take long."""
+    monkeypatch.setattr("nbody.run.loop.MANY", 10**9)
+    with live() as (source, clock, run):
+        stepped(source, clock, 1)
+        monkeypatch.setattr("nbody.run.loop.MEASURING", 1e-9)  # never again
+        stepped(source, clock, 1)
+        stepped(source, clock, 1)
+        last = now(source).energy_error
+        assert last and run.energy_error == last
+        stepped(source, clock, 1)
+        assert now(source).energy_error == last
+
+
 def test_a_paused_run_rests_and_a_running_one_waits_for_its_pictures():
     with live() as (source, clock, run):
         assert "paused" in clock.status

@@ -23,6 +23,8 @@ class SlowSink:
     """A sink whose disk waits until the test lets it continue; ``said`` lists the calls in order, ``groups``
     the number of frames in each group."""
 
+    path = "run.h5"
+
     def __init__(self) -> None:
         self.answer, self.said, self.groups, self.writing = threading.Event(), [], [], False
 

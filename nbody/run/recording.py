@@ -228,7 +228,7 @@ class Recording(Observer):
     def _flush(self) -> None:
         """Give the recorder the events that it has not yet."""
         if self._recorder is not None and self.log.waiting:
-            self._recorder.events(self.log.take())
+            self._recorder.events(self.log.take(), self._setup.bodies.species_names)
 
     def record(self) -> None:
         """Record the present moment."""

@@ -57,7 +57,8 @@ def _times(run: RecordedFrames) -> str:
 
 
 def _frames(run: RecordedFrames) -> str:
-    return f"{len(run)} of {run.planned} frames" if len(run) < run.planned else counted(len(run), "frame")
+    fewer = len(run) < run.planned and not run.complete
+    return f"{len(run)} of {run.planned} frames" if fewer else counted(len(run), "frame")
 
 
 def _read_facts(run: RecordedFrames) -> dict[str, str]:
