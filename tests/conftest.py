@@ -128,12 +128,23 @@ def begun(*command, env=None, **options):
     return subprocess.Popen([sys.executable, *map(str, command)], env=ENVIRONMENT | (env or {}), **options)
 
 
-def until(happens, seconds=60.0):
+def until(happens, seconds=300.0):
     """Wait until ``happens()`` is true, but no longer than so many seconds. Returns whether it is."""
     end = time.monotonic() + seconds
     while not (found := happens()) and time.monotonic() < end:
         time.sleep(0.01)
     return bool(found)
+
+
+def recorded_frames(path):
+    """The number of frames in a recording; 0 if there is none yet."""
+    from nbody.trajectory import Trajectory
+
+    try:
+        with Trajectory(path) as run:
+            return len(run)
+    except NBodyError:
+        return 0
 
 
 def program(name, *arguments, env=None, **options):

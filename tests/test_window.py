@@ -115,7 +115,9 @@ def test_new_frames_are_looked_for_in_the_source_and_an_error_stops_that():
     source.fails = False
     playback = Playback(10, 10, True, source)
     playback.seek(9)
+    assert "the newest frame" in playback.status
     assert playback.advance(0.6) and playback.frames == 20 and playback.at > 9
+    assert playback.status == "▶ 10 frames/s, then waits for new frames"
     source.fails = True
     playback.advance(0.6)
     assert playback.message == "gone" and not playback.follow and not playback.playing

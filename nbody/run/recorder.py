@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import RunFailed
+from nbody.errors import RunFailed, counted
 from nbody.run.measured import Measured
 from nbody.state import BLOCKS, Frame
 
@@ -200,6 +200,10 @@ class Recorder:
                 measured.add(frame)
                 good += 1
                 measured.check_energy(frame.step)
+        except RunFailed as error:
+            if (sink := self._sink) is None:
+                raise
+            raise RunFailed(f"{error}; {counted(measured.frames + good, 'frame')} until then: {sink.path}") from None
         finally:
             if good and self._sink is not None:
                 self._sink.append_many(frames[:good])

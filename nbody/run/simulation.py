@@ -44,8 +44,13 @@ PARTS = ("stepper", "recording", "observers", "summary")
 """The attributes of a simulation that are set."""
 
 
-ELSEWHERE = {"t": "time", "N": "particles.count", "G": "scenario.gravity.G", "dt": "scenario.integrator.dt"}
-"""How REBOUND's attributes are called here."""
+ELSEWHERE = {
+    "t": "simulation.time", "N": "simulation.particles.count", "G": "simulation.scenario.gravity.G",
+    "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
+    "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
+    "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
+}  # fmt: skip
+"""What users of other programs, or of other words, look for."""
 
 
 class Simulation:
@@ -68,7 +73,7 @@ class Simulation:
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
             problem. By default the lines are printed in a notebook, and dropped elsewhere (see :meth:`run` for one).
         particles: the bodies to start from, instead of the scenario's; or how many it has.
-        start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
+        start: where to continue, if the output is a recording to be resumed; see :func:`nbody.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
         on_collision: a function that gets the two bodies (:class:`~nbody.particles.Particles`, two rows) at the moment when
             they touch and approach each other, and returns those after it: the first two rows are the same bodies, further
@@ -139,7 +144,7 @@ class Simulation:
         if hasattr(type(self), name):  # a property that failed
             return object.__getattribute__(self, name)
         if name not in (*PARTS, "_running") or (collected := vars(self).get("_collected")) is None:
-            hint = f"; it is simulation.{ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
+            hint = f"; it is {ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
             raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
             raise NoBodies("the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)")
@@ -518,7 +523,8 @@ class Simulation:
         interval: float | None = None,
         **values: Any,
     ) -> "Summary":
-        """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
+        """Run to the scenario's end, or make ``steps`` steps, in the direction of the last call (:meth:`integrate` turns the
+        run round). Records the first frame, those of the schedule, and the last.
 
         A later call goes on from there and appends its frames to the file, which is complete after every call: several calls
         give the same file as one. (The last frame of a call that is not on the schedule is dropped by the next.)
@@ -544,7 +550,7 @@ class Simulation:
 
     def integrate(
         self,
-        until: float,
+        until: float | None = None,
         progress: ShowProgress | None = None,
         *,
         callback: Function | None = None,
@@ -628,8 +634,10 @@ class Simulation:
         if until is not None:
             until = time_given("integrate: until: ", until, self.scenario)
             setup = setup.towards(until, now)
-        plan, scheme = setup.plan, setup.integrator
-        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self.recording.resumed)
+        plan, resumed = setup.plan, self.recording.resumed
+        found = schedule_of_call(
+            plan.schedule, plan.scenario, setup.integrator, now, steps, until, resumed, plan.backward
+        )
         if setup is not self.setup:
             self.recording.require_both_ways()
             self.stepper.turn(setup)
@@ -652,6 +660,10 @@ class Simulation:
 
 def _how_to_give(name: str, what: str, known: Sequence[str]) -> str:
     """The advice about a value that is given too late, or that is none."""
+    if what == "argument" and name in ("until", "end", "steps"):
+        return "say " + (
+            "run(steps=…) for a number of steps" if name == "steps" else "integrate(until=…) to go to a time"
+        )
     if name in (*OPTIONS, "events", "fields", "notify", "on_collision"):
         return f"give it at the beginning: Simulation(simulation.scenario, particles=simulation.particles, {name}=…)"
     return f"there is no such {what}{did_you_mean(name, known)}"

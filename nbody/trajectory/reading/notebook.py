@@ -60,7 +60,8 @@ def _times(run: "Trajectory") -> str:
 
 
 def _frames(run: "Trajectory") -> str:
-    return f"{len(run)} of {run.planned} frames" if len(run) < run.planned else counted(len(run), "frame")
+    fewer = len(run) < run.planned and not run.complete
+    return f"{len(run)} of {run.planned} frames" if fewer else counted(len(run), "frame")
 
 
 def _read_facts(run: "Trajectory") -> dict[str, str]:
