@@ -165,7 +165,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 
 LINES = {
     "analysis": 1560,
-    "bench": 3776,
+    "bench": 3771,
     "cli": 3486,
     "diagnostics": 1234,
     "fields": 1983,
@@ -179,10 +179,10 @@ LINES = {
     "manual": 163,
     "linalg": 3095,
     "parallel": 841,
-    "run": 6995,
-    "scenario": 2669,
+    "run": 6994,
+    "scenario": 2688,
     "state": 1776,
-    "trajectory": 3572,
+    "trajectory": 3571,
     "verify": 369,
     "viewer": 7096,
     "child": 36,
