@@ -5,6 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from conftest import said
 from recordings import cloud
 
 import nbody
@@ -153,9 +154,8 @@ def test_a_camera_file_gives_the_view_back(tmp_path):
         ("radios: 1", "did you mean 'radius'"), ("radius: [", "not valid YAML"), ("azimuth: .inf", "number"),
     ):  # fmt: skip
         path.write_text(wrong)
-        with pytest.raises(InputError) as error:
-            read_path(path, unit)
-        assert words in str(error.value) and str(path) in str(error.value)
+        told = said(read_path, path, unit)
+        assert words in told and str(path) in told
 
 
 # --- Following ------------------------------------------------------------------------------------------------------

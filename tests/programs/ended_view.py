@@ -1,15 +1,34 @@
-"""A command whose window ends at step 8: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
+"""A command whose window ends at step 8, for which the run waits: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
 
 import gc
 import os
 import signal
 import sys
 import threading
+import time
 
 from nbody.cli import main
+from nbody.run.simulation import Simulation
 from nbody.viewer.window.show import Desktop
 
 _, end, *arguments = sys.argv
+gone = threading.Event()
+
+
+def waiting(make=Simulation.__init__):
+    def slow(self, *given, **options):
+        make(self, *given, **options)
+        compute = self.setup.engine._compute
+
+        def wait(state, outputs):
+            while self.steps_made >= 8 and not gone.is_set():
+                time.sleep(0.01)
+                state.progress.report(0)
+            compute(state, outputs)
+
+        self.setup.engine._compute = wait
+
+    Simulation.__init__ = slow
 
 
 def press(widget):
@@ -26,7 +45,7 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
         from vispy import app
 
         def tick(event):
-            if source.caption(clock.at).step < 8:
+            if not source.run.prepared or source.run.simulation.steps_made < 8:
                 return
             if end == "close":
                 pane.close()
@@ -38,7 +57,12 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
 
         pane.timer = app.Timer(0.02, tick, start=True)
 
+    def close(close=clock.close):
+        gone.set()
+        close()
+
     gc.disable()
+    clock.close = close
     real(screen, source, clock, view, lost, opened)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
@@ -46,4 +70,5 @@ def show(screen, source, clock, view, lost=None, real=Desktop.show):
 
 
 Desktop.show = show
+waiting()
 sys.exit(main(arguments))
