@@ -209,7 +209,7 @@ LINES = {
 MOST_NAMES = 20
 """Of an interface and its implementations, with the names that they inherit."""
 
-MOST_NAMES_OF_AN_ENGINE, MOST_NAMES_OF_A_SCHEME = 12, 15
+MOST_NAMES_OF_AN_ENGINE, MOST_NAMES_OF_A_SCHEME = 12, 12
 
 MOST_PARAMETERS, MOST_OF_A_KERNEL = 8, 12
 """Of a function, and of one that Numba compiles, which can't take a structure."""

@@ -69,7 +69,6 @@ class SchemeFacts(NamedTuple):
             engine adds at given positions.
         tangents: the kinds of external fields in which it moves tangent vectors, which what
             :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists needs; None: it moves none.
-        softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
             measures, from coarse to fine.
@@ -93,7 +92,6 @@ class SchemeFacts(NamedTuple):
     star: bool = False
     fields: tuple[str, ...] = ()
     tangents: tuple[str, ...] | None = None
-    softened: bool = False
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}
     memory: Callable[[type[Engine], int, str], WorkingBytes] = no_working_bytes
@@ -102,19 +100,6 @@ class SchemeFacts(NamedTuple):
     def problem(self, gravity: Gravity, precision: str, count: int = 1) -> Problem:
         """What the scheme asks of the forces."""
         return Problem(gravity, precision, count, self.outputs, self.targets, own_sums=self.own_forces)
-
-    def described(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """The facts for ``nbody info``, for a scenario's group ``integrator`` with all values, in types that JSON has."""
-        # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
-        lengths = "adaptive" if chosen.get("shared") else self.lengths
-        predicted = lengths == "individual" and chosen.get("end") is None
-        return {
-            "order": self.order,
-            "evaluations_per_step": self.evaluations,
-            "source": self.source,
-            "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
-            "frames_are": "predicted" if predicted else "synchronized",
-        }
 
 
 class SchemeReport(NamedTuple):

@@ -9,16 +9,17 @@ If all bodies choose dt, this is ``leapfrog``, bit for bit. Variable steps are n
 the energy drifts, more slowly for a smaller η.
 """
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
 from nbody.forces.engine import Engine
+from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
+from nbody.law import LAWS
 from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
@@ -65,7 +66,7 @@ class LeapfrogBlock(FixedStep):
     _options: Options
 
     facts = SchemeFacts(
-        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
+        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION,
         memory=working_bytes,
     )  # fmt: skip
 
@@ -74,6 +75,17 @@ class LeapfrogBlock(FixedStep):
         self._steps = 0  # of dt, made so far
         self._single = 0  # steps of single bodies made so far
         self._lengths: StepLengths | None = None
+
+    @classmethod
+    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
+        if LAWS.load(problem.gravity.softening).needs_length:
+            return super().supports(engine, problem)
+        able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
+        reason = "the steps of this scheme follow from a softening length"
+        return Refusal(reason, "gravity.softening", f"write 'softening: {able}'")
+
+    def start(self, motion: Motion) -> None:
+        self._lengths = None  # they depend on dt
 
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
         for step in range(1, steps + 1):
@@ -106,16 +118,6 @@ class LeapfrogBlock(FixedStep):
             lengths: StepLengths = kind(motion, self.dt, self._options.eta)
             self._lengths = lengths
         return self._lengths
-
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        # As many as in the mean of the steps so far.
-        if not steps:
-            return 0
-        engine, state = motion
-        force = engine.work(state)
-        start = 0 if state.clock.current else force
-        last = engine.work(state, outputs) - force if outputs is not Outputs.ACCELERATION else 0
-        return start + steps * math.ceil(self._bodies_per_step(motion) / state.count * force) + last
 
     def _key(self, every: int) -> Hashable:
         return None
