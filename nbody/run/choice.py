@@ -29,11 +29,8 @@ ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags
 def asked_of_run(scenario: Scenario, count: int, ranks: int, backward: bool = False) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
-    fields, collisions, unlimited = (
-        chosen_fields(scenario),
-        scenario.collisions is not None,
-        scenario.integrator.dt is None,
-    )
+    fields, unlimited = chosen_fields(scenario), scenario.integrator.dt is None
+    collisions = scenario.collisions.rule if scenario.collisions else ""
     changes, tangents = scenario.escape is not None, tangents_of(scenario)
     of_scheme = SchemeProblem(tuple(fields), collisions, changes, unlimited, backward, tangents)
     systems = scenario.ensemble.count if scenario.ensemble else 0
