@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from nbody.forces.reusable_tree import Tree as Tree
     from nbody.maps.make import map as map
     from nbody.particles import Particles as Particles
+    from nbody.run.resume import rerun as rerun
+    from nbody.run.resume import resume as resume
     from nbody.run.simulate import simulate as simulate
     from nbody.run.simulation import Simulation as Simulation
     from nbody.run.transition import tangent as tangent
@@ -63,6 +65,7 @@ __all__, _imported = names_of(
         "forces.reusable_tree": "Tree",
         "maps.make": "map",
         "particles": "Particles",
+        "run.resume": "rerun resume",
         "run.simulate": "simulate",
         "run.simulation": "Simulation",
         "run.transition": "tangent",
@@ -87,6 +90,9 @@ def __getattr__(name: str) -> Any:
             from nbody.initial.functions import function
 
             return function(name)
+        from nbody.errors import did_you_mean
+
+        raise AttributeError(f"module 'nbody' has no attribute '{name}'{did_you_mean(name, __dir__())}")
     return _imported(name)
 
 

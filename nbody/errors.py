@@ -66,7 +66,7 @@ def counted(number: int, one: str, several: str = "") -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the known name nearest to ``name`` (capital letters count as small ones), or nothing when
     none is near."""
-    names = {each.lower(): each for each in known}
+    names = {each.lower(): each for each in known if each[:1] != "_"}
     near = get_close_matches(str(name).lower(), names, n=1, cutoff=0.5)
     return f" (did you mean '{names[near[0]]}'?)" if near else ""
 
@@ -77,8 +77,7 @@ def refuse_attribute(owner: object, name: str, what: str) -> None:
     known = {*dir(type(owner)), *vars(owner), *getattr(type(owner), "__dataclass_fields__", ())}
     own = type(owner).__module__.partition(".")[0] == __name__.partition(".")[0]
     if own and name[:1] != "_" and name not in known:
-        near = did_you_mean(name, [each for each in known if each[0] != "_"])
-        raise InputError(f"{what}.{name} can't be set: there is no such attribute{near}")
+        raise InputError(f"{what}.{name} can't be set: there is no such attribute{did_you_mean(name, known)}")
 
 
 def unknown(

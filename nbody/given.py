@@ -43,7 +43,8 @@ def number(value: object) -> float:
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value[()]
     if not isinstance(value, Real) or isinstance(value, bool):
-        hint = "; remove the quotes" if isinstance(value, str) and _is_number(value) else ""
+        quoted = number_in(value) if isinstance(value, str) else None
+        hint = "; remove the quotes" if quoted is not None and math.isfinite(quoted) else ""
         raise ValueError(f"must be a number, got {shown(value)}{hint}")
     try:
         return float(value)
@@ -77,8 +78,9 @@ def path_text(path: object) -> str:
     return text
 
 
-def _is_number(text: str) -> bool:
+def number_in(text: str) -> float | None:
+    """The number that a text is; None if it is none."""
     try:
-        return len(text) < 60 and math.isfinite(float(text))
+        return float(text)
     except ValueError:
-        return False
+        return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nbody.errors import InputError, not_written, printable
 from nbody.given import path_text
-from nbody.whole_file import Notify, keeping, whole_file
+from nbody.whole_file import Notify, if_free, keeping, whole_file
 
 LONGEST_NAME = 240
 """In bytes: file systems allow 255, and the lock, the hidden file and numbered names are longer."""
@@ -84,6 +84,17 @@ def new_file(path: Path, kind: FileKind, overwrite: bool, notify: Notify) -> Ite
             yield draft
     except OSError as error:
         raise not_written(f"{kind.begin}{path}", error, kind.remedy) from error
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that replaces none. Raises InputError: there is one, or it can't be written."""
+    try:
+        with whole_file(path, if_free) as draft:
+            draft.write_bytes(data)
+    except FileExistsError:
+        raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
+    except (OSError, ValueError) as error:
+        raise not_written(path, error, "give another name or folder") from None
 
 
 @contextmanager

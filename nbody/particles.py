@@ -1,9 +1,9 @@
 """The particles at one moment, as the initial conditions, the engines and the file exchange them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,6 +35,9 @@ def _array(name: str, values: Any, dtype: type) -> Array:
 @dataclass(repr=False, eq=False)
 class Particles:
     """N bodies in D dimensions at one moment.
+
+    ``particles[k]``, and ``particles["jupiter"]`` if they have names, is one of them (:class:`BodyRow`); a slice, a mask or
+    several rows or names give particles.
 
     Attributes:
         mass: (N,) float64, not negative. Units: the scenario's.
@@ -91,6 +94,32 @@ class Particles:
 
     def __len__(self) -> int:
         return self.count
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, str):
+            return BodyRow(self, int(rows_of(self, chosen, "particles: ")[0]))
+        if isinstance(chosen, int | np.integer) and not isinstance(chosen, bool):
+            if not -self.count <= chosen < self.count:
+                raise IndexError(f"there is no body {chosen}; particles[…] counts from 0 to {self.count - 1}")
+            return BodyRow(self, int(chosen) % self.count)
+        names = isinstance(chosen, list | tuple) and any(isinstance(each, str) for each in chosen)
+        return self.rows(rows_of(self, chosen, "particles: ") if names else np.arange(self.count)[chosen])
+
+    def __iter__(self) -> "Iterator[BodyRow]":
+        return (BodyRow(self, row) for row in range(self.count))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            column = SHORT.get(name) or (
+                f"{VECTORS[name[0]]}[:, {'xyz'.index(name[-1])}]" if name in COMPONENTS else ""
+            )
+            hint = (
+                f"; it is particles.{column}"
+                if column
+                else did_you_mean(name, (*self.__dataclass_fields__, "count", "dimensions"))
+            )
+            raise AttributeError(f"particles have no attribute {name!r}{hint}")
 
     @property
     def count(self) -> int:
@@ -191,6 +220,59 @@ def _refuse(name: str, wrong: Array, what: Callable[[int], str], ids: Array | No
         row = int(np.argmax(wrong))
         which = f"particle {row} (counted from 0)" if ids is None else f"the body with the id {ids[row]}"
         raise InputError(f"{name} of {which} is {what(row)}")
+
+
+SHORT = {"m": "mass", "r": "radius", "N": "count", "t": "time"}
+COMPONENTS, VECTORS = ("x", "y", "z", "vx", "vy", "vz"), dict.fromkeys("xyz", "position") | {"v": "velocity"}
+OF_ONE = ("mass", "position", "velocity", "radius", "id", "species")
+
+
+class BodyRow:
+    """One of the :class:`Particles`: its ``mass``, ``position`` and ``velocity`` (D,), ``radius``, ``id``, ``species`` and
+    ``name``; also ``m``, ``r``, ``x``, ``y``, ``z``, ``vx``, ``vy`` and ``vz``. What is set is set in the particles' arrays;
+    it stays at their moment."""
+
+    __slots__ = ("_particles", "_row")
+
+    def __init__(self, particles: Particles, row: int) -> None:
+        object.__setattr__(self, "_particles", particles)
+        object.__setattr__(self, "_row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "name":
+            return body_names(self._particles).get(int(self.id), "")
+        array, at = self._place(name)
+        return 0.0 if array is None else array[at]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("id", "species", "name"):
+            raise InputError(f"particles: {name}: can't be set here")
+        array, at = self._place(name)
+        if array is None:
+            raise InputError(f"particles: {name}: these bodies have none; give it at the beginning")
+        if not array.flags.writeable:
+            raise InputError(f"particles: {name}: can't be set in particles of an earlier moment; take them again")
+        array[at] = value
+
+    def _place(self, name: str) -> tuple[Array | None, Any]:
+        """The array, None if these particles have none, and the index of an attribute."""
+        particles, row, known = self._particles, self._row, SHORT.get(name, name)
+        if name in COMPONENTS:
+            array, axis = getattr(particles, VECTORS[name[0]]), "xyz".index(name[-1])
+            return (array, (row, axis)) if axis < particles.dimensions else (None, 0)
+        if known in OF_ONE:
+            array = getattr(particles, known)
+            return (array, row) if len(array) else (None, 0)
+        hint = "; elements are simulation.orbits() or nbody.orbits(particles)" * (
+            name in ("a", "e", "P", "inc", "l", "M")
+        )
+        raise AttributeError(
+            f"a body has no attribute {name!r}{hint or did_you_mean(name, (*OF_ONE, *COMPONENTS, 'name'))}"
+        )
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<body {self.id}{name}: m = {self.m:.6g}, x = {self.position}, v = {self.velocity}>"
 
 
 class Named(Protocol):

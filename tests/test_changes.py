@@ -29,7 +29,7 @@ def simulation(output=None, scheme="leapfrog", particles=None, **more):
 def change_all(run):
     """One change of each kind. Returns the id of the body that was added."""
     run.change([3, 5], mass=[0.01, 0.02])
-    (new,) = run.add(mass=0.05, position=[1, 0.5, 0], velocity=[0, 0.3, 0])
+    (new,) = run.add(mass=0.05, position=[1, 0.5, 0], velocity=[0, 0.3, 0], species="guest")
     run.remove([7, 0])
     run.particles.velocity[2] *= 0.5
     return new
@@ -132,7 +132,7 @@ def test_an_id_is_never_used_again():
     [
         (lambda run: run.remove(99), "remove: there is no body with the id 99"),
         (lambda run: run.remove(run.particles.mass > 0), "of a mask these are particles.id"),
-        (lambda run: run.remove(run.particles.id), "no body would be left"),
+        (lambda run: run.run(1, callback=lambda now: run.remove(now.id)), "this simulation is running"),
         (lambda run: run.add(mass=1), "add: position is missing"),
         (lambda run: run.add(mass=1, position=[0, 0], velocity=[0, 0]), "are in 2-D, and the run is in 3-D"),
         (lambda run: run.change(1), "change: to what"),
@@ -531,13 +531,15 @@ def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
         source.shown.thin_out(20)
         before = source.moment(1.5)
         for k in range(3):
-            run.add(mass=0.02, position=[k, 2, 0], velocity=[0, 0, 0])
+            run.add(mass=0.02, position=[k, 2, 0], velocity=[0, 0, 0], species=["guest", "", "late"][k])
             run.run(10)
             frames = source.refresh()
             assert frames == len(file) and source.catalogue.count == 27 + k and source.shown.count == 21 + k
             shown = drawn(source.moment(frames - 1.0).first.position)
             assert source.shown.of(np.isin(file.id, run.particles.id)).tolist() == shown.tolist()
             assert source.catalogue.mass[-1] == 0.02 and file.verify() == []
+            assert source.catalogue.species[-1] == [1, 0, 2][k]
+        assert source.catalogue.species_names == ("", "guest", "late")
         now, then = source.moment(1.5).first.position, before.first.position
         assert np.array_equal(now[:20], then) and not drawn(now[20:]).any()
         source.close()
@@ -550,7 +552,9 @@ def test_a_viewer_follows_a_recording_to_which_bodies_are_added(tmp_path):
 
 def test_many_additions_copy_the_file_few_times(tmp_path, monkeypatch):
     copies, enlarge = [], TrajectoryWriter._enlarge
-    monkeypatch.setattr(TrajectoryWriter, "_enlarge", lambda *given: copies.append(1) or enlarge(*given))
+    monkeypatch.setattr(
+        TrajectoryWriter, "_enlarge", lambda *given, **more: copies.append(1) or enlarge(*given, **more)
+    )
     run = simulation(tmp_path / "run.h5", every=10)
     run.run(
         100, callback=lambda now: run.add(mass=1e-3, position=[now.step, 1, 0], velocity=[0, 0, 0]) is not None, every=1
@@ -679,6 +683,46 @@ def test_a_simulation_without_bodies_has_copies_and_no_state():
         each.integrate(3.0)
         assert (each.time, each.particles.count, each.scenario.integrator.scheme) == (3.0, 1, "ias15")
     assert (run.time, run.particles.count) == (2.0, 0)
+
+
+def test_all_bodies_may_be_removed_and_others_added(tmp_path):
+    """Ids and time go on; the bits are those of a run that begins with the new bodies."""
+    run = simulation(particles=planets(bodies=[{"m": 1, "name": "a"}, {"m": 1e-3, "a": 1, "name": "b"}]))
+    run.step(8)
+    run.remove(["a", "b"])
+    run.integrate(0.25)
+    assert (run.particles.count, run.time, run.energies.latest) == (0, 0.25, 0.0)
+    for each in (run, run.copy(), pickle.loads(pickle.dumps(run))):
+        assert [*each.add(m=1.0, name="c"), *each.add(m=1e-3, a=1.0)] == [2, 3]
+        new = simulation(particles=replace(each.particles))
+        for one in (each, new):
+            one.integrate(1.0)
+        assert each.particles == new.particles and each.scenario.integrator.dt == 1 / 64
+    run.record(tmp_path / "run.h5")
+    with pytest.raises(InputError, match=r"a recording needs a body with a mass; end it first"):
+        run.remove([2, 3])
+
+
+def test_a_body_with_a_new_name_joins_a_run_of_named_bodies(tmp_path):
+    run = simulation(
+        tmp_path / "run.h5", "ias15", planets(bodies=[{"m": 1, "name": "a"}, {"m": 1e-3, "a": 1, "name": "b"}])
+    )
+    run.integrate(1.0)
+    run.add(m=1e-3, a=3, name="c")
+    run.add(m=0, a=5)
+    others = [run.copy(), pickle.loads(pickle.dumps(run))]
+    for each in (run, *others):
+        each.integrate(2.0)
+        assert each.particles == run.particles and each.particles.species_names == ("a", "b", "c", "")
+    run.remove("c")
+    run.integrate(3.0)
+    with Trajectory(tmp_path / "run.h5") as file:
+        assert file.species_names == ("a", "b", "c", "") and file.species.tolist() == [0, 1, 2, 3]
+        a, time = file.orbits(bodies=["c"]).a[:, 0], file.time[:]
+        np.testing.assert_array_equal(np.isfinite(a), (time > 1) & (time <= 2))
+    two = simulation(softening={"disc": 0.1}, particles=replace(plummer(8, seed=1), species_names=("disc",)))
+    with pytest.raises(InputError, match="the species 'guest' has no softening length; those of the run are disc"):
+        two.add(mass=0, position=[1, 0, 0], velocity=[0, 0, 0], species="guest")
 
 
 class Own(Simulation):

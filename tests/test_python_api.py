@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from conftest import random_bodies
 
+import nbody
 from nbody import Scenario, Simulation, Trajectory, Tree, planets, plummer, simulate
-from nbody.errors import InputError
+from nbody.errors import InputError, RunFailed
 from nbody.initial import GENERATORS
 from nbody.initial.functions import function
 from nbody.particles import Particles
@@ -466,3 +467,51 @@ def test_the_help_of_a_generator_shows_what_must_be_given_and_the_units_of_angle
     )
     for name in GENERATORS:
         assert "Undefined" not in function(name).__doc__
+
+
+def test_one_of_the_particles_has_the_names_of_its_numbers_and_counts_when_it_is_set():
+    run = Simulation(planets(bodies=[{"m": 1, "name": "sun"}, {"m": 1e-3, "a": 1, "name": "b"}]), integrator="ias15")
+    planet = run.particles["b"]
+    assert (planet.m, planet.name, planet.r, run.particles[-1].id) == (1e-3, "b", 0.0, 1)
+    assert [planet.x, planet.vy] == [run.particles.position[1, 0], run.particles.velocity[1, 1]]
+    assert [each.name for each in run.particles] == ["sun", "b"] and run.particles[:1].mass == [1.0]
+    planet.m, planet.vz = 2e-3, 0.1
+    run.step()
+    assert run.particles[1].m == 2e-3 and abs(run.particles[1].vz - 0.1) < 1e-3
+    with pytest.raises(InputError, match="can't be set in particles of an earlier moment"):
+        planet.x = 3.0
+    with pytest.raises(InputError, match="r: these bodies have none"):
+        run.particles[0].r = 1.0
+    with pytest.raises(IndexError, match=r"no body 2; particles\[…\] counts from 0 to 1"):
+        run.particles[2]
+
+
+@pytest.mark.parametrize(
+    ("expression", "line"),
+    [
+        ("run.particles.m", "it is particles.mass"),
+        ("run.particles.vy", r"it is particles.velocity\[:, 1\]"),
+        ("run.particles.postion", "did you mean 'position'"),
+        ("run.particles[0].a", r"elements are simulation.orbits\(\)"),
+        ("run.begn", "has no attribute 'begn'$"),
+        ("run.resume", r"it is nbody.resume\(path\)"),
+        ("run.run(until=1)", r"say integrate\(until=…\) to go to a time"),
+        ("run.integrate(steps=1)", r"say run\(steps=…\) for a number of steps"),
+        ("nbody.plumer", "did you mean 'plummer'"),
+    ],
+)
+def test_a_name_of_another_program_is_answered_with_the_one_here(expression, line):
+    run = Simulation(bodies(), **KEYS)
+    with pytest.raises((AttributeError, InputError), match=line):
+        eval(expression, {"run": run, "nbody": nbody})
+
+
+def test_a_run_that_fails_says_what_is_in_the_file(tmp_path):
+    falling = Particles([1, 1], [[0, 0, 0], [1, 0, 0]], np.zeros((2, 3)))
+    keys = {"dt": 0.5, "softening": "none", "engine": "cpu", "on_energy_error": {"limit": 0.1, "action": "stop"}}
+    with pytest.raises(RunFailed, match=r"try a smaller --dt; 2 frames until then: .*run.h5$"):
+        Simulation(falling, tmp_path / "run.h5", **keys).run(9)
+    with pytest.raises(RunFailed, match=r"try a smaller --dt$"):
+        Simulation(falling, **keys).run(9)
+    with Trajectory(tmp_path / "run.h5") as run:
+        assert len(run) == 2

@@ -213,13 +213,13 @@ def test_the_size_is_known_before_the_run(tmp_path):
         assert os.path.getsize(tmp_path / "run.h5") == pytest.approx(required_bytes(1000, header), abs=120_000)
 
 
-def test_more_frames_than_planned_is_an_error_that_loses_nothing(tmp_path):
+def test_a_file_grows_for_more_frames_than_planned(tmp_path):
     particles = bodies()
-    with pytest.raises(RunFailed, match="planned for 2 frames"):
-        record(tmp_path / "run.h5", 3, planned=2)
+    record(tmp_path / "run.h5", 9, planned=2)
     with Trajectory(tmp_path / "run.h5") as run:
-        assert len(run) == 2
-        np.testing.assert_array_equal(run.position[1], moment(1, particles).position)
+        assert (len(run), run.planned, run.verify()) == (9, 16, [])
+        for k in (1, 8):
+            np.testing.assert_array_equal(run.position[k], moment(k, particles).position)
 
 
 def test_a_file_removed_under_the_writer_is_noticed(tmp_path):
@@ -249,16 +249,6 @@ def test_a_folder_that_vanishes_before_or_after_the_first_frame_is_reported(tmp_
         shutil.rmtree(folder)
         writer.append(moment(1, particles))
         writer.close()
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypatch):
-    def fail(file, k, frames):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(FrameFile, "write_frames", fail)
-    with pytest.raises(RunFailed, match=r"frame 0 failed \(No space left on device\); no file has been made"):
-        record(tmp_path / "run.h5", 2)
     assert os.listdir(tmp_path) == []
 
 
@@ -307,7 +297,7 @@ def test_a_write_that_fails_leaves_no_thread_at_work_on_the_frames(tmp_path, mon
     def full_after_two(fd, parts, offset):
         velocity = writer._file.rows[layout.VELOCITY]
         if velocity.offset + 2 * velocity.row_bytes < offset + sum(part.nbytes for part in parts):
-            assert begun.wait(20)
+            assert begun.wait(300)
             raise OSError(errno.ENOSPC, "No space left on device")
         return pwritev(fd, parts, offset)
 
@@ -418,7 +408,7 @@ def test_a_reader_polls_while_the_run_goes_on(tmp_path):
             if k % 300 == 0:
                 writer.sync()
                 os.sched_yield()
-    seen, polls = json.loads(reader.communicate(timeout=60)[0])
+    seen, polls = json.loads(reader.communicate(timeout=300)[0])
     assert reader.returncode == 0 and seen == frames and polls >= 1
 
 

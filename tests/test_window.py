@@ -5,6 +5,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from conftest import said
 from recordings import cloud
 
 import nbody
@@ -114,7 +115,9 @@ def test_new_frames_are_looked_for_in_the_source_and_an_error_stops_that():
     source.fails = False
     playback = Playback(10, 10, True, source)
     playback.seek(9)
+    assert "the newest frame" in playback.status
     assert playback.advance(0.6) and playback.frames == 20 and playback.at > 9
+    assert playback.status == "▶ 10 frames/s, then waits for new frames"
     source.fails = True
     playback.advance(0.6)
     assert playback.message == "gone" and not playback.follow and not playback.playing
@@ -152,9 +155,8 @@ def test_a_camera_file_gives_the_view_back(tmp_path):
         ("radios: 1", "did you mean 'radius'"), ("radius: [", "not valid YAML"), ("azimuth: .inf", "number"),
     ):  # fmt: skip
         path.write_text(wrong)
-        with pytest.raises(InputError) as error:
-            read_path(path, unit)
-        assert words in str(error.value) and str(path) in str(error.value)
+        told = said(read_path, path, unit)
+        assert words in told and str(path) in told
 
 
 # --- Following ------------------------------------------------------------------------------------------------------

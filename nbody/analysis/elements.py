@@ -8,16 +8,28 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import LINES, MARKERS, Plot, View, frames_per_oscillation, labelled, time_axis, warn_if_sparse
+from nbody.analysis.panel import (
+    ABOVE,
+    LINES,
+    MARKERS,
+    Plot,
+    View,
+    frames_per_oscillation,
+    labelled,
+    time_axis,
+    warn_if_sparse,
+)
 from nbody.diagnostics.orbits import LABELS, Elements, focus_of
 from nbody.errors import InputError
 
 CYCLIC = ("Omega", "omega", "pomega", "f", "M", "l")
 """Angles from 0 to 360 degrees, which are drawn as points: a line would cross the panel at every turn."""
 
-
 FAST = ("f", "M", "l")
 """Angles that turn once per period."""
+
+WIDE = 20
+"""Lengths and times that differ by more than this factor have a logarithmic axis."""
 
 
 def draw_element(name: str, axes: Axes, view: View) -> None:
@@ -42,6 +54,10 @@ def draw_element(name: str, axes: Axes, view: View) -> None:
             warn_if_sparse(axes, run, min(map(frames_per_oscillation, values.T)))
     if name in CYCLIC:
         _angle_axis(axes, 0)
+    elif unit in ("length", "time"):
+        y = np.concatenate([line.get_ydata() for line in axes.lines])
+        if np.nanmin(y, initial=np.inf) > 0 and np.nanmax(y, initial=0) > WIDE * np.nanmin(y):
+            axes.set_yscale("log")
     time_axis(axes, view)
 
 
@@ -63,10 +79,7 @@ def draw_resonance(axes: Axes, view: View) -> None:
         if r == 0:
             bodies = list(shown.values())
             axes.set_ylabel(f"{p}:{q} of {bodies[inner]} and {bodies[outer]} [°]")
-    axes.legend(
-        handles=axes.lines[:2], loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2, handletextpad=0,
-        markerscale=2,
-    )  # fmt: skip
+    axes.legend(handles=axes.lines[:2], ncols=2, handletextpad=0, markerscale=2, **ABOVE)
     _angle_axis(axes, -180)
     time_axis(axes, view)
 
@@ -110,6 +123,6 @@ def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
 
 
 A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
-    Plot(partial(draw_element, name)) for name in LABELS
+    Plot(partial(draw_element, name), options=("bodies", "about", "species")) for name in LABELS
 )
-RESONANCE = Plot(draw_resonance)
+RESONANCE = Plot(draw_resonance, options=("bodies", "about", "resonance"))

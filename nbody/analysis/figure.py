@@ -111,7 +111,7 @@ def plot(
         view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
         named = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), view, named)
-        if model and not {"density", "dispersion", "residuals"} & panels.keys():
+        if model and not any("model" in panel.options for panel in panels.values()):
             raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
         with rc_context(LOOK):
             _apply(style)
@@ -210,4 +210,10 @@ def _headed(figure: Figure, view: View, columns: int) -> None:
         run = view.runs[0]
         figure.suptitle(f"{run.run.name}, N = {run.run.count}", x=0.01, ha="left", fontsize=8.5, color=GREY)
     if view.bodies_shown:
-        figure.legend(view.bodies_shown.values(), view.bodies_shown.keys(), loc="outside right upper", handlelength=1.5)
+        figure.legend(
+            view.bodies_shown.values(),
+            view.bodies_shown.keys(),
+            loc="outside right upper",
+            handlelength=1.5,
+            markerscale=2,
+        )

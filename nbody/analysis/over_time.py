@@ -6,6 +6,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nbody.analysis.data import RunData
 from nbody.analysis.panel import (
+    ABOVE,
     BESIDE,
     LINES,
     Plot,
@@ -63,8 +64,8 @@ def draw_momentum(axes: Axes, view: View) -> None:
             style = LINES[k] if view.several else "-"
             axes.plot(time, change, color=view.colour(r, k), linestyle=style, label=MOMENTA[k])
     error_axis(axes)
-    axes.set_ylabel("relative change of momentum")
-    kinds_legend(axes, view, MOMENTA)
+    axes.set_ylabel("change of momentum")
+    kinds_legend(axes, view, MOMENTA, **ABOVE)
     time_axis(axes, view)
 
 
@@ -86,8 +87,8 @@ def draw_virial(axes: Axes, view: View) -> None:
 
 
 def draw_lagrangian(axes: Axes, view: View) -> None:
-    """The radii that contain given fractions of the mass, a line each on a logarithmic axis; of several runs, a line style
-    per fraction."""
+    """The radii about the density centre of all bodies that contain given fractions of the mass, a line each on a
+    logarithmic axis; of several runs, a line style per fraction."""
     axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
     for r, run in enumerate(view.runs):
         time, radii = run.structure("lagrangian_radii")
@@ -102,23 +103,25 @@ def draw_lagrangian(axes: Axes, view: View) -> None:
 
 
 def draw_core(axes: Axes, view: View) -> None:
-    """Casertano & Hut's core radius on a logarithmic axis."""
+    """The core radius Σ ρ |x − x_d| / Σ ρ about the density centre x_d (Casertano & Hut 1985), on a logarithmic axis."""
     run_lines(axes, view, labelled("core radius", view.unit("length")), lambda run: run.structure("core_radius"))
     log_y(axes)
 
 
 def draw_escapers(axes: Axes, view: View) -> None:
     """The number of bodies with a positive energy, with those that the run has removed as escaped."""
-    run_lines(axes, view, "unbound and escaped bodies", lambda run: run.escapers())
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(bottom=0)
+    run_lines(axes, view, "escaped bodies", lambda run: run.escapers())
+    for line in axes.lines:
+        line.set_drawstyle("steps-post")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
 
 
 NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemble's are in Trajectory.systems)"
 
 
 def draw_megno(axes: Axes, view: View) -> None:
-    """MEGNO, with a line at 2, its value on regular orbits."""
+    """MEGNO (Cincotta & Simó 2000), with a line at 2, its value on regular orbits; it grows as λt/2 on chaotic ones."""
     run_lines(axes, view, "MEGNO", lambda run: (run.time, run.observable("megno", NO_MEGNO)))
     axes.axhline(2, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
 
@@ -133,5 +136,6 @@ def draw_lyapunov(axes: Axes, view: View) -> None:
 
 
 MEGNO, LYAPUNOV = Plot(draw_megno), Plot(draw_lyapunov)
-ENERGY, ENERGIES, MOMENTUM = Plot(draw_energy), Plot(draw_energies), Plot(draw_momentum)
-VIRIAL, LAGRANGIAN, CORE, ESCAPERS = map(Plot, (draw_virial, draw_lagrangian, draw_core, draw_escapers))
+ENERGY, ENERGIES, VIRIAL = Plot(draw_energy), Plot(draw_energies), Plot(draw_virial)
+CORE, ESCAPERS = Plot(draw_core), Plot(draw_escapers)
+MOMENTUM, LAGRANGIAN = (Plot(each, options=("species",)) for each in (draw_momentum, draw_lagrangian))

@@ -1,5 +1,6 @@
 """What the plots have in common: a plot's entry, the choices of a figure, labels, axes, lines over time."""
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,13 +20,13 @@ ENOUGH, FEW_POINTS, SMALL_CHANGE = 10, 5, 0.1
 """Frames per oscillation that show its shape: with 10 a chord is up to 5 % of the amplitude away from a sine, with 5 19 %.
 The fewest frames, and the smallest change in units of the mean, from which an oscillation is recognized."""
 
-LINES = ("-", "--", ":", "-.")
+LINES: tuple[Any, ...] = ("-", "--", ":", "-.")
 MARKERS = "os^Dv"
 """Line styles and markers, for what colours do not tell apart."""
 
-
 BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 1.5}
-"""A legend's place to the right of a panel that has no room for it."""
+ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "handlelength": 1.5}
+"""A legend's place to the right of a panel or above it, where it hides nothing."""
 
 
 @dataclass
@@ -126,10 +127,16 @@ class View:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames."""
+    """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames; the options that count."""
 
     draw: Callable[[Axes, View], None]
     over_time: bool = True
+    options: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it shows."""
+        return inspect.getdoc(getattr(self.draw, "func", self.draw)) or ""
 
 
 def labelled(text: str, unit: str) -> str:
@@ -137,21 +144,20 @@ def labelled(text: str, unit: str) -> str:
     return f"{text} [{unit}]" if unit else text
 
 
-def kinds_legend(axes: Axes, view: View, labels: Sequence[str], **beside: Any) -> None:
-    """A legend of what the lines show; of several runs, whose lines have colours, of the line styles in order. ``**BESIDE``
-    puts it there."""
+def kinds_legend(axes: Axes, view: View, labels: Sequence[str], **place: Any) -> None:
+    """A legend of what the lines show; of several runs, whose lines have colours, of the line styles in order."""
     if not view.several:
-        axes.legend(**beside)
+        axes.legend(**place)
         return
-    lines = [axes.plot([], [], color=INK, linestyle=LINES[k % len(LINES)])[0] for k in range(len(labels))]
-    axes.legend(lines, labels, **beside)
+    lines = [Line2D([], [], color=INK, linestyle=LINES[k % len(LINES)]) for k in range(len(labels))]
+    axes.legend(lines, labels, **place)
 
 
 def time_axis(axes: Axes, view: View) -> None:
     """Time along x, over all runs."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(labelled("time", view.unit("time")))
     first, last = min(run.time.min() for run in view.runs), max(run.time.max() for run in view.runs)
     if first < last:

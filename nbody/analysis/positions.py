@@ -13,6 +13,9 @@ from nbody.particles import Particles
 POINTS = 4000
 """Bodies at most that are drawn as points."""
 
+SMALL = 0.01
+"""Of the width of a panel: paths below this are dots, whose shape nobody sees."""
+
 FEWEST_CELLS, MOST_CELLS = 32, 256
 """Cells per side of a map: about four bodies per cell, were they evenly spread."""
 
@@ -72,7 +75,8 @@ def draw_orbits(axes: Axes, view: View) -> None:
         found = dict(run.drawable("paths", frames, position.__getitem__))
         paths = np.array([x[rows, :2] for x in found.values()])
         arcs = kepler_arcs(run.run, list(found), rows)
-        chords = (each for k, row in enumerate(rows) if row not in arcs for each in paths[:, k].T)
+        seen = np.ptp(paths, axis=0).max(axis=1) > SMALL * np.ptp(paths, axis=(0, 1)).max()  # (a star hardly moves)
+        chords = (each for k, row in enumerate(rows) if row not in arcs and seen[k] for each in paths[:, k].T)
         warn_if_sparse(axes, run, min(map(frames_per_oscillation, chords), default=np.inf), "orbits")
         for k, row in enumerate(rows):
             colour, style = view.colour(r, k), LINES[k % len(LINES)] if view.several else "-"
@@ -85,4 +89,4 @@ def draw_orbits(axes: Axes, view: View) -> None:
         axes.legend(**BESIDE)
 
 
-BODIES, ORBITS = Plot(draw_bodies, over_time=False), Plot(draw_orbits)
+BODIES, ORBITS = Plot(draw_bodies, False, ("frame", "species")), Plot(draw_orbits, options=("bodies", "species"))

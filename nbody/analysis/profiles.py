@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from nbody.analysis.panel import LINES, MARKERS, Plot, View, kinds_legend, labelled, log_y
+from nbody.analysis.panel import ABOVE, LINES, MARKERS, Plot, View, kinds_legend, labelled, log_y
 from nbody.figures import GREY
 
 Line = Callable[[Any, Any], np.ndarray]
@@ -18,28 +18,28 @@ def profile_lines(
 ) -> bool:
     """Points with error bars against a logarithmic radius, per run and frame; the ``curve`` of the model if one is chosen,
     which ``value`` and ``error`` need too if ``model`` is True. Returns True if the radius is cylindrical."""
-    cylindrical, labels, curves = False, [], []
-    curve = curve if view.model else None
+    cylindrical, labels, named = False, [], False
     for run, frame, label, colour, k in view.moments():
         found = view.profile(run, frame)
-        sphere = view.sphere(run, frame) if model or curve else None
+        sphere = view.sphere(run, frame) if model or (curve and view.model) else None
         cylindrical = found.cylindrical
         labels += [label] if run == 0 else []
+        if sphere and curve and sphere not in view.models_named:  # in the first panel only
+            view.models_named.append(sphere)
+            named, label = True, f"{label}, {sphere.label}"
         axes.errorbar(
             found.radius, value(found, sphere), error(found, sphere), color=colour, label=label, markersize=3, linewidth=1,
             marker=MARKERS[(run if view.several else k) % len(MARKERS)], elinewidth=0.8,
             linestyle="" if sphere else LINES[k % len(LINES)],
         )  # fmt: skip
-        if curve and sphere:
-            text = "_" if sphere in view.models_named else sphere.label  # in the first panel only
-            view.models_named.append(sphere)
-            curves += axes.plot(found.radius, curve(found, sphere), color=colour, linewidth=1, label=text)
+        if sphere and curve:
+            axes.plot(found.radius, curve(found, sphere), color=colour, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel(labelled("radius R" if cylindrical else "radius r", view.unit("length")))
-    if view.several and (named := [each for each in curves if not str(each.get_label()).startswith("_")]):
-        axes.legend(handles=named, fontsize="x-small")
+    if named:
+        axes.legend(fontsize="x-small", **ABOVE)
     elif not view.several or len(labels) > 1:
-        kinds_legend(axes, view, labels, fontsize="x-small" if curves else None)
+        kinds_legend(axes, view, labels, ncols=3, **ABOVE)
     return cylindrical
 
 
@@ -81,6 +81,8 @@ def draw_rotation(axes: Axes, view: View) -> None:
     axes.set_ylabel(labelled(r"rotation velocity ⟨v$_\varphi$⟩", view.unit("velocity")))
 
 
-DENSITY, DISPERSION, ROTATION, RESIDUALS = (
-    Plot(each, over_time=False) for each in (draw_density, draw_dispersion, draw_rotation, draw_residuals)
+AT_FRAMES = ("frame", "species", "cylindrical")
+ROTATION = Plot(draw_rotation, False, AT_FRAMES)
+DENSITY, DISPERSION, RESIDUALS = (
+    Plot(each, False, (*AT_FRAMES, "model")) for each in (draw_density, draw_dispersion, draw_residuals)
 )

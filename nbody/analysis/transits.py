@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from nbody.analysis.data import RunData
-from nbody.analysis.panel import MARKERS, Plot, View, labelled, time_axis
+from nbody.analysis.panel import ABOVE, MARKERS, Plot, View, labelled, time_axis
 from nbody.diagnostics.transits import LinearEphemeris, linear_ephemeris
 from nbody.errors import InputError
 from nbody.figures import GREY
@@ -28,14 +28,14 @@ def draw_transits(axes: Axes, view: View) -> None:
             marker = MARKERS[k % len(MARKERS)] if view.several else "o"
             style = {"color": view.colour(r, k), "marker": marker, "markersize": 3, "linewidth": 0.5}
             axes.plot(time, found.residual * (minutes or 1), label=label, **style)
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    axes.legend(**ABOVE)
     if len(axes.lines) == 1:
         start, period = found.start, found.period
         number = lambda t: (np.asarray(t) - start) / period, lambda n: start + np.asarray(n) * period
         axes.secondary_xaxis("top", functions=number).set_xlabel("epoch")
         axes.legend()
     axes.axhline(0, color=GREY, linewidth=0.6, zorder=1)
-    axes.set_ylabel(labelled("O − C of transit times", "min" if minutes else view.unit("time")))
+    axes.set_ylabel(labelled("O − C", "min" if minutes else view.unit("time")))
     time_axis(axes, view)
 
 
@@ -58,4 +58,4 @@ def _ephemerides(run: RunData, view: View) -> list[tuple[int, str, LinearEphemer
     return found
 
 
-TRANSITS = Plot(draw_transits, over_time=False)
+TRANSITS = Plot(draw_transits, False, ("bodies",))

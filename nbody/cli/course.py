@@ -12,6 +12,7 @@ from nbody.cli.list_command import ListCommand
 from nbody.cli.options import argument
 from nbody.cli.streams import result
 from nbody.errors import InputError, printable
+from nbody.output_file import write_new
 
 course = typer.Typer(
     name="course",
@@ -112,12 +113,6 @@ def slides(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a new file. Raises InputError: it exists, or can't be written."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
-    except OSError as error:
-        raise InputError(f"{printable(path)}: can't be written ({error.strerror})") from None
+    """Write a new file, and print its name. Raises InputError: it exists, or can't be written."""
+    write_new(path, text.encode())
     result(str(path))

@@ -4,6 +4,8 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from nbody.given import number_in
+
 Context = Any  # Click's; where its class is depends on Typer's version
 
 OPEN_LIST = "nbody.cli.open_list"  # the key in a context's 'meta' for the list option that may still get values
@@ -22,7 +24,7 @@ class ListCommand(TyperCommand):
         words: list[str] = []
         option, name, values = None, "", 0  # the option whose value may come next, and the number of its values so far
         for word in args:
-            if word.startswith("-") and not _is_number(word):
+            if word.startswith("-") and number_in(word) is None:  # -5 is a (wrong) value, not an option
                 option, name, values = options.get(word), word, 0
             elif option is None or option.is_flag or (values and not _goes_on(option, word, lacking > 0)):
                 option, lacking = None, lacking - 1
@@ -52,13 +54,6 @@ def _goes_on(option: TyperOption, word: str, lacking: bool) -> bool:
     shown = option.metavar or ""
     if not option.multiple or not lacking:
         return option.multiple
-    return "=" in word if "=" in shown else not shown.startswith("<list") or word[:1].isdigit() or _is_number(word)
-
-
-def _is_number(word: str) -> bool:
-    """True if the word is a number: ``-5`` is a (wrong) value, not an option."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    if "=" in shown:
+        return "=" in word
+    return not shown.startswith("<list") or word[:1].isdigit() or number_in(word) is not None

@@ -15,7 +15,7 @@ import typer
 from nbody.cli.completion import RECORDINGS, SCENARIOS, files, recordings_and_scenarios, scenarios
 from nbody.cli.streams import print_message
 from nbody.errors import InputError
-from nbody.given import shown
+from nbody.given import number_in, shown
 from nbody.scenario.quantities import is_quantity
 from nbody.trajectory.writing.output_path import RECORDING
 
@@ -28,19 +28,17 @@ def whole(text: str) -> int:
     """A whole number. Raises typer.BadParameter."""
     with suppress(ValueError):
         return int(text)
-    with suppress(ValueError):
-        number = float(text)
-        if number.is_integer():
-            return int(number)
+    number = number_in(text)
+    if number is not None and number.is_integer():
+        return int(number)
     raise _refused("must be a whole number", text)
 
 
 def real(text: str) -> float:
     """A finite number. Raises typer.BadParameter."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise _refused("must be a number", text) from None
+    number = number_in(text)
+    if number is None:
+        raise _refused("must be a number", text)
     if not math.isfinite(number):
         raise _refused("must be a finite number", text)
     return number

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbody.errors import InputError, did_you_mean
 from nbody.exchange.format import Format, RunConstants, require_memory
-from nbody.given import shown
+from nbody.given import number_in, shown
 from nbody.input_file import open_regular
 from nbody.particles import Particles
 from nbody.whole_file import Notify
@@ -136,11 +136,8 @@ def _header(rows: Iterator[tuple[int, list[str]]], start: str, notify: Notify) -
 
 def _number(cell: str, name: str, line: int, start: str) -> float:
     """Convert a cell to a finite float64 (``id``: a whole number that a float64 represents exactly)."""
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or "_" in cell:
+    value = number_in(cell)
+    if value is None or not math.isfinite(value) or "_" in cell:
         raise InputError(
             f"{start}line {line}: {name}: {shown(cell.strip())} is not a finite number; correct or remove that row"
         )

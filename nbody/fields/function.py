@@ -162,7 +162,7 @@ class FunctionField(Field):
         if self.digest not in _known:
             raise ValueError(
                 f"the function '{self.name}' is not in this process, and no code is executed from a file; give it again, as "
-                f"in {HOW}, or nbody.run.resume.resume(path, fields=[nbody.force(function)])"
+                f"in {HOW}, or nbody.resume(path, fields=[nbody.force(function)])"
             )
         if self.values.keys() != (known := _known[self.digest].options["values"]).keys():  # type: ignore[attr-defined]
             raise ValueError(f"the parameters of '{self.name}' are {', '.join(known)}")  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ class BodyPart:
         if isinstance(self.chosen, FromFile):
             from nbody.initial.bodies import find_bodies  # imports what reads recordings
 
-            find_bodies(self.scenario.folder / self.chosen.file, self.chosen.frame, self.where("file"))
+            find_bodies(self.scenario.source.folder / self.chosen.file, self.chosen.frame, self.where("file"))
         else:
             _ = self.count
 
@@ -82,7 +82,7 @@ class BodyPart:
         """The bodies; ``count`` replaces the number of particles written there."""
         gravity = self.scenario.gravity
         if isinstance(self.chosen, FromFile):
-            path = self.scenario.folder / self.chosen.file
+            path = self.scenario.source.folder / self.chosen.file
             from nbody.initial.bodies import read_bodies
 
             return read_bodies(path, gravity.dimensions, self.chosen.frame, self.where("file"), notify)
@@ -193,7 +193,7 @@ def files_read(scenario: Scenario) -> list[Path]:
     """The files from which the bodies are read."""
     chosen = scenario.initial
     items = chosen.combine if isinstance(chosen, Combined) else (chosen,)
-    return [scenario.folder / item.file for item in items if isinstance(item, FromFile)]
+    return [scenario.source.folder / item.file for item in items if isinstance(item, FromFile)]
 
 
 def number_of_bodies(scenario: Scenario) -> int | None:

@@ -32,6 +32,7 @@ SETTINGS = {
     "myst_enable_extensions": ["colon_fence"],
     "autodoc_member_order": "bysource",
     "autodoc_typehints": "none",
+    "autodoc_preserve_defaults": True,
     "napoleon_use_ivar": True,
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from nbody.errors import InputError, counted, unknown
 from nbody.given import shown
-from nbody.particles import Particles, rows_of
+from nbody.particles import MOST_SPECIES, Particles, rows_of
 from nbody.scenario import Scenario
 from nbody.scenario.quantities import Scale
 from nbody.scenario.source import ScenarioText
@@ -26,15 +26,22 @@ ADD, REMOVE, CHANGE = BY_CALL
 WRITABLE = ("mass", "position", "velocity", "radius")
 
 
-def added(given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario) -> Array:
-    """Rows of the bodies that a user adds to those of ``now``; see :func:`new_bodies`."""
+def added(
+    given: Particles | None, values: dict[str, Any], now: Particles, used: Array, scenario: Scenario
+) -> tuple[Array, tuple[str, ...]]:
+    """Rows of the bodies that a user adds to those of ``now``, see :func:`new_bodies`, and the names of all species with
+    theirs."""
     bodies = new_bodies(given, values, now, used, scenario)
-    bodies = replace(bodies, species=_species(bodies, now), species_names=now.species_names)
+    names, species = species_among(bodies, now)
+    if scenario.gravity.per_species and (new := names[len(now.species_names) :]):
+        known = ", ".join(filter(None, now.species_names)) or "without a name"
+        raise InputError(f"add: the species {new[0]!a} has no softening length; those of the run are {known}")
+    bodies = replace(bodies, species=species, species_names=names)
     if scenario.collisions is not None and scenario.collisions.radius is not None and not len(bodies.radius):
         from nbody.integrators.collisions.radii import radii
 
         bodies = replace(bodies, radius=radii(scenario, bodies))
-    return event_rows(ADD, bodies, bodies.species)
+    return event_rows(ADD, bodies, species), names
 
 
 def new_bodies(
@@ -153,17 +160,16 @@ def _on_orbit(values: dict[str, Any], now: Particles, scenario: Scenario) -> dic
     return {"mass": body.m, "position": weights @ focus.position + x[:D], "velocity": weights @ focus.velocity + v[:D]}
 
 
-def _species(given: Particles, now: Particles) -> Array:
-    """The species of new bodies among those of the run, by their names."""
-    names = given.species_names
-    if names == ("",) and len(now.species_names) == 1:
-        return np.zeros(given.count, np.int64)
-    for name in {names[k] for k in np.unique(given.species)}:
-        if name not in now.species_names:
-            known = ", ".join(filter(None, now.species_names)) or "without a name"
-            given_name = f"the bodies are of the species {name!a}" if name else "of which species? give species=…"
-            raise InputError(f"add: {given_name}; those of the run are {known}")
-    return np.array([now.species_names.index(names[k]) for k in given.species], np.int64)
+def species_among(new: Particles, now: Particles) -> tuple[tuple[str, ...], Array]:
+    """The names of the species of ``now`` and of new bodies, and (K,) which of them these are. Bodies without a name join
+    the only species, unless that is the name of a body."""
+    names, before = new.species_names, now.species_names if now.count else ()
+    if names == ("",) and len(before) == 1 and (before == names or now.count > 1):
+        return before, np.zeros(new.count, np.int64)
+    after = tuple(dict.fromkeys((*before, *(names[k] for k in np.unique(new.species)))))
+    if len(after) > MOST_SPECIES:
+        raise InputError(f"add: there are {len(after)} species with these; use at most {MOST_SPECIES}")
+    return after, np.array([after.index(names[k]) for k in new.species], np.int64)
 
 
 def removed(ids: Any, now: Particles) -> Array:
@@ -171,9 +177,8 @@ def removed(ids: Any, now: Particles) -> Array:
     gone = np.unique(rows_of(now, ids, "remove: "))
     left = np.ones(now.count, bool)
     left[gone] = False
-    if not left.any() or not now.mass[left].any():
-        what = "body would be left" if not left.any() else "body that is left would have a mass"
-        raise InputError(f"remove: no {what}; a run needs at least one with a mass")
+    if left.any() and not now.mass[left].any():
+        raise InputError("remove: no body that is left would have a mass; a run needs one, or remove all")
     return event_rows(REMOVE, now.rows(gone))
 
 

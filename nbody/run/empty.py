@@ -1,6 +1,8 @@
-"""A simulation that has no bodies yet, as ``nbody.Simulation()`` is: it collects those that are added until it begins."""
+"""A simulation without bodies, as ``nbody.Simulation()`` is, or as one is of which all were removed: it collects those that
+are added until it begins."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,10 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.integrators import INTEGRATORS
 from nbody.particles import Particles
-from nbody.run.changes import new_bodies
+from nbody.run.changes import new_bodies, species_among
 from nbody.run.progress import Summary
 from nbody.run.schedule import steps_given, time_given
-from nbody.run.setup import asked_for
+from nbody.run.setup import Setup, asked_for
 from nbody.scenario import Scenario
 
 
@@ -19,50 +21,46 @@ class Collected:
     """The bodies of a run that has not begun.
 
     Args:
-        values: keyword values of the simulation.
+        given: the arguments of the simulation; or, if all its bodies were removed, what it was.
         begin: makes the run of the bodies.
-        records: the run is recorded.
-        others: further arguments of the simulation, which its copies have too.
+        bodies: none, in the dimensions and at the time of the simulation; by default those of its scenario, at 0.
+        used: the ids of bodies that were there before, which are not used again.
 
     Attributes:
-        keys: the arguments of a copy.
         bodies: those that were added.
     """
 
     def __init__(
-        self, values: dict[str, Any], begin: Callable[[Particles], None], records: bool, **others: Any
+        self,
+        given: dict[str, Any] | Setup,
+        begin: Callable[[Particles], None],
+        bodies: Particles | None = None,
+        used: np.ndarray | None = None,
     ) -> None:
-        self.begin, self._records, self.keys = begin, records, values | others
-        one = {name: value for name, value in values.items() if name not in ("softening", "length", "particles")}
-        asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, one, False)
-        self.scenario: Scenario = asked.scenario
-        INTEGRATORS.check(self.scenario.integrator.scheme, "integrator.scheme: ")
-        self._open_ended = asked.open_ended
+        self.given, self.begin = given, begin
+        self.used = np.empty(0, np.int64) if used is None else used
+        self.scenario, self._open_ended = _asked(given)
         D = self.scenario.gravity.dimensions
-        self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D)))
+        self.bodies = Particles(np.empty(0), np.empty((0, D)), np.empty((0, D))) if bodies is None else replace(bodies)
 
     def add(self, given: Particles | None, values: dict[str, Any]) -> np.ndarray:
         """Add bodies, also of new species. Returns their ids."""
         now = self.bodies
-        new = new_bodies(given, values, now, now.id, self.scenario)
-        names = tuple(dict.fromkeys((*(now.species_names if now.count else ()), *new.species_names)))
-        if names.count("") and len(names) > 1:  # bodies without a name are a species too
-            names = ("", *(name for name in names if name))
+        new = new_bodies(given, values, now, np.union1d(self.used, now.id), self.scenario)
+        names, species = species_among(new, now)
         radius = [each.radius if len(each.radius) else np.zeros(each.count) for each in (now, new)]
-        species = [
-            np.array([names.index(each.species_names[k]) for k in each.species], np.int64) for each in (now, new)
-        ]
         mass, position, velocity, id = (
             np.concatenate([getattr(each, name) for each in (now, new) if each.count])
             for name in ("mass", "position", "velocity", "id")
         )
         radii = np.concatenate(radius) if len(now.radius) or len(new.radius) else np.empty(0)
-        self.bodies = Particles(mass, position, velocity, id, now.time, now.step, np.concatenate(species), names, radii)
+        species = np.concatenate([now.species, species])
+        self.bodies = Particles(mass, position, velocity, id, now.time, now.step, species, names, radii)
         return new.id.copy()
 
     def move(self, steps: Any, until: Any) -> Summary:
         """Let time pass: there is nothing to move."""
-        if self._records:
+        if isinstance(self.given, dict) and self.given["output"] is not None:
             raise InputError("run: the simulation has no bodies yet, and a recording needs some; add them first")
         scenario, chosen = self.scenario, self.scenario.integrator
         if until is not None:
@@ -83,3 +81,14 @@ class Collected:
             wall_s=0.0, steps_per_s=0.0, interactions_per_s=0.0, energy_initial=0.0, energy_final=0.0, energy_error=0.0,
             frames=0, interrupted=False,
         )  # fmt: skip
+
+
+def _asked(given: dict[str, Any] | Setup) -> tuple[Scenario, bool]:
+    """The scenario, and whether nothing says where the run ends. Raises InputError: values do not fit."""
+    if isinstance(given, Setup):
+        return given.scenario, given.open_ended
+    others = ("output", "notify", "on_collision", "softening", "length", "particles")
+    values = {name: value for name, value in given.items() if name not in others}
+    asked = asked_for(Particles(np.ones(1), *np.zeros((2, 1, 3))), None, values, False)
+    INTEGRATORS.check(asked.scenario.integrator.scheme, "integrator.scheme: ")
+    return asked.scenario, asked.open_ended

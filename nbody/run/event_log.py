@@ -6,6 +6,7 @@ import numpy as np
 
 from nbody.particles import body_names
 from nbody.run.observers import Observer
+from nbody.run.setup import Setup
 from nbody.run.stepper import STEPS_PER_CALL, Stepper
 from nbody.scenario.quantities import shown_time
 from nbody.trajectory.reading.events import event_line, no_events
@@ -29,7 +30,7 @@ class EventLog(Observer):
 
     def __init__(self, stepper: Stepper, recorded: int = 0) -> None:
         super().__init__(stepper)
-        self._setup, self.recorded = stepper.setup, recorded
+        self.recorded = recorded
         self._watch: EventWatch | None = None
         if stepper.setup.events:
             from nbody.run import event_watch  # events are imported only where there are some
@@ -38,6 +39,10 @@ class EventLog(Observer):
         stepper.watch = self._watch
         self._rows: list[np.ndarray] = []
         self._taken, self._warned, self.stopped = 0, False, ""
+
+    @property
+    def _setup(self) -> Setup:
+        return self._stepper.setup
 
     @property
     def rows(self) -> np.ndarray:
@@ -96,7 +101,9 @@ class EventLog(Observer):
         """End the run, or call the user's function. Returns False if that has failed."""
         event = happened.event
         if event.stops:
-            self._stop(event_line(happened.row[0], *self._shown_time(), body_names(self._setup.bodies)))
+            roster = self._stepper.roster
+            names = body_names(self._setup.bodies if roster is None else roster.bodies)
+            self._stop(event_line(happened.row[0], *self._shown_time(), names))
         if event.call is not None:
             try:
                 self.ended |= event.call(self._stepper.shown()) is False

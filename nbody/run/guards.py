@@ -90,9 +90,6 @@ def _same_place(pair: tuple[int, int]) -> str:
     )
 
 
-KEPT = "The frames before this step are kept"
-
-
 def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
     """Raise RunFailed if a number of the state is a NaN or an infinity, with the step, the particles and the likely
     cause."""
@@ -103,7 +100,7 @@ def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
         rows = frame.slots.left
     if gravity and gravity.length2 == 0 and (pair := _coincident(frame.position[rows])):
         pair = int(rows[pair[0]]), int(rows[pair[1]])
-        raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer). {KEPT}")
+        raise RunFailed(f"step {step}: {_same_place(pair)}; add a softening (softening: plummer)")
     what = next(name for name, total in zip(SUMMED, frame.sums, strict=True) if not math.isfinite(total))
     for name in ("position", "velocity"):
         sound = np.isfinite(getattr(frame, name)).all(axis=1)
@@ -118,4 +115,4 @@ def check_finite(frame: Frame, gravity: Gravity | None = None) -> None:
         cause = (
             "a close encounter without softening, or a time step too large (try a smaller --dt, or softening: plummer)"
         )
-    raise RunFailed(f"step {step}: {what} is no longer a finite number; likely {cause}. {KEPT}")
+    raise RunFailed(f"step {step}: {what} is no longer a finite number; likely {cause}")

@@ -35,7 +35,9 @@ def planned_lengths(scenario: Scenario, particles: Particles) -> tuple[Scenario,
     """The scenario with a length per species in place of its list of one per body, and its particles, as :func:`by_length`
     makes them. Raises InputError."""
     found, each = by_length(particles, scenario.gravity.length, scenario.where("gravity.length"))
-    return scenario.with_lengths(each), found
+    values = scenario.source.values
+    written = {**values, "gravity": {**values["gravity"], "length": each}}
+    return Scenario.from_source(replace(scenario.source, values=written)), found
 
 
 def by_length(particles: Particles, given: Any, where: str) -> tuple[Particles, dict[str, float]]:

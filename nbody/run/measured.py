@@ -88,7 +88,7 @@ class Measured:
             f"{limit.limit:g} (on_energy_error); try a smaller --dt"
         )
         if limit.action == "stop":
-            raise RunFailed(f"{line}. The frames so far are kept")
+            raise RunFailed(line)
         self._warned = True
         self.setup.notify(f"warning: {line}")
 

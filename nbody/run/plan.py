@@ -24,10 +24,10 @@ from nbody.particles import Particles
 from nbody.run import choice
 from nbody.run.lengths import planned_lengths
 from nbody.run.precision import automatic_precisions
-from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for
+from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for, written
 from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
-from nbody.scenario.groups import CHANGING
+from nbody.scenario.collisions import CHANGING
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated
@@ -124,9 +124,9 @@ class Plan:
                 {"kind": chosen.kind, "action": chosen.action, **event.kind.model_dump(exclude_none=True)}
                 for chosen, event in zip(self.scenario.events, chosen_events(self.scenario), strict=True)
             ]
-        if isinstance(self.schedule, TimeSchedule):
+        if dt := written(self.schedule).get("dt"):
             others = {key: value for key, value in found["record"].items() if key in ("observables", "events")}
-            found["record"] = {"dt": self.schedule.interval, **others}
+            found["record"] = {"dt": dt, **others}
         if self.scenario.ensemble:
             found["ensemble"]["systems"] = self.scenario.ensemble.count
         found["engine"] = {"name": self.engine_name, **options} if options else self.engine_name

@@ -12,6 +12,7 @@ from nbody.given import KeyProblem
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
 from nbody.scenario import Scenario
+from nbody.scenario.precision import check_precision
 
 RESOLUTION = 100
 """Softening lengths and radii should be at least this many times the spacing of float32 numbers at the farthest particle."""
@@ -96,7 +97,7 @@ def _out_of_range(scenario: Scenario, scheme: Integrator, particles: Particles, 
     keeps_units, gravity = ENGINES.load("reference"), scenario.gravity
     dt = np.inf if scheme.facts.adaptive else abs(scheme.dt)
     try:
-        scenario.in_precision(precision).check_precision()
+        check_precision(gravity, scenario.integrator, precision)
         check_range(keeps_units, gravity, precision, particles, "", dt, scheme.facts.power_of_dt)
     except (InputError, KeyProblem) as error:
         return str(error).partition(";")[0]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbody.errors import RunFailed
+from nbody.errors import RunFailed, counted
 from nbody.run.measured import Measured
 from nbody.state import BLOCKS, Frame
 
@@ -84,11 +84,11 @@ class Recorder:
         if self._sink is not None:
             self._put(lambda: self._keep(state, meta))
 
-    def events(self, rows: np.ndarray) -> None:
-        """Queue events, which are stored after the frames queued before them."""
+    def events(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:
+        """Queue events, which are stored after the frames queued before them; and the names of all species after them."""
         sink = self._sink
         if sink is not None and len(rows):
-            self._put(lambda: None if self._failed else sink.append_events(rows))
+            self._put(lambda: None if self._failed else sink.append_events(rows, species_names))
 
     def close(self, complete: bool = True) -> None:
         """Wait until everything queued is stored and the sink is closed; ``complete`` is passed to the sink."""
@@ -200,6 +200,10 @@ class Recorder:
                 measured.add(frame)
                 good += 1
                 measured.check_energy(frame.step)
+        except RunFailed as error:
+            if (sink := self._sink) is None:
+                raise
+            raise RunFailed(f"{error}; {counted(measured.frames + good, 'frame')} until then: {sink.path}") from None
         finally:
             if good and self._sink is not None:
                 self._sink.append_many(frames[:good])

@@ -171,7 +171,7 @@ def rerun(
     if events is None and stored.get("event_functions"):
         raise InputError(
             f"{path}: events of this run are functions, or call one, and are not in the file; in Python, give "
-            "nbody.run.resume.rerun(path, output, events=[…]), those of the run in the same order"
+            "nbody.rerun(path, output, events=[…]), those of the run in the same order"
         )
     scenario = with_functions(scenario, fields, notify)
     given = {} if events is None else {"events": events}

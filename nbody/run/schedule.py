@@ -69,7 +69,7 @@ class StepSchedule:
         """The schedule of the first and the last frame of a run from ``time`` on."""
         return replace(self, every=FOREVER)
 
-    def ending(self, now: Moment) -> "StepSchedule":
+    def ending(self, now: Moment) -> "Schedule":
         """The schedule of a run that begins and ends now, for further calls in the other direction of time."""
         return replace(self, last=now.step)
 
@@ -141,6 +141,28 @@ class TimeSchedule:
 Schedule = StepSchedule | TimeSchedule
 
 
+@dataclass(frozen=True)
+class FramesAtTimes(StepSchedule):
+    """Frames at ``times`` and at step ``last``, where the run ends. How many there are is known at the end."""
+
+    times: TimeSchedule
+
+    def regular(self, moment: Moment) -> bool:
+        return self.times.regular(moment)
+
+    def next(self, moment: Moment) -> tuple[int, float]:
+        return self.last - moment.step, self.times.next(moment)[1]
+
+    def count_after(self, moment: Moment) -> int:
+        return min(FRAMES, self.last - moment.complete)
+
+    def ends_alone(self, time: float) -> StepSchedule:
+        return StepSchedule(FOREVER, self.last)
+
+    def ending(self, now: Moment) -> "Schedule":
+        return self.times.ending(now)
+
+
 class CallTimes(TimeSchedule):
     """Calls at times. A time that differs by rounding from that of a call is that call's, so that a frame and a call are
     not made one after the other with a step between them (3 · 0.1 is not 0.3)."""
@@ -197,14 +219,8 @@ def schedule_for(scenario: Scenario, integrator: Integrator, origin: float = 0.0
         return _in_steps(scenario, chosen.dt or integrator.dt, origin, step)
     if chosen.end is None:
         assert chosen.steps is not None
-        if record.every is None and not chosen.steps:  # a program says later how far
-            return TimeSchedule(record.dt or 1.0, origin, origin)
         if record.every is None:
-            raise InputError(
-                f"{scenario.where('record.dt', 'integrator.scheme', 'integrator.steps')}"
-                "the steps of this scheme have no fixed length, and the run ends after 'steps'; write 'end: TIME' instead "
-                "of 'steps' (--end TIME), or 'every: STEPS' instead of 'dt' (--every STEPS)"
-            )
+            return FramesAtTimes(1, chosen.steps, TimeSchedule(record.dt or 1.0, math.inf, origin))
         return StepSchedule(record.every, chosen.steps)
     if record.dt is None and "every" in dict(scenario.source.values.get("record") or {}):
         raise InputError(
@@ -275,20 +291,24 @@ def dividing(dt: float, times: Sequence[float]) -> float:
 
 def schedule_of_call(
     planned: Schedule, scenario: Scenario, scheme: Integrator, now: Moment, steps: int | None, until: float | None,
-    resumed: bool,
+    resumed: bool, backward: bool,
 ) -> Schedule:  # fmt: skip
     """The schedule of one call: the ``planned`` one, or that of the next ``steps`` steps, or that until a time. ``resumed``:
     the recording of an earlier process goes on. Raises InputError for what does not fit the steps."""
     every = planned.every if isinstance(planned, StepSchedule) else 1
+    times = planned.times if isinstance(planned, FramesAtTimes) else planned
     if steps is not None:
-        return StepSchedule(every, now.step + steps_given("run: steps: ", steps))
+        last = now.step + steps_given("run: steps: ", steps)
+        if isinstance(times, StepSchedule):
+            return StepSchedule(every, last)
+        return FramesAtTimes(every, last, replace(times, end=-math.inf if backward else math.inf))
     if until is None:
         return planned
     if not scheme.facts.adaptive:
         more = whole_steps("integrate: until: ", until - now.time, scenario.integrator.dt or scheme.dt, now.time, True)
         return StepSchedule(every, now.step + more)
-    if isinstance(planned, TimeSchedule):
-        return replace(planned, end=until)
+    if isinstance(times, TimeSchedule):
+        return replace(times, end=until)
     if not resumed and "every" in dict(scenario.source.values.get("record") or {}):
         raise InputError(
             "integrate: how many steps this scheme makes until a time is not known, so 'every' can't be used; give "
@@ -308,6 +328,8 @@ def of_whole_run(planned: Schedule, call: Schedule, now: Moment) -> Schedule:
 
 def written(schedule: Schedule) -> dict[str, float]:
     """The end of a schedule and its frames, as keys of a scenario."""
+    if isinstance(schedule, FramesAtTimes):
+        return {"steps": schedule.last, "dt": schedule.times.interval}
     if isinstance(schedule, StepSchedule):
         return {"steps": schedule.last, "every": schedule.every}
     return {"end": schedule.end, "dt": schedule.interval}

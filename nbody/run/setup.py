@@ -146,7 +146,7 @@ class Setup:
 
     def beginning_with(self, bodies: Particles, used: np.ndarray) -> "Setup":
         """The run as one that begins with bodies given as arrays, after bodies with the ids ``used``."""
-        scenario = self.scenario.with_arrays(bodies.count).with_bodies(bodies)
+        scenario = self.scenario.with_bodies(bodies)
         if scenario.collisions is not None and not len(bodies.radius):
             bodies = _with_radii(scenario, bodies)
         return replace(self, plan=replace(self.plan, scenario=scenario), bodies=bodies, used=used)
@@ -302,7 +302,7 @@ def asked_for(
         _refuse_making(particles.check(), values)
     scenario = given.with_keywords(values)
     if particles is not None and not again:
-        scenario = scenario.with_arrays(particles.count)
+        scenario = scenario.with_bodies(particles)
     return Asked(scenario, particles, False, events)
 
 

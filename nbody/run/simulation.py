@@ -44,8 +44,13 @@ PARTS = ("stepper", "recording", "observers", "summary")
 """The attributes of a simulation that are set."""
 
 
-ELSEWHERE = {"t": "time", "N": "particles.count", "G": "scenario.gravity.G", "dt": "scenario.integrator.dt"}
-"""How REBOUND's attributes are called here."""
+ELSEWHERE = {
+    "t": "simulation.time", "N": "simulation.particles.count", "G": "simulation.scenario.gravity.G",
+    "dt": "simulation.scenario.integrator.dt", "integrator": "simulation.scenario.integrator.scheme",
+    "units": "simulation.scenario.units", "energy": "simulation.energies.latest", "save": "simulation.record(path)",
+    "calculate_energy": "simulation.energies.latest", "resume": "nbody.resume(path)", "status": "print(simulation)",
+}  # fmt: skip
+"""What users of other programs, or of other words, look for."""
 
 
 class Simulation:
@@ -68,7 +73,7 @@ class Simulation:
         notify: gets one line about each automatic choice (``auto``'s engine, a new name of an older file) and each possible
             problem. By default the lines are printed in a notebook, and dropped elsewhere (see :meth:`run` for one).
         particles: the bodies to start from, instead of the scenario's; or how many it has.
-        start: where to continue, if the output is a recording to be resumed; see :func:`nbody.run.resume.resume`.
+        start: where to continue, if the output is a recording to be resumed; see :func:`nbody.resume`.
         repeats: the ``particles`` are the scenario's own, from a recording of it that is to be repeated.
         on_collision: a function that gets the two bodies (:class:`~nbody.particles.Particles`, two rows) at the moment when
             they touch and approach each other, and returns those after it: the first two rows are the same bodies, further
@@ -130,8 +135,8 @@ class Simulation:
         else:
             from nbody.run.empty import Collected
 
-            self._collected: Collected | None = Collected(
-                values, make, output is not None, notify=notify, on_collision=on_collision
+            self._collected = Collected(
+                {**values, "output": output, "notify": notify, "on_collision": on_collision}, make
             )
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +144,7 @@ class Simulation:
         if hasattr(type(self), name):  # a property that failed
             return object.__getattribute__(self, name)
         if name not in (*PARTS, "_running") or (collected := vars(self).get("_collected")) is None:
-            hint = f"; it is simulation.{ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
+            hint = f"; it is {ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(name, dir(type(self)))
             raise AttributeError(f"a simulation has no attribute {name!r}{hint}")
         if not collected.bodies.count:
             raise NoBodies("the simulation has no bodies yet; add some: simulation.add(mass=…, position=…, velocity=…)")
@@ -156,6 +161,18 @@ class Simulation:
         """What collects bodies, if there are none yet."""
         collected = vars(self).get("_collected")
         return collected if collected is not None and not collected.bodies.count else None
+
+    def _be_empty(self, setup: Setup, none: Particles, used: np.ndarray) -> None:
+        """Have no bodies, until others are added: those of ``none``."""
+        from nbody.run.empty import Collected
+
+        for part in ("stepper", "recording", "observers", "_running", "_escape"):
+            vars(self).pop(part, None)
+
+        def begin(bodies: Particles) -> None:
+            self._begin(setup.beginning_with(bodies, used).with_new_integrator(), None, None)
+
+        self._collected = Collected(setup, begin, none, used)
 
     def _begin(self, setup: Setup, file: "Output | None", start: Start | None) -> None:
         """Make the parts of the run, which begins or goes on."""
@@ -208,8 +225,8 @@ class Simulation:
         Raises:
             InputError: the simulation is running.
         """
-        if self._empty:
-            return _still_empty(type(self), self._empty.keys, self._empty.bodies)
+        if (empty := self._empty) is not None:
+            return _still_empty(type(self), empty.given, empty.bodies, empty.used)
         self._require_ready()
         return _going_on(type(self), self.setup, self.recording.start())
 
@@ -219,8 +236,9 @@ class Simulation:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._empty:
-            return _still_empty, (type(self), self._empty.keys | {"notify": None}, self._empty.bodies)
+        if (empty := self._empty) is not None:
+            given = empty.given if isinstance(empty.given, Setup) else empty.given | {"notify": None}
+            return _still_empty, (type(self), given, empty.bodies, empty.used)
         self._require_ready()
         return _going_on, (type(self), self.setup, self.recording.start())
 
@@ -328,21 +346,30 @@ class Simulation:
                 one that is given here and was used is refused. Of one body also ``m``, ``x``, ``y``, ``z``, ``vx``, ``vy``,
                 ``vz`` (0 if only others are given), or elements as of :func:`nbody.planets`: ``a``, ``P`` or ``q``, ``e``,
                 ``inc``, ``Omega``, ``omega``, ``pomega``, and ``f``, ``M``, ``E``, ``l`` or ``T``; angles in degrees;
-                ``about`` a body by its id or name. The first bodies of an empty simulation may have any species' ``name``.
+                ``about`` a body by its id or name. A species may be a new one; ``name`` says the same.
 
         Raises:
             InputError: a value is wrong or missing; or the scheme can't go on with other bodies.
         """
         if (collected := vars(self).get("_collected")) is not None:
             return collected.add(particles, values)
-        ids, scenario = self.stepper.ids, self.scenario
-        rows = self._change(lambda now: added(particles, values, now, ids, scenario))
+        rows, names = added(particles, values, self._present(), self.stepper.ids, self.scenario)
+        self._apply(rows, names)
         return rows["id_1"].copy()
 
     def remove(self, ids: Any) -> None:
-        """Remove the bodies with these ids or names, one or several, between two steps. Raises InputError: there is no such
-        body."""
-        self._change(lambda now: removed(ids, now))
+        """Remove the bodies with these ids or names, one or several, between two steps. Without a recording these may be
+        all: the simulation is then empty, and begins anew with those that are added next. Raises InputError: there is no
+        such body, or none with a mass is left to record."""
+        now = self._present()
+        rows = removed(ids, now)
+        if len(rows) < now.count:
+            self._apply(rows)
+            return
+        self._check_idle()
+        if self.output is not None:
+            raise InputError("remove: a recording needs a body with a mass; end it first: simulation.record(None)")
+        self._be_empty(self.setup, replace(now.rows(np.arange(0)), radius=np.empty(0)), self.stepper.ids)
 
     def change(
         self, ids: Any = None, *, mass: Any = None, position: Any = None, velocity: Any = None, radius: Any = None
@@ -351,25 +378,23 @@ class Simulation:
         one value for each, in the order of :attr:`particles`, or one for all. Raises InputError: there is no such body, or
         a value is wrong."""
         values = {"mass": mass, "position": position, "velocity": velocity, "radius": radius}
-        self._change(lambda now: changed(ids, values, now))
+        self._apply(changed(ids, values, self._present()))
 
-    def _change(self, of: Callable[[Particles], np.ndarray]) -> np.ndarray:
-        """Apply the rows that ``of`` makes of the present bodies."""
+    def _present(self) -> Particles:
+        """The bodies now, to be changed."""
         self.stepper.require_whole()
         self._take_written()
-        rows = of(self.stepper.particles())
-        self._apply(rows)
-        return rows
+        return self.stepper.particles()
 
     def _take_written(self) -> None:
         """Let what was written into :attr:`particles` count."""
         if (rows := self.stepper.written()) is not None:
             self._apply(rows)
 
-    def _apply(self, rows: np.ndarray) -> None:
+    def _apply(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:
         if not len(rows):
             return
-        self.stepper.apply(rows)
+        self.stepper.apply(rows, species_names=species_names)
         first = not (self._running or self.recording.begun)
         if first and (self.output is not None or not self.stepper.moved):
             self._begin_again()  # a run of the changed bodies
@@ -498,7 +523,8 @@ class Simulation:
         interval: float | None = None,
         **values: Any,
     ) -> "Summary":
-        """Run to the scenario's end, or make ``steps`` steps. Records the first frame, those of the schedule, and the last.
+        """Run to the scenario's end, or make ``steps`` steps, in the direction of the last call (:meth:`integrate` turns the
+        run round). Records the first frame, those of the schedule, and the last.
 
         A later call goes on from there and appends its frames to the file, which is complete after every call: several calls
         give the same file as one. (The last frame of a call that is not on the schedule is dropped by the next.)
@@ -524,7 +550,7 @@ class Simulation:
 
     def integrate(
         self,
-        until: float,
+        until: float | None = None,
         progress: ShowProgress | None = None,
         *,
         callback: Function | None = None,
@@ -608,8 +634,10 @@ class Simulation:
         if until is not None:
             until = time_given("integrate: until: ", until, self.scenario)
             setup = setup.towards(until, now)
-        plan, scheme = setup.plan, setup.integrator
-        found = schedule_of_call(plan.schedule, plan.scenario, scheme, now, steps, until, self.recording.resumed)
+        plan, resumed = setup.plan, self.recording.resumed
+        found = schedule_of_call(
+            plan.schedule, plan.scenario, setup.integrator, now, steps, until, resumed, plan.backward
+        )
         if setup is not self.setup:
             self.recording.require_both_ways()
             self.stepper.turn(setup)
@@ -632,6 +660,10 @@ class Simulation:
 
 def _how_to_give(name: str, what: str, known: Sequence[str]) -> str:
     """The advice about a value that is given too late, or that is none."""
+    if what == "argument" and name in ("until", "end", "steps"):
+        return "say " + (
+            "run(steps=…) for a number of steps" if name == "steps" else "integrate(until=…) to go to a time"
+        )
     if name in (*OPTIONS, "events", "fields", "notify", "on_collision"):
         return f"give it at the beginning: Simulation(simulation.scenario, particles=simulation.particles, {name}=…)"
     return f"there is no such {what}{did_you_mean(name, known)}"
@@ -651,9 +683,15 @@ def _going_on(kind: type[Simulation], setup: Setup, start: Start | None) -> Simu
     return made
 
 
-def _still_empty(kind: type[Simulation], keys: dict[str, Any], bodies: Particles) -> Simulation:
+def _still_empty(
+    kind: type[Simulation], given: dict[str, Any] | Setup, bodies: Particles, used: np.ndarray
+) -> Simulation:
     """A simulation without bodies that goes on where another one was."""
     made = kind.__new__(kind)
-    Simulation.__init__(made, **keys)
-    vars(made)["_collected"].bodies = replace(bodies)
+    if isinstance(given, Setup):
+        made._be_empty(given, bodies, used)
+        made.summary = None
+    else:
+        Simulation.__init__(made, **given | {"output": None})
+        vars(made)["_collected"].bodies = replace(bodies)
     return made

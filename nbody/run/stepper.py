@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -470,9 +471,10 @@ class Stepper:
         if self.moved and not set(OF_TANGENTS).isdisjoint(self.integrator.report(motion).observed):
             self.setup.warn(f"warning: {' and '.join(OF_TANGENTS)} begin anew at step {clock.step}, because of {cause}")
 
-    def apply(self, changes: np.ndarray, shown: bool = False) -> None:
+    def apply(self, changes: np.ndarray, shown: bool = False, species_names: tuple[str, ...] = ()) -> None:
         """Add, remove and change bodies, by rows as :meth:`nbody.integrators.roster.Roster.apply` takes them. ``shown``: the
-        frame of this step, if there is one, shows the bodies after it."""
+        frame of this step, if there is one, shows the bodies after it. ``species_names``: of all species, if there are new
+        ones."""
         setup = self.setup
         if why := unsupported(
             type(self.integrator), setup.engine, setup.scenario.gravity, setup.scenario.precision,
@@ -483,10 +485,15 @@ class Stepper:
         if lost := [about for about, _ in fields.about.values() if about in gone] if fields else []:
             raise InputError(f"body {lost[0]} can't be removed: a field acts about it")
         if fields and fields.about:
-            fields.of(_after(changes, gone, self._at_the_beginning))  # raises an InputError, before anything is changed
+            fields.of(
+                _after(changes, gone, self._at_the_beginning, species_names)
+            )  # raises an InputError, before anything is changed
         if self.watch is not None:
             self.watch.end_step()
         roster, clock = self._known_bodies(), self.clock
+        if species_names:
+            self.setup = replace(setup, bodies=replace(setup.bodies, species_names=species_names))
+            roster.bodies = replace(roster.bodies, species_names=species_names)
         with np.errstate(all="ignore"):
             clock.synchronize()
             x, v = (each.astype(np.float64) for each in self.state.values("position", "velocity"))
@@ -500,11 +507,11 @@ class Stepper:
         self.events.append(changes)
 
 
-def _after(changes: np.ndarray, gone: np.ndarray, present: Particles) -> Any:
+def _after(changes: np.ndarray, gone: np.ndarray, present: Particles, names: tuple[str, ...]) -> Any:
     """The ids and species of the bodies that are there after changes."""
     new, stay = changes[np.isin(changes["kind"], ADDED)], ~np.isin(present.id, gone)
     ids, species = np.append(present.id[stay], new["id_1"]), np.append(present.species[stay], new["id_2"])
-    return SimpleNamespace(id=ids, species=species, species_names=present.species_names)
+    return SimpleNamespace(id=ids, species=species, species_names=names or present.species_names)
 
 
 def _frame_of(motion: Motion) -> Frame:

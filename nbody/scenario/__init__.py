@@ -1,15 +1,16 @@
 """The scenario: the description of a run, read from YAML, checked and frozen.
 
-=================== ==================================================================================
+=================== =====================================================================================================
  :mod:`.model`       the scenario; finds the component that a group names
- :mod:`.bodies`      the group ``initial``; :mod:`.ensemble`, and the other :mod:`.groups`
- :mod:`.values`      the types of values, and the errors for wrong ones
+ :mod:`.bodies`      the group ``initial``; :mod:`.collisions`, :mod:`.ensemble`, :mod:`.escape`, :mod:`.events`
+ :mod:`.groups`      the other groups of keys
+ :mod:`.values`      the types of values, and the errors for wrong ones; :mod:`.precision`: numbers beyond a precision
  :mod:`.quantities`  quantities such as ``0.01 pc``
  :mod:`.yaml_reader` the text; :mod:`.source` knows where each value was written, for errors
  :mod:`.options`     the values that have a short name (``--dt``, ``Simulation(dt=…)``)
  :mod:`.overrides`   replaces values by options and keywords
  :mod:`.packaged`    the scenarios that come with nbody
-=================== ==================================================================================
+=================== =====================================================================================================
 
 Names are imported at first use, so that the command line's help does not import pydantic (0.1 s).
 """

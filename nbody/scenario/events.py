@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from nbody.given import shown
+from nbody.given import number_in, shown
 from nbody.scenario.bodies import Component
 from nbody.scenario.values import Name
 
@@ -75,7 +75,10 @@ def event_of_text(text: str) -> dict[str, Any]:
         keys |= {str(each.arg): _value(each.value) for each in found.keywords}
         if compared:
             key = "radius" if (found.func.id, compared) == ("escape", ">") else COMPARED[compared]
-            keys[key] = _number(value.strip())
+            if not value.strip():
+                raise ValueError
+            number = number_in(value)
+            keys[key] = value.strip() if number is None else number  # a text with a unit, which the scenario converts
         keys |= {"action": action} if action else {}
     except (SyntaxError, ValueError):
         raise ValueError(f"{shown(text)} is no event; write it as in '{EXAMPLE}' or 'transit(1, axis=x)'") from None
@@ -89,13 +92,3 @@ def _value(node: ast.expr) -> object:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Name):
         return f"-{node.operand.id}"
     return ast.literal_eval(node)
-
-
-def _number(text: str) -> object:
-    """A number; a text if it has a unit, which the scenario's units convert. Raises ValueError: there is nothing."""
-    try:
-        return float(text)
-    except ValueError:
-        if not text:
-            raise
-        return text

@@ -1,25 +1,24 @@
 """The scenario: the bodies, the law between them, the integration scheme, and what is recorded."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from nbody.errors import InputError
-from nbody.given import KeyProblem, path_text, shown
-from nbody.law import LAWS, Gravity
+from nbody.given import path_text, shown
+from nbody.law import Gravity
+from nbody.particles import Particles
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
+from nbody.scenario.collisions import CollisionKeys
 from nbody.scenario.ensemble import Ensemble
 from nbody.scenario.escape import EscapeKeys
 from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
-    CollisionKeys,
     EnergyLimit,
     EngineChoice,
     FieldChoice,
@@ -32,8 +31,9 @@ from nbody.scenario.groups import (
     scale_from,
     units_from,
 )
-from nbody.scenario.options import AUTO, ELSEWHERE, Precision
+from nbody.scenario.options import ELSEWHERE, Precision
 from nbody.scenario.overrides import overridden, plain_python, with_keywords
+from nbody.scenario.precision import check_precision
 from nbody.scenario.quantities import Units
 from nbody.scenario.source import ScenarioText
 from nbody.scenario.values import Group, Text, Written, unknown_key, validated
@@ -128,33 +128,8 @@ class Scenario(Group):
 
     @model_validator(mode="after")
     def _within_the_precision(self) -> Self:
-        self.check_precision()
+        check_precision(self.gravity, self.integrator, self.precision)
         return self
-
-    def check_precision(self) -> None:
-        """Raise a KeyProblem: a number that would overflow or underflow in its precision and become NaN."""
-        real = np.finfo(np.float64 if self.precision in ("float64", AUTO) else np.float32)
-        largest, smallest = float(real.max), float(real.tiny)
-        fix = f"precision {self.precision}; use other units" + (", or float64" if real.bits == 32 else "")
-        gravity, dt = self.gravity, self.integrator.dt
-        if largest < gravity.G:
-            raise KeyProblem("gravity.G", f"{gravity.G:g} is too large for {fix}")
-        written = gravity.length
-        several = dict(enumerate(written)) if isinstance(written, tuple) else written
-        each = {f"gravity.length.{n}": e for n, e in several.items()} if isinstance(several, Mapping) else {}
-        for key, length in (each or {"gravity.length": gravity.shortest}).items():
-            if length > math.sqrt(largest):
-                raise KeyProblem(key, f"{length:g}, squared, is too large for {fix}")
-            # At distance 0 the force is length⁻³ times 0, which is NaN if length⁻³ is infinite.
-            if LAWS.load(gravity.softening).needs_length and length < largest ** (-1 / 3):
-                raise KeyProblem(key, f"{length:g} is too small (1/length³ overflows) for {fix}")
-        if dt is None:
-            return
-        if not smallest <= abs(dt) <= largest:
-            raise KeyProblem("integrator.dt", f"{dt:g} is too {'small' if abs(dt) < 1 else 'large'} for {fix}")
-        end = self.integrator.end if self.integrator.steps is None else self.integrator.steps * dt
-        if end and (not math.isfinite(end) or end - dt == end):
-            raise KeyProblem("integrator.dt", f"{dt:g} is too small to change a time of {end:g}; use fewer steps")
 
     def override(self, assignments: Sequence[str] = (), *, by: str = "--set", **options: object) -> Self:
         """A copy in which options of the command line replace values; options that are None change nothing.
@@ -178,35 +153,23 @@ class Scenario(Group):
         return self.from_source(with_keywords(self._source, values, type(self).model_fields))
 
     def in_precision(self, precision: str) -> Self:
-        """A copy in another precision; :meth:`check_precision` says if its values are valid in a lower one."""
+        """A copy in another precision; :func:`~nbody.scenario.precision.check_precision` says if its numbers fit a lower
+        one."""
         found = self.model_copy(update={"precision": precision})
         found._source = self._source.with_option(("precision",), "precision", precision)
         return found
 
-    def with_arrays(self, particles: int) -> Self:
-        """A copy whose bodies are given as arrays, instead of being made as this scenario says."""
-        initial = FromArrays(particles=particles).model_dump()
-        return self.from_source(replace(self._source, values={**self._source.values, "initial": initial}, bodies=None))
-
-    def with_bodies(self, bodies: Any) -> Self:
-        """A copy that has these bodies, which were given as arrays, in its source."""
-        found = self.model_copy()
-        found._source = replace(self._source, bodies=bodies)
+    def with_bodies(self, bodies: Particles) -> Self:
+        """A copy whose bodies are these arrays, instead of being made as this scenario says."""
+        initial = FromArrays(particles=bodies.count)
+        values = {**self._source.values, "initial": initial.model_dump()}
+        found = self.model_copy(update={"initial": initial})
+        found._source = replace(self._source, values=values, bodies=bodies)
         return found
-
-    def with_lengths(self, lengths: Mapping[str, float]) -> Self:
-        """A copy with these softening lengths of species, in place of its list of one per body."""
-        gravity = {**self._source.values["gravity"], "length": lengths}
-        return self.from_source(replace(self._source, values={**self._source.values, "gravity": gravity}))
 
     def where(self, field: str, *others: str) -> str:
         """The beginning of an error about ``field``, which may not fit ``others``; see :meth:`ScenarioText.where`."""
         return self._source.where(*(tuple(each.split(".")) for each in (field, *others)))
-
-    @property
-    def folder(self) -> Path:
-        """The folder from which a relative ``initial.file`` starts: that of the scenario file."""
-        return self._source.folder
 
     @property
     def source(self) -> ScenarioText:

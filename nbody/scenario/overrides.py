@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from nbody.errors import InputError, unknown
-from nbody.given import shown
+from nbody.given import number_in, shown
 from nbody.law import LAWS
 from nbody.scenario.events import event_of_text, listed
 from nbody.scenario.groups import IntegratorKeys, Record
@@ -160,20 +160,13 @@ def softening_keys(value: object, option: str = "softening") -> dict[str, object
     if isinstance(name, str) and length is None:
         name, colon, after = name.partition(":")
         length = after if colon else None
-        if not colon and _number(name) is not None:
+        if not colon and number_in(name) is not None:
             name, length = "plummer", name
     elif not isinstance(name, str):
         name, length = "plummer", name
     if isinstance(length, str):
-        number = _number(length)
+        number = number_in(length)
         if number is None and not is_quantity(length):
             raise InputError(f"{option}: '{length}' is not a length; write it as in 'plummer:0.01'")
         length = length if number is None else number
     return {"softening": name} if length is None else {"softening": name, "length": length}
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -3,8 +3,9 @@
 import os.path
 from pathlib import Path
 
-from nbody.errors import InputError, did_you_mean, not_written, printable
-from nbody.whole_file import Notify, if_free, whole_file
+from nbody.errors import InputError, did_you_mean, printable
+from nbody.output_file import write_new
+from nbody.whole_file import Notify
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -80,13 +81,7 @@ def write(text: bytes, name: str, target: Path | None = None) -> Path:
         path = path / f"{name}.yaml"
     elif path.suffix not in SUFFIXES:
         raise InputError(f"{printable(path)}: a scenario ends in .yaml; name such a file, or an existing folder")
-    try:
-        with whole_file(path, if_free) as draft:
-            draft.write_bytes(text)
-    except FileExistsError:
-        raise InputError(f"{printable(path)}: exists already and is kept; give another name") from None
-    except (OSError, ValueError) as error:
-        raise not_written(path, error, "give another name or folder") from None
+    write_new(path, text)
     return path
 
 

@@ -1,15 +1,34 @@
-"""A command whose window ends at step 8: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
+"""A command whose window ends at step 8, for which the run waits: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
 
 import gc
 import os
 import signal
 import sys
 import threading
+import time
 
 from nbody.cli import main
+from nbody.run.simulation import Simulation
 from nbody.viewer.window import show as window
 
 _, end, *arguments = sys.argv
+gone = threading.Event()
+
+
+def waiting(make=Simulation.__init__):
+    def slow(self, *given, **options):
+        make(self, *given, **options)
+        compute = self.setup.engine._compute
+
+        def wait(state, outputs):
+            while self.steps_made >= 8 and not gone.is_set():
+                time.sleep(0.01)
+                state.progress.report(0)
+            compute(state, outputs)
+
+        self.setup.engine._compute = wait
+
+    Simulation.__init__ = slow
 
 
 def press(widget):
@@ -26,7 +45,7 @@ def show(source, clock, view, real=window.show, **options):
         from vispy import app
 
         def tick(event):
-            if source.caption(clock.at).step < 8:
+            if not clock.run.prepared or clock.run.simulation.steps_made < 8:
                 return
             if end == "close":
                 pane.close()
@@ -38,7 +57,12 @@ def show(source, clock, view, real=window.show, **options):
 
         pane.timer = app.Timer(0.02, tick, start=True)
 
+    def close(close=clock.close):
+        gone.set()
+        close()
+
     gc.disable()
+    clock.close = close
     real(source, clock, view, opened, **options)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
@@ -46,4 +70,5 @@ def show(source, clock, view, real=window.show, **options):
 
 
 window.show = show
+waiting()
 sys.exit(main(arguments))

@@ -1,4 +1,4 @@
-"""``nbody view FILE``, interrupted half a second after its window opened."""
+"""``nbody view FILE``, interrupted when its window is open."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ def show(recording, playback, view, real=window.show, **options):
     def opened(_):
         from vispy import app
 
-        opened.timer = app.Timer(0.5, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
+        opened.timer = app.Timer(0.05, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
 
     real(recording, playback, view, opened, **options)
 

@@ -2,9 +2,9 @@
 
     python tests/programs/live_session.py SCENARIO.yaml OUTPUT.h5 FOLDER SECONDS quit|interrupt
 
-A step takes SECONDS longer than it does, without the interpreter's lock. Prints one JSON object: what was shown after each
-act, the pictures drawn since the act before, and the threads and child processes after the end. The pictures are
-FOLDER/<act>.png.
+A step takes SECONDS longer than it does, and until three pictures have been drawn during it. Prints one JSON object: what
+was shown after each act, the most pictures drawn in a step, and the threads and child processes after the end. The pictures
+are FOLDER/<act>.png.
 """
 
 import json
@@ -23,7 +23,7 @@ from nbody.viewer.picture.aim import Display
 from nbody.viewer.window import show as window
 
 scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 """Seconds that an act may take; usually it takes one."""
 
 
@@ -70,6 +70,12 @@ def acts(pane):
 
 
 seen: dict = {}
+state: dict = {"name": "", "done": lambda: True, "since": time.monotonic(), "step": None, "drawn": 0, "pictures": 0}
+
+
+def open_in(simulation):
+    """True if a window shows this step."""
+    return "most drawn in a step" in seen and simulation.stepper.within_a_step
 
 
 def slowly(make=Simulation.__init__):
@@ -77,11 +83,12 @@ def slowly(make=Simulation.__init__):
         make(self, *arguments, **options)
         compute = self.setup.engine._compute
 
-        def with_a_rest(state, outputs):
-            for _ in range(20):
-                time.sleep(seconds / 20)
-                state.progress.report(0)
-            compute(state, outputs)
+        def with_a_rest(bodies, outputs):
+            state["pictures"], rested = 0, time.monotonic() + seconds
+            while time.monotonic() < rested or (open_in(self) and state["pictures"] < 3):
+                time.sleep(0.01)
+                bodies.progress.report(0)
+            compute(bodies, outputs)
 
         self.setup.engine._compute = with_a_rest
 
@@ -94,11 +101,12 @@ def drive(pane):
     from PySide6.QtTest import QTest
 
     run, todo = pane.transport.run, acts(pane)
-    state = {"name": "", "done": lambda: True, "since": time.monotonic(), "step": None, "drawn": 0}
+    state["since"] = time.monotonic()
 
     def drew(event):
         """Count the pictures that are drawn during one step."""
         step = (run.simulation.steps_made, run.simulation.stepper.within_a_step)
+        state["pictures"] += 1
         state["drawn"] = state["drawn"] + 1 if step == state["step"] and step[1] else 0
         state["step"] = step
         seen["most drawn in a step"] = max(seen.get("most drawn in a step", 0), state["drawn"])

@@ -5,40 +5,28 @@ other slot then holds both: mass, momentum and centre of mass are conserved, and
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
 from nbody.errors import RunFailed
 from nbody.events.bodies import Bodies
-from nbody.integrators.collisions.contact import any_contact_of_few, contacts, later_contacts, moment, paths
+from nbody.integrators.collisions.contact import any_contact_of_few
 from nbody.integrators.collisions.ending import SpanPath, in_order
-from nbody.integrators.collisions.orbit import NEVER, orbit_moment
-from nbody.integrators.collisions.outcomes import (
-    MOST_BOUNCES,
-    Bouncing,
-    Meeting,
-    Outcome,
-    Touches,
-    after,
-    meeting_of,
-)
+from nbody.integrators.collisions.orbit import NEVER
+from nbody.integrators.collisions.outcomes import Bouncing, Meeting, Outcome, after, meeting_of, outcome_rows
 from nbody.integrators.collisions.span import Span
+from nbody.integrators.collisions.step_paths import MOST_BOUNCES, StepPaths, Touch, Touches
 from nbody.integrators.roster import OWN, Roster
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.groups import CHANGING
-from nbody.trajectory.structure.layout import ADDED, BOUNCE, CHANGED, CONTACT, EVENT_DTYPE, MERGER, REMOVED, event_rows
+from nbody.scenario.collisions import CHANGING
+from nbody.trajectory.structure.layout import ADDED, BOUNCE, CONTACT, EVENT_DTYPE, MERGER
 
 Array = np.ndarray
 
 FEW = 256
 """So few bodies are compared each with each: sorting them would take longer."""
-
-
-TOUCH = np.dtype([("time", float), ("i", int), ("j", int), ("inner", int)])
-"""The first contact of two bodies: when, in units of the step, and in which step of an encounter; see :data:`WHOLE`."""
 
 SHORTEST_HOP = 1e-10
 """Bodies that move less between contacts, as a part of their distance, rest on one another."""
@@ -46,16 +34,13 @@ SHORTEST_HOP = 1e-10
 LONG_AGO = -1e300
 """Before every time, as a checkpoint holds it: a finite number."""
 
-WHOLE = -1
-"""Marks a contact that was found on the paths of the whole step."""
-
 
 class Collisions:
     """The contacts of one run.
 
     Args:
         roster: the bodies, which have radii.
-        rule: of :data:`~nbody.scenario.groups.RULES`.
+        rule: of :data:`~nbody.scenario.collisions.RULES`.
         gravity: the law between them.
         bouncing: how bodies bounce.
         outcome: the user's function of rule ``function``.
@@ -72,11 +57,6 @@ class Collisions:
         self._last, self._at_once = LONG_AGO, 0  # the time of the last contact, and how many there were then
         self._begin, self._passed = LONG_AGO, 0  # of a step that is shown partway, and its contacts until then
         self.touched: tuple[int, int, float] | None = None
-
-    @property
-    def _next_id(self) -> int:
-        """The first id that no body had."""
-        return int(self.roster.ids.max()) + 1
 
     # --- A step ---
 
@@ -97,16 +77,14 @@ class Collisions:
 
     def touching(self, span: Span) -> bool:
         """True if two bodies touch in a step."""
+        paths = self._paths(span)
         if len(self.roster.slots) <= FEW and span.x0.shape[1] == 3 and span.encounter is None:
             rows = (np.asarray(each, np.float64).T for each in span[:4])
-            return bool(any_contact_of_few(*rows, span.end - span.begin, self.radii, self._attraction(span)))
-        return len(self._found(span)[1]) > 0
+            return bool(any_contact_of_few(*rows, paths.h, self.radii, paths.attraction))
+        return len(paths.touches()) > 0
 
-    def _attraction(self, span: Span) -> Array | None:
-        """G m h² of each body if they move on Kepler orbits about body 0; None if their paths are cubics."""
-        return (
-            self._gravity.G * (span.end - span.begin) ** 2 * self.roster.mass[self.roster.slots] if span.star else None
-        )
+    def _paths(self, span: Span) -> StepPaths:
+        return StepPaths(span, self.roster, self._gravity.G)
 
     def resolve(self, span: Span, step: int, first: bool) -> tuple[Array, Particles | None]:
         """What happens in a step, in order of time.
@@ -119,14 +97,14 @@ class Collisions:
         Returns:
             Rows of :data:`layout.EVENT_DTYPE`, and the bodies after the step if some have merged.
         """
-        control, found = self._found(span)
+        paths = self._paths(span)
         if self.changes:
-            resolved = {"merge": self._merge, "bounce": self._bounce}.get(self.rule, self._by_function)
-            return resolved(control, found, span, step)
+            return {"merge": self._merge, "bounce": self._bounce}.get(self.rule, self._by_function)(paths, step)
+        found = paths.touches()
         found = found[(found["time"] > 0) | first]
         if self.rule == "stop":
             found = found[:1]
-        events = [self._contact(control, touch, span, step) for touch in found.tolist()]
+        events = [self._contact(paths, touch, step) for touch in found.tolist()]
         if self.rule == "stop" and events:
             self.touched = int(events[0]["id_1"][0]), int(events[0]["id_2"][0]), float(events[0]["time"][0])
         self.roster.count += len(events)
@@ -144,7 +122,7 @@ class Collisions:
         rows, (begin, end), radii = list[Array](), self._endings(span), self.radii
         path, passed = SpanPath(span.show, begin, end), self._passed if span.begin == self._begin else 0
         self._begin = LONG_AGO
-        for time, i, j in islice(in_order(path, self._found(span)[1], radii), passed, None):
+        for time, i, j in islice(in_order(path, self._paths(span).touches(), radii), passed, None):
             if time > until:
                 break
             passed += 1
@@ -202,73 +180,45 @@ class Collisions:
                 "would bounce without end; give collisions.minimum_speed, at which they part, or 'collisions: merge'"
             )
 
-    def _found(self, span: Span) -> tuple[Array, Array]:
-        """The paths of a step, and :data:`TOUCH` rows in order of time."""
-        control = paths(span.x0, span.v0, span.x1, span.v1, span.end - span.begin)
-        found = _touches(*contacts(control, self.radii, self._attraction(span)))
-        if (met := span.encounter) is None:
-            return control, found
-        # The cubic through a whole step is not the path of bodies that have moved together in shorter ones.
-        massive = self.roster.mass[self.roster.slots] > 0
-        i, j = np.maximum(found["i"], found["j"]), np.minimum(found["i"], found["j"])
-        paired = (np.stack([i, j], axis=1)[:, None] == met.pairs).all(axis=2).any(axis=1)
-        parts = [found[(j == 0) | ~(met.hurried[i] | met.hurried[j] | paired)]]
-        for k, (begin, end) in enumerate(met.times):
-            bodies = np.flatnonzero(met.members[k])
-            pairs, times = contacts(_inner_paths(span, k)[bodies], self.radii[bodies])
-            pairs, new = (
-                bodies[pairs],
-                (times > 0) | (begin == 0),
-            )  # the others have been found when they began to touch
-            if owner := met.owners[k]:
-                other = pairs.sum(axis=1) - owner
-                new &= (pairs == owner).any(axis=1) & (massive[other] | (other < owner))
-            parts.append(_touches(pairs[new], begin + times[new] * (end - begin), k))
-        found = np.concatenate(parts)
-        return control, found[np.argsort(found["time"], kind="stable")]
-
-    def _merge(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
+    def _merge(self, paths: StepPaths, step: int) -> tuple[Array, Particles | None]:
         """Merge in order of time. A merged body moves on the path of the centre of mass, and may meet others."""
+        found, roster, slots = paths.touches(), self.roster, self.roster.slots
         if not len(found):
             return _rows([]), None
-        roster, slots = self.roster, self.roster.slots
-        x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
+        (x, v), end = paths.end(), paths.span.end
         mass, radius, touches = roster.mass[slots], self.radii, Touches(found, len(slots))
-        events, later, alive = [], np.empty(len(slots)), touches.alive
+        events, alive = [], touches.alive
         for s, i, j, inner in touches:
             k, gone = (j, i) if mass[j] > mass[i] else (i, j)
-            event = self._contact(control, (s, k, gone, inner), span, step)
+            event = self._contact(paths, (s, k, gone, inner), step)
             fraction = mass[gone] / (mass[k] + mass[gone]) if mass[k] > 0 else 0.5
-            if (end := self._on_orbit(control, k, gone, s, 1.0, span)) is not None:
-                _separate(x, end[0], k, gone, fraction)
-                _separate(v, end[1], k, gone, fraction)
-            before = roster.partial_energy(x, v, mass, [k, gone], span.end, alive)
-            for rows in (x, v, control):
+            if (orbit := paths.on_orbit(k, gone, s, 1.0)) is not None:
+                _separate(x, orbit[0], k, gone, fraction)
+                _separate(v, orbit[1], k, gone, fraction)
+            before = roster.partial_energy(x, v, mass, [k, gone], end, alive)
+            for rows in (x, v, paths.control):
                 rows[k] += fraction * (rows[gone] - rows[k])
             mass[k], radius[k] = mass[k] + mass[gone], np.cbrt(radius[k] ** 3 + radius[gone] ** 3)
             alive[gone], mass[gone] = False, 0.0
-            change = roster.partial_energy(x, v, mass, [k], span.end, alive) - before
+            change = roster.partial_energy(x, v, mass, [k], end, alive) - before
             event["kind"], event["energy_change"] = MERGER, change
             events.append(event)
             roster.book(change)
             roster.merge(slots[k], slots[gone], mass[k], radius[k])
             touches.changed(k)
-            later_contacts(control, radius, k, s, self._attraction(span), later)
-            touches.add(k, later, WHOLE)
-        self.roster.count += len(events)
+            touches.add(k, paths.later(k, s, radius))
+        roster.count += len(events)
         roster.settle()
-        left = roster.particles(x[alive], v[alive], span.end, step)
-        return _rows(events), left
+        return _rows(events), roster.particles(x[alive], v[alive], end, step)
 
-    def _bounce(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
+    def _bounce(self, paths: StepPaths, step: int) -> tuple[Array, Particles | None]:
         """Let bodies bounce in order of time, those that approach each other."""
-        roster, slots, h = self.roster, self.roster.slots, span.end - span.begin
-        x, v = (np.array(rows, np.float64) for rows in (span.x1, span.v1))
-        touches, D = Touches(found, len(slots)), x.shape[1]
-        events, later, radii = [], np.empty(len(slots)), self.radii
+        roster, span, h = self.roster, paths.span, paths.h
+        (x, v), events, radii = paths.end(), list[Array](), self.radii
+        touches, D = Touches(paths.touches(), len(radii)), x.shape[1]
         for touch in touches:
             s, i, j, _ = touch
-            meeting, rest = self._meeting(control, touch, span), (1 - s) * h
+            meeting, rest = paths.meeting(touch), (1 - s) * h
             if not meeting.approaching:
                 continue
             events.append(self._event(meeting, i, j, span.begin + s * h, step))
@@ -278,12 +228,12 @@ class Collisions:
             further = roster.attraction(x, both) - before  # it has grown since the contact, in proportion to the time
             x[both] += rest**2 / 6 * further
             v[both] += change[:, :D] + rest / 2 * further
-            control[both] += (np.arange(4)[:, None] / 3 - s) * h * change[:, None]
+            paths.control[both] += (np.arange(4)[:, None] / 3 - s) * h * change[:, None]
             touches.changed(i, j)
             for k, other in ((i, j), (j, i)):
-                later_contacts(control, radii, k, s, self._attraction(span), later)
+                later = paths.later(k, s, radii)
                 later[other] = NEVER
-                touches.add(k, later, WHOLE)
+                touches.add(k, later)
         roster.count += len(events)
         return _rows(events), roster.particles(x, v, span.end, step) if events else None
 
@@ -294,19 +244,19 @@ class Collisions:
         self.roster.book(energy)
         return change
 
-    def _by_function(self, control: Array, found: Array, span: Span, step: int) -> tuple[Array, Particles | None]:
+    def _by_function(self, paths: StepPaths, step: int) -> tuple[Array, Particles | None]:
         """Let a user's function say what becomes of bodies that touch and approach each other. Each body has one contact in
         a step."""
-        rows, free = list[Array](), np.ones(len(self.roster.slots), bool)
-        x, v = (np.array(each, np.float64) for each in (span.x1, span.v1))
-        for touch in found.tolist():
+        rows, free, end = list[Array](), np.ones(len(self.roster.slots), bool), paths.span.end
+        x, v = paths.end()
+        for touch in paths.touches().tolist():
             s, i, j, _ = touch
-            meeting, rest = self._meeting(control, touch, span), (1 - s) * (span.end - span.begin)
+            meeting, rest = paths.meeting(touch), (1 - s) * paths.h
             if not (free[i] and free[j] and meeting.approaching):
                 continue
             free[[i, j]] = False
-            rows += self._asked(meeting, self._event(meeting, i, j, span.end - rest, step), [i, j], x, v, rest)
-        return self._altered(rows, x, v, span.end, step)
+            rows += self._asked(meeting, self._event(meeting, i, j, end - rest, step), [i, j], x, v, rest)
+        return self._altered(rows, x, v, end, step)
 
     def _asked(
         self, meeting: Meeting, event: Array, both: list[int], x: Array, v: Array, rest: float = 0.0
@@ -333,7 +283,7 @@ class Collisions:
                 events.append(each)
                 continue
             new = np.isin(each["kind"], ADDED)
-            each["id_1"][new] = self._next_id + np.arange(np.count_nonzero(new))
+            each["id_1"][new] = self.roster.ids.max() + 1 + np.arange(np.count_nonzero(new))  # ids that no body had
             x, v, energy = roster.apply(each, x, v, time)
             roster.book(energy)
             events[-1]["energy_change"] = energy
@@ -345,21 +295,10 @@ class Collisions:
             raise RunFailed(f"step {step}: the collision leaves no body with a mass")
         return _rows([*events, *changes]), roster.particles(x, v, time, step)
 
-    def _meeting(self, control: Array, touch: tuple[float, int, int, int], span: Span) -> Meeting:
-        """Two bodies that touch, a :data:`TOUCH`, at that moment."""
-        s, i, j, inner = touch
-        (x1, v1), (x2, v2) = (moment(control[k], s, span.end - span.begin) for k in (i, j))
-        relative, velocity = x2 - x1, v2 - v1
-        if inner != WHOLE:
-            relative, velocity = _inner_relative(span, touch)
-        elif (orbit := self._on_orbit(control, i, j, s, s, span)) is not None:
-            relative, velocity = orbit
-        return meeting_of((x1, x2), (v1, v2), self.roster.mass[self.roster.slots[[i, j]]], relative, velocity)
-
-    def _contact(self, control: Array, touch: tuple[float, int, int, int], span: Span, step: int) -> Array:
-        """The event of two bodies that touch, a :data:`TOUCH`."""
+    def _contact(self, paths: StepPaths, touch: Touch, step: int) -> Array:
+        """The event of two bodies that touch."""
         s, i, j, _ = touch
-        return self._event(self._meeting(control, touch, span), i, j, span.begin + s * (span.end - span.begin), step)
+        return self._event(paths.meeting(touch), i, j, paths.span.begin + s * paths.h, step)
 
     def _event(self, meeting: Meeting, i: int, j: int, time: float, step: int) -> Array:
         """The event of the contact of bodies i and j."""
@@ -374,60 +313,12 @@ class Collisions:
         event["vx"], event["vy"], event["vz"] = meeting.motion
         return event
 
-    def _on_orbit(
-        self, control: Array, i: int, j: int, touched: float, s: float, span: Span
-    ) -> tuple[Array, Array] | None:
-        """Position and velocity of body j relative to i at the moment s, on their orbit; None if they are on cubics, or have
-        touched from the beginning."""
-        attraction = self._attraction(span)
-        if attraction is None or min(i, j) > 0 or touched == 0.0:
-            return None
-        x, v = orbit_moment(control[j] - control[i], attraction[i] + attraction[j], s)
-        return x, v / (span.end - span.begin)
-
 
 def _separate(rows: Array, relative: Array, k: int, j: int, fraction: float) -> None:
     """Put bodies k and j of (N, D) rows at ``relative`` of each other, about the same centre of mass: a scheme that is not
     accurate so close to body 0 does not change the energy that a merger removes."""
     centre, apart = rows[k] + fraction * (rows[j] - rows[k]), relative[: rows.shape[1]]
     rows[k], rows[j] = centre - fraction * apart, centre + (1 - fraction) * apart
-
-
-def _touches(pairs: Array, times: Array, inner: int = WHOLE) -> Array:
-    found = np.zeros(len(times), TOUCH)
-    found["time"], found["i"], found["j"], found["inner"] = times, pairs[:, 0], pairs[:, 1], inner
-    return found
-
-
-def _inner_paths(span: Span, k: int) -> Array:
-    """The paths of bodies in the shorter step k; of its members alone they mean something."""
-    assert span.encounter is not None
-    begin, end = span.encounter.times[k]
-    x0, v0, x1, v1 = (rows.T for rows in span.encounter.ends[k])
-    return paths(x0, v0, x1, v1, (end - begin) * (span.end - span.begin))
-
-
-def _inner_relative(span: Span, touch: tuple[float, int, int, int]) -> tuple[Array, Array]:
-    """Position and velocity of body j relative to i when they touch in an encounter."""
-    assert span.encounter is not None
-    s, i, j, k = touch
-    begin, end = span.encounter.times[k]
-    first, second = _inner_paths(span, k)[[i, j]]
-    return moment(second - first, (s - begin) / (end - begin), (end - begin) * (span.end - span.begin))
-
-
-def outcome_rows(pair: Particles, left: Particles, time: float, step: int) -> Array:
-    """The rows of two bodies that have become ``left``; new bodies have no ids yet."""
-    kept, count = min(2, left.count), left.count
-    ids = np.concatenate([pair.id[:kept], np.full(count - kept, -1)])
-    of = np.concatenate([np.full(kept, -1), np.full(count - kept, pair.species[0])])
-    bodies = replace(left, id=ids, species=np.zeros(count, np.int64), species_names=("",))
-    rows = [event_rows(CHANGED[1], bodies.rows(np.arange(kept)), of[:kept])] if kept else []
-    rows += [event_rows(REMOVED[1], pair.rows(np.arange(kept, 2)))] if kept < 2 else []
-    rows += [event_rows(ADDED[1], bodies.rows(np.arange(kept, count)), of[kept:])] if count > kept else []
-    found = np.concatenate(rows)
-    found["time"], found["step"] = time, step
-    return found
 
 
 def _rows(events: list[Array]) -> Array:

@@ -39,7 +39,7 @@ def in_order(path: SpanPath, touches: Array, radii: Array) -> Iterator[tuple[flo
     """The times of contacts and the rows of the bodies, in order of time.
 
     Args:
-        touches: :data:`~.collisions.TOUCH` rows of cubics, in order of time.
+        touches: :data:`~.step_paths.TOUCH` rows of cubics, in order of time.
         radii: (n,).
     """
     begin, end = path.begin.time, path.end.time

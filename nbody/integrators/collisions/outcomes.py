@@ -5,9 +5,9 @@ on the path that it had, and by what the contact has changed of its velocity; th
 corrected to first order. So a bounce costs an error of order dt², whatever the order of the scheme.
 """
 
-import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from nbody.errors import RunFailed
 from nbody.given import shown
 from nbody.particles import Particles
+from nbody.trajectory.structure.layout import ADDED, CHANGED, REMOVED, event_rows
 
 Array = np.ndarray
 
@@ -23,9 +24,6 @@ Outcome = Callable[[Particles], Particles | None]
 
 HOP = 0.01
 """The speed of bodies that rest on one another, as a part of their escape speed √(2Gm/R): a hop takes 0.03 √(R³/Gm)."""
-
-MOST_BOUNCES = 100
-"""The most contacts of one body in a step. (Inelastic bodies between others would bounce without end.)"""
 
 
 class Bouncing(NamedTuple):
@@ -105,46 +103,6 @@ def meeting_of(
     return Meeting(x[0] + part * (x[1] - x[0]), v[0] + part * (v[1] - v[0]), relative, velocity, masses)
 
 
-class Touches:
-    """The contacts of a step in order of time, of which some are found while others are dealt with.
-
-    Args:
-        found: :data:`~.collisions.TOUCH` rows.
-        count: the number of bodies.
-
-    Attributes:
-        alive: (count,) bodies that are still there.
-    """
-
-    def __init__(self, found: Array, count: int) -> None:
-        self.alive, self._changes = np.ones(count, bool), np.zeros(count, np.int64)
-        self._waiting = [(touch, 0, 0) for touch in found.tolist()]
-        heapq.heapify(self._waiting)
-
-    def __iter__(self) -> Iterator[tuple[float, int, int, int]]:
-        alive, changes = self.alive, self._changes  # a contact of a body that has changed since is out of date
-        while self._waiting:
-            touch, of_i, of_j = heapq.heappop(self._waiting)
-            _, i, j, _ = touch
-            if alive[i] and alive[j] and changes[i] == of_i and changes[j] == of_j:
-                yield touch
-
-    def changed(self, *bodies: int) -> None:
-        """Note that the contacts of these bodies, so far, are out of date."""
-        for k in bodies:
-            self._changes[k] += 1
-
-    def add(self, k: int, later: Array, inner: int) -> None:
-        """Add the contacts of body k at the times ``later`` (count,), up to 1."""
-        changes = self._changes
-        if changes[k] > MOST_BOUNCES:
-            return
-        for other in np.flatnonzero((later <= 1.0) & self.alive):
-            a, b = sorted((k, int(other)))
-            touch = float(later[other]), a, b, inner
-            heapq.heappush(self._waiting, (touch, int(changes[a]), int(changes[b])))
-
-
 def after(function: Outcome, pair: Particles) -> Particles | None:
     """The bodies after a contact, by a user's function; None if nothing happens.
 
@@ -170,4 +128,18 @@ def after(function: Outcome, pair: Particles) -> Particles | None:
         raise RunFailed(f"{where}: position and velocity must be (K, {pair.dimensions})")
     if not all(np.isfinite(each).all() for each in numbers) or (found.mass < 0).any() or (found.radius < 0).any():
         raise RunFailed(f"{where}: numbers must be finite, and masses and radii not negative")
+    return found
+
+
+def outcome_rows(pair: Particles, left: Particles, time: float, step: int) -> Array:
+    """The rows of two bodies that have become ``left``; new bodies have no ids yet."""
+    kept, count = min(2, left.count), left.count
+    ids = np.concatenate([pair.id[:kept], np.full(count - kept, -1)])
+    of = np.concatenate([np.full(kept, -1), np.full(count - kept, pair.species[0])])
+    bodies = replace(left, id=ids, species=np.zeros(count, np.int64), species_names=("",))
+    rows = [event_rows(CHANGED[1], bodies.rows(np.arange(kept)), of[:kept])] if kept else []
+    rows += [event_rows(REMOVED[1], pair.rows(np.arange(kept, 2)))] if kept < 2 else []
+    rows += [event_rows(ADDED[1], bodies.rows(np.arange(kept, count)), of[kept:])] if count > kept else []
+    found = np.concatenate(rows)
+    found["time"], found["step"] = time, step
     return found

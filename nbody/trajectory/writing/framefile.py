@@ -18,7 +18,7 @@ import numpy as np
 from nbody.particles import Particles
 from nbody.state.frames import Frame
 from nbody.trajectory.structure import layout
-from nbody.trajectory.structure.contents import DATASET, UnknownFormat, read_index
+from nbody.trajectory.structure.contents import DATASET, UnknownFormat, parse_json, read_index
 from nbody.trajectory.structure.header import RunHeader
 from nbody.trajectory.structure.opening import Bytes, DatasetRows, OpenFile, write
 from nbody.trajectory.writing.background import Threads
@@ -32,6 +32,7 @@ class FrameFile:
         rows: the datasets with one row per frame, by name; there is room for ``capacity`` frames.
         events: the table of events; None if there is none.
         bodies: the number of bodies so far; there is room for ``count``.
+        species: the number of names of species.
         slot_bytes: the largest size of a checkpoint.
         commit: the commit record, of dtype :data:`layout.COMMIT_DTYPE`.
     """
@@ -62,6 +63,7 @@ class FrameFile:
         self.capacity = int(found[layout.POSITION].attributes[layout.PLANNED])
         self.dtype, self.count = found[layout.POSITION].dtype, found[layout.POSITION].shape[1]
         self.bodies = int(found[layout.ID].attributes.get(layout.BODIES, self.count))
+        self.species = len(parse_json(found[layout.SPECIES].attributes.get(layout.SPECIES_NAMES, "[]")))
         self.rows = {name: DatasetRows(self.fd, found[name]) for name in names}
         self._lengths_at: dict[str, int] = {}
         for name in layout.growing(self.file.observables):

@@ -85,8 +85,9 @@ def continue_file(
 
 
 def with_more_room(
-    path: Path, part: Path, file: FrameFile, events: int, added: np.ndarray, slot_bytes: int = 0
-) -> FrameFile:
+    path: Path, part: Path, file: FrameFile, events: int, added: np.ndarray, *,
+    slot_bytes: int = 0, species_names: tuple[str, ...] = (), frames: int = 0,
+) -> FrameFile:  # fmt: skip
     """A copy at ``part`` of the recording at ``path``, which is open for writing, with all its frames, and with what is
     needed for further events.
 
@@ -94,12 +95,15 @@ def with_more_room(
         events: the number of events so far; there will be room for more.
         added: the events that follow. Bodies that they add get slots, and frames the observables of such runs.
         slot_bytes: the size of a checkpoint that must fit.
+        species_names: those of all species, if there are more.
+        frames: the number that must fit.
     """
     new = added[np.isin(added["kind"], layout.ADDED)]
     with RecordedFrames(path) as run:
         bodies, room = _constants(run), file.count - file.bodies - len(new)
         if room < 0:  # as many as were added so far
             room = len(new) + np.isin(run.event_rows()["kind"], layout.ADDED).sum()
+        bodies.species_names = species_names or bodies.species_names
         if len(new):
             bodies = replace(
                 bodies, mass=np.append(bodies.mass, new["mass_2"]), id=np.append(bodies.id, new["id_1"]),
@@ -113,7 +117,8 @@ def with_more_room(
         more = BOOKED if np.isin(added["kind"], layout.BOOKED).any() else {}
         more_rows = bodies.count + room - file.count
         state = file.slot_bytes + (file.slot_bytes // file.count + BYTES_PER_BODY) * more_rows if file.slot_bytes else 0
-        size = Size(bodies, room, run.planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
+        planned = max(run.planned, frames)
+        size = Size(bodies, room, planned, capacity, max(state, slot_bytes), {**run.widths, **more}, run.resolved)
         checkpoint = newest(file.file) if file.slot_bytes else None
         return _copy(run, file, part, size, len(run), events, checkpoint)
 

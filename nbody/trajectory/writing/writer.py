@@ -59,8 +59,9 @@ class TrajectoryWriter:
         self._begin(lambda part: make_file(part, particles, header), output_path.RECORDING, overwrite, notify)
         self._waits_for_checkpoint = header.state_bytes > 0
 
-    @staticmethod
+    @classmethod
     def reopen(
+        cls,
         path: str | os.PathLike,
         checkpoint: Checkpoint,
         *,
@@ -82,7 +83,17 @@ class TrajectoryWriter:
         Raises:
             InputError: not a recording; another run is writing it, or has; no disk space for the larger copy.
         """
-        return _ResumedWriter(path, checkpoint, frames, keep, resolved, notify)
+        writer = cls.__new__(cls)
+        writer.path = output_path.check_output(path, output_path.RESUMED)
+        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
+        writer._begin(
+            lambda part: continue_file(writer.path, part, checkpoint, keep, frames, resolved),
+            output_path.RESUMED,
+            True,
+            notify,
+        )
+        writer._sequence, writer._restart_at, writer._events = checkpoint.sequence, keep, events_until(checkpoint)
+        return writer
 
     def _begin(self, prepare: Callable[[Path], FrameFile], kind: FileKind, overwrite: bool, notify: Notify) -> None:
         """Take the lock, and the file that ``prepare(part)`` makes at ``part`` or opens; leave nothing if it fails."""
@@ -122,10 +133,10 @@ class TrajectoryWriter:
         plain writes of the same bytes take 0.09, and 0.3 to 0.5 one by one; an H200's host, 16 cores.)"""
         file, k = self._open_file(), self.frames
         end = k + len(frames)
-        if end > file.capacity:
-            raise RunFailed(f"{self.path}: was planned for {file.capacity} frames, and one more was recorded")
         with self._as_run_failed(f"frame {k}"):
             self._hide_dropped()
+            if end > file.capacity:  # how many there are was not known
+                file = self._enlarge(np.zeros(0, layout.EVENT_DTYPE), frames=max(2 * file.capacity, end))
             try:
                 file.write_frames(k, frames)
             except OSError:
@@ -145,9 +156,9 @@ class TrajectoryWriter:
                 self._check_intact()
                 self._note_synced(confirmed)
 
-    def append_events(self, events: Array) -> None:
-        """Record events, rows of :data:`layout.EVENT_DTYPE`. If the file has no room for them or for the bodies that they
-        add, a larger copy replaces it. Raises as :meth:`append`."""
+    def append_events(self, events: Array, species_names: tuple[str, ...] = ()) -> None:
+        """Record events, rows of :data:`layout.EVENT_DTYPE`. If the file has no room for them, for the bodies that they
+        add, or for the names of their species, a larger copy replaces it. Raises as :meth:`append`."""
         file, kind = self._open_file(), events["kind"]
         room = 0 if file.events is None else file.events.capacity - self._events
         changes = bool(np.isin(kind, layout.BOOKED).any())
@@ -156,22 +167,23 @@ class TrajectoryWriter:
         books = changes and layout.observable("booked_energy") not in file.rows
         with self._as_run_failed("an event"):
             self._hide_dropped()
-            if len(events) > room or books or added.sum() > file.count - file.bodies:
-                file = self._enlarge(events)
+            named = len(species_names) <= file.species or not added.any()
+            if len(events) > room or books or added.sum() > file.count - file.bodies or not named:
+                file = self._enlarge(events, species_names=species_names)
             else:
                 file.add_bodies(events[added])
             file.write_events(self._events, events)
             file.set_events(self._events + len(events))
         self._events += len(events)
 
-    def _enlarge(self, events: Array, slot_bytes: int = 0) -> FrameFile:
-        """Replace the file by a copy with room for these events, and for a checkpoint of this size."""
+    def _enlarge(self, events: Array, **more: Any) -> FrameFile:
+        """Replace the file by a copy with room for these events, and ``more`` as of :func:`~.larger.with_more_room`."""
         file, where = self._open_file(), self._part or self.path
         self._sync.finish()
         larger = where.with_name(f".{self.path.name}.larger")
         larger.unlink(missing_ok=True)
         try:
-            copy = with_more_room(where, larger, file, self._events, events, slot_bytes)
+            copy = with_more_room(where, larger, file, self._events, events, **more)
         except InputError as error:
             raise RunFailed(f"{error}; the {self.frames} frames so far are kept") from None
         copy.sync()
@@ -230,7 +242,7 @@ class TrajectoryWriter:
             packed = pack(Checkpoint(state, meta, self.frames, self._sequence + 1))
             file = self._open_file()
             if sum(map(len, packed)) > file.slot_bytes > 0 and self._bodies_change:
-                self._enlarge(np.zeros(0, layout.EVENT_DTYPE), state_bytes(state, meta))
+                self._enlarge(np.zeros(0, layout.EVENT_DTYPE), slot_bytes=state_bytes(state, meta))
             self._open_file().write_slot(self._sequence + 1, packed)
             self._open_file().sync()
             if self._part:
@@ -317,25 +329,3 @@ class TrajectoryWriter:
             raise RunFailed(
                 f"{self.path}: writing {what} failed ({error.strerror}); {UNCHANGED if self._part else kept}"
             ) from error
-
-
-class _ResumedWriter(TrajectoryWriter):
-    """Goes on with a recording; see :meth:`TrajectoryWriter.reopen`."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        checkpoint: Checkpoint,
-        frames: int,
-        keep: int | None,
-        resolved: Mapping[str, Any] | None,
-        notify: Notify,
-    ) -> None:
-        self.path = output_path.check_output(path, output_path.RESUMED)
-        keep = checkpoint.frames if keep is None else min(keep, checkpoint.frames)
-
-        def prepare(part: Path) -> FrameFile:
-            return continue_file(self.path, part, checkpoint, keep, frames, resolved)
-
-        self._begin(prepare, output_path.RESUMED, True, notify)
-        self._sequence, self._restart_at, self._events = checkpoint.sequence, keep, events_until(checkpoint)

@@ -114,7 +114,9 @@ class RecordedSource(Source):
         self.run.refresh()
         if (count := self.run.count) != self.catalogue.count:  # bodies were added
             run, self.shown = self.run, self.shown.grown(count)
-            self.catalogue = replace(self.catalogue, mass=run.mass, id=run.id, species=run.species)
+            self.catalogue = replace(
+                self.catalogue, mass=run.mass, id=run.id, species=run.species, species_names=run.species_names
+            )
             self._ahead.close()
             self._ahead = self._read_ahead()
         self._update()

@@ -69,7 +69,7 @@ class Catalogue:
         mass, id, species = (
             np.append(getattr(self, name), getattr(bodies, name)) for name in ("mass", "id", "species")
         )
-        return replace(self, mass=mass, id=id, species=species)
+        return replace(self, mass=mass, id=id, species=species, species_names=bodies.species_names)
 
     @property
     def softening2(self) -> Array | None:

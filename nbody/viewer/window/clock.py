@@ -79,7 +79,9 @@ class Playback:
     def status(self) -> str:
         """Pause, speed and direction in a few words, such as ``▶ 30 frames/s``."""
         state = ("▶" if self.direction > 0 else "◀") if self.playing else "❚❚ paused,"
-        loop = "waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
+        if self.follow and self.playing and self.at == self.frames - 1:
+            return f"{state} the newest frame, waits for others"
+        loop = "then waits for new frames" if self.follow else "" if self.loop == LOOPS[0] else self.loop
         made = self.pictures_per_s if self.playing else math.nan
         pictures = f" in {made:.0f} pictures" if made < SLOW * self.rate else ""
         return f"{state} {self.rate:.3g} frames/s{pictures}" + (f", {loop}" if loop else "")
