@@ -69,6 +69,7 @@ class SchemeFacts(NamedTuple):
             engine adds at given positions.
         tangents: the kinds of external fields in which it moves tangent vectors, which what
             :data:`~nbody.diagnostics.observables.OF_TANGENTS` lists needs; None: it moves none.
+        softened: the steps follow from the softening length, so that there must be one.
         moves: those of a step, in order, if the scheme is a table of moves.
         accuracies: the option that sets the accuracy in place of ``dt``, if there is one, and values that ``nbody bench``
             measures, from coarse to fine.
@@ -92,6 +93,7 @@ class SchemeFacts(NamedTuple):
     star: bool = False
     fields: tuple[str, ...] = ()
     tangents: tuple[str, ...] | None = None
+    softened: bool = False
     moves: tuple[Move, ...] = ()
     accuracies: Mapping[str, tuple[float, ...]] = {}
     memory: Callable[[type[Engine], int, str], WorkingBytes] = no_working_bytes

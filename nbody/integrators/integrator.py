@@ -15,7 +15,7 @@ from nbody.forces.problem import Problem, Refusal, SchemeProblem
 from nbody.integrators.collisions.span import Encounter, Span, Watcher
 from nbody.integrators.facts import SchemeFacts, SchemeReport
 from nbody.integrators.tangents import Tangents, tangent_vectors
-from nbody.law import Gravity
+from nbody.law import LAWS, Gravity
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 from nbody.state.host import HostState
@@ -101,6 +101,10 @@ class Integrator(ABC):
         ):
             reason = "the variational equations of this scheme know no external fields"
             return Refusal(reason, "record.observables", f"remove {' and '.join(OF_TANGENTS)}")
+        if facts.softened and not LAWS.load(law.softening).needs_length:
+            able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
+            reason = "the steps of this scheme follow from a softening length"
+            return Refusal(reason, "gravity.softening", f"write 'softening: {able}'")
         if facts.star and law.softening != "none":
             return Refusal("orbits about the star are not softened", "gravity.softening", UNSOFTENED)
         if not facts.own_forces:

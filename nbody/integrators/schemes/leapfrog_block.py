@@ -15,11 +15,9 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 
 from nbody.forces.engine import Engine
-from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import SchemeFacts, SchemeReport, WorkingBytes
 from nbody.integrators.integrator import FixedStep, Motion
 from nbody.integrators.schemes.leapfrog_block_steps import TICKS
-from nbody.law import LAWS
 from nbody.registry import imported
 from nbody.scenario.values import Group, Positive
 from nbody.state import Outputs
@@ -66,7 +64,7 @@ class LeapfrogBlock(FixedStep):
     _options: Options
 
     facts = SchemeFacts(
-        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION,
+        order=2, source="Springel 2005", lengths="individual", targets=True, leaves=Outputs.ACCELERATION, softened=True,
         memory=working_bytes,
     )  # fmt: skip
 
@@ -75,14 +73,6 @@ class LeapfrogBlock(FixedStep):
         self._steps = 0  # of dt, made so far
         self._single = 0  # steps of single bodies made so far
         self._lengths: StepLengths | None = None
-
-    @classmethod
-    def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:
-        if LAWS.load(problem.gravity.softening).needs_length:
-            return super().supports(engine, problem)
-        able = " or ".join(name for name in LAWS if LAWS.load(name).needs_length)
-        reason = "the steps of this scheme follow from a softening length"
-        return Refusal(reason, "gravity.softening", f"write 'softening: {able}'")
 
     def start(self, motion: Motion) -> None:
         self._lengths = None  # they depend on dt
