@@ -173,7 +173,7 @@ LINES = {
     "forces": 11343,
     "exchange": 1171,
     "initial": 2795,
-    "integrators": 11977,
+    "integrators": 11975,
     "law": 402,
     "lessons": 1620,
     "manual": 163,
