@@ -7,7 +7,7 @@ import time
 import tomllib
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, begun, child, recorded_frames, until
+from conftest import ENVIRONMENT, ROOT, begun, child, program, recorded_frames, until
 
 from nbody.cli import main
 from nbody.trajectory import Trajectory
@@ -152,23 +152,12 @@ def test_the_installed_script_begins_where_interrupts_are_answered():
     """Its own first import is of this module, which imports nothing that takes long."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["scripts"] == {"nbody": "nbody.__main__:program"}
-    code = "import sys; before = set(sys.modules); import nbody.__main__; print(*sorted(set(sys.modules) - before))"
-    run = child("-c", code, check=True)
-    assert {name.split(".")[0] for name in run.stdout.split()} <= {
-        "gc",
-        "nbody",
-        "importlib",
-        "signal",
-        "typing",
-        "warnings",
-    }
+    imported = {name.split(".")[0] for name in program("questions", "after_script", check=True).stdout.split()}
+    assert imported <= {"gc", "nbody", "importlib", "signal", "typing", "warnings"}
 
 
 def test_a_program_that_calls_the_command_line_keeps_its_garbage_collection():
-    code = (
-        "import gc, sys; from nbody.__main__ import {0}; sys.argv = ['nbody', '--version']; usual = gc.get_threshold(); "
-        "{0}(); print(gc.isenabled() and not gc.get_freeze_count() and gc.get_threshold() == usual); gc.collect(); "
-        "print(gc.get_threshold() == usual)"
-    )
-    said = {name: child("-c", code.format(name), check=True).stdout.split()[-2:] for name in ("main", "program")}
+    said = {
+        name: program("questions", "collecting", name, check=True).stdout.split()[-2:] for name in ("main", "program")
+    }
     assert said == {"main": ["True", "True"], "program": ["False", "True"]}  # after the first search, as usual

@@ -200,7 +200,7 @@ def test_a_user_goes_back_to_the_very_pictures_that_were_shown_and_on_to_the_pre
         clock.step(-1)
         assert (seen(), clock.back, clock.playing) == (7, True, False)
         clock.step(-5)
-        assert seen() == 2 and "3 of 9" in clock._describe()
+        assert seen() == 2 and "3 of 9" in clock.status
         clock.step(1)
         assert seen() == 3 and run.simulation.steps_made == 8
         clock.choose(clock.place(5))  # the bar
@@ -285,7 +285,7 @@ def test_a_recording_begins_at_the_present_and_is_whole_and_resumable(tmp_path):
         stepped(source, clock, 5)
         clock.record()
         until(lambda: run.recording == path)
-        assert str(path) in clock._describe()
+        assert str(path) in clock.status
         stepped(source, clock, 9)
         clock.record()
         until(lambda: run.recording is None and not run._command)

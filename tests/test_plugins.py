@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import child
+from conftest import program as in_a_process
 
 import nbody
 from nbody import doctor
@@ -247,9 +247,7 @@ def test_they_are_listed_and_examined_and_take_no_name_of_nbody(example, capsys)
 
 
 def test_no_package_is_searched_while_only_names_of_nbody_are_used():
-    code = "import nbody; from nbody.forces import ENGINES; nbody.plummer(8); "
-    code += "ENGINES.load('cpu'), ENGINES.listing(), list(ENGINES); print('plugins' in vars(ENGINES))"
-    assert child("-c", code).stdout == "False\n"
+    assert in_a_process("questions", "after_names_of_nbody").stdout == "False\n"
 
 
 LAW_OF_A_PACKAGE = Law("blurred", PLUMMER.build, needs_length=True)

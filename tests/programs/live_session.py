@@ -116,7 +116,7 @@ def drive(pane):
     def note():
         clock, source = pane.transport, pane.source
         seen[state["name"]] = {
-            "step": source.caption(clock.at).step, "playing": clock.playing, "status": clock._describe(),
+            "step": source.caption(clock.at).step, "playing": clock.playing, "status": clock.status,
             "notice": pane.notice, "recording": str(clock.run.recording or ""),
         }  # fmt: skip
         pane.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
