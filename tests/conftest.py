@@ -17,7 +17,7 @@ import pytest
 from recordings import record
 
 from nbody.compute.compiling import precompile
-from nbody.errors import NBodyError
+from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,6 +100,15 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
         position=rng.standard_normal((count, dimensions)),
         velocity=rng.standard_normal((count, dimensions)) * 0.5,
     )
+
+
+def said(call, *arguments, **values):
+    """The one line with which a call is refused."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **values)
+    line = str(caught.value)
+    assert line.isprintable() and len(line) < 500, line
+    return line
 
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}

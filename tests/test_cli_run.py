@@ -7,17 +7,13 @@ import subprocess
 
 import pytest
 from conftest import begun, child, program, recorded_frames, until
+from recordings import plummer_text
 
 from nbody import Trajectory
 from nbody.cli.summary import summary_text
 from nbody.run.progress import Summary
 
-SCENARIO = """
-initial: {generator: plummer, particles: 64, seed: 3}
-gravity: {softening: plummer, length: 0.05}
-integrator: {dt: 0.01, steps: 20}
-engine: cpu
-"""
+SCENARIO = plummer_text(64, 20, 0.01, engine="cpu")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from conftest import program
+from recordings import plummer_text
 from stepping import interrupt_at
 
 from nbody import Scenario, Simulation, Trajectory
@@ -19,14 +20,7 @@ from nbody.trajectory import TrajectoryWriter, lock, read_checkpoint
 from nbody.trajectory.writing import background, output_path
 from nbody.trajectory.writing.framefile import FrameFile
 
-SCENARIO = """
-initial: {generator: plummer, particles: 16, seed: 5}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.0078125, steps: 40}
-engine: reference
-precision: float64
-record: {every: 4}
-"""
+SCENARIO = plummer_text(16, 40, engine="reference", precision="float64", record="{every: 4}")
 
 
 def simulation(path=None, **options):

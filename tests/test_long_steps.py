@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from combinations import every_pair
 from conftest import random_bodies, until
+from recordings import plummer_text
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.compute.gpu import waiting
@@ -22,6 +23,7 @@ from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
 from nbody.registry import Entry
 from nbody.run.resume import resume
+from nbody.run.watch import work_of_steps
 from nbody.state import Outputs
 
 LAW = Gravity(1.0, 3, "plummer", 0.05)
@@ -56,14 +58,7 @@ class SlowEngine(ReferenceEngine):
         state.acceleration[...], state.potential[...] = direct_sum(state.position, state.mass, self.gravity)
 
 
-SLOW = """
-initial: {generator: plummer, particles: 64, seed: 3}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
-engine: slow
-precision: float64
-record: {every: 10}
-"""
+SLOW = plummer_text(64, 20, 0.01, engine="slow", precision="float64", record="{every: 10}")
 
 
 @pytest.fixture
@@ -182,7 +177,7 @@ def test_the_predicted_work_of_steps_is_what_they_do(scheme, outputs, fresh, nam
     scheme.start(motion)
     if fresh:
         motion.evaluate()
-    told = scheme.work(motion, 2, outputs)
+    told = work_of_steps(scheme, motion, 2, outputs)
     before = motion.state.progress.computed
     if outputs is Outputs.ENERGY and isinstance(scheme, FixedStep):
         scheme.frames(motion, 1, every=2)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, child
 from ranks_session import changed, dividing
+from recordings import plummer_text
 
 from nbody import Scenario, Simulation, Trajectory, machine
 from nbody.errors import InputError, RunFailed
@@ -24,15 +25,7 @@ from nbody.trajectory import first_difference, read_checkpoint
 
 HERE = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 MPIRUN = shutil.which("mpirun", path=HERE)
-SCENARIO = """
-name: small
-initial: {generator: plummer, particles: 200, seed: 3}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.01, steps: 20}
-engine: cpu
-precision: float64
-record: {every: 4}
-"""
+SCENARIO = plummer_text(200, 20, 0.01, seed=3, engine="cpu", precision="float64", record="{every: 4}")
 ENDS_WITHIN = 100
 """Seconds in which a run must end everywhere when one of its processes has (less than one, beside no other programs)."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import program
+from conftest import program, said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -143,9 +143,7 @@ def test_an_assignment_reaches_any_value():
     ],
 )
 def test_invalid_assignments_are_refused(assignment, line):
-    with pytest.raises(InputError) as error:
-        scenario().override([assignment])
-    assert str(error.value) == line
+    assert said(scenario().override, [assignment]) == line
 
 
 def test_an_option_may_give_what_the_file_lacks_and_hides_no_other_error(tmp_path):

@@ -6,6 +6,7 @@ import signal
 
 import numpy as np
 import pytest
+from recordings import plummer_text
 from stepping import after_steps
 
 import nbody
@@ -16,14 +17,7 @@ from nbody.run.resume import resume
 from nbody.run.signals import stop_on_signals
 from nbody.trajectory.writing.framefile import FrameFile
 
-PLUMMER = """
-initial: {generator: plummer, particles: 256, seed: 3}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.0078125, steps: 64}
-engine: cpu
-precision: float64
-record: {every: 10}
-"""
+PLUMMER = plummer_text(256, 64, seed=3, engine="cpu", precision="float64", record="{every: 10}")
 
 
 def scenario(text=PLUMMER, **options):

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 from conftest import begun, child, files_end_at, until
+from recordings import plummer_text
 
 from nbody import Trajectory
 from nbody.cli import main
@@ -20,14 +21,9 @@ from nbody.run.cluster import Cluster
 from nbody.run.sweep import Sweep
 from nbody.trajectory.structure import layout
 
-SCENARIO = """
-initial: {generator: plummer, particles: 32, seed: 1}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.01, steps: 4}
-engine: reference
-precision: float64
-on_energy_error: {limit: 1e-3, action: stop}
-"""
+SCENARIO = plummer_text(
+    32, 4, 0.01, seed=1, engine="reference", precision="float64", on_energy_error="{limit: 1e-3, action: stop}"
+)
 
 
 @pytest.fixture

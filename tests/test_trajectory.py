@@ -252,16 +252,6 @@ def test_a_folder_that_vanishes_before_or_after_the_first_frame_is_reported(tmp_
     assert os.listdir(tmp_path) == []
 
 
-def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypatch):
-    def fail(file, k, frames):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(FrameFile, "write_frames", fail)
-    with pytest.raises(RunFailed, match=r"frame 0 failed \(No space left on device\); no file has been made"):
-        record(tmp_path / "run.h5", 2)
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize("count,dimensions,cores", [(37, 2, 2), (100_000, 3, 1), (100_000, 3, 16)])  # large: in threads
 def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, monkeypatch, count, dimensions, cores):
     monkeypatch.setattr("nbody.trajectory.writing.background.cores", lambda: cores)

@@ -294,15 +294,6 @@ def test_masses_and_a_scenario_that_have_changed_are_not_used(sound, tmp_path):
         run.particles(0)
 
 
-def test_text_that_would_control_the_terminal_is_made_harmless(tmp_path):
-    path, x = tmp_path / "run.h5", np.ones((1, 3))
-    header = RunHeader(1, provenance={"engine": "\x1b[2Jcpu"})
-    with TrajectoryWriter(path, Particles(np.ones(1), x, x), header) as writer:
-        writer.append(Frame(0, 0.0, x, x))
-    with Trajectory(path) as run:
-        assert run.provenance["engine"].isprintable()
-
-
 # --- The library in a process of its own ----------------------------------------------------------------------------
 
 

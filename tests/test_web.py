@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from PIL import Image
-from recordings import cloud, record
+from recordings import cloud, plummer_text, record
 
 from nbody.cli import main
 from nbody.trajectory import Trajectory
@@ -292,13 +292,7 @@ def test_pictures_and_views_are_saved_by_the_browser(shown, tmp_path, monkeypatc
     assert not list(os.scandir())
 
 
-SCENARIO = """
-initial: {generator: plummer, particles: 40}
-gravity: {softening: plummer, length: 0.1}
-integrator: {dt: 0.01, steps: 60}
-engine: reference
-precision: float64
-"""
+SCENARIO = plummer_text(40, 60, 0.01, engine="reference", precision="float64")
 
 
 @contextmanager
