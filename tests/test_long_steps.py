@@ -23,6 +23,7 @@ from nbody.integrators.integrator import FixedStep, Motion
 from nbody.law import Gravity
 from nbody.registry import Entry
 from nbody.run.resume import resume
+from nbody.run.watch import work_of_steps
 from nbody.state import Outputs
 
 LAW = Gravity(1.0, 3, "plummer", 0.05)
@@ -176,7 +177,7 @@ def test_the_predicted_work_of_steps_is_what_they_do(scheme, outputs, fresh, nam
     scheme.start(motion)
     if fresh:
         motion.evaluate()
-    told = scheme.work(motion, 2, outputs)
+    told = work_of_steps(scheme, motion, 2, outputs)
     before = motion.state.progress.computed
     if outputs is Outputs.ENERGY and isinstance(scheme, FixedStep):
         scheme.frames(motion, 1, every=2)
