@@ -173,7 +173,8 @@ class Loop:
     def _finish(self) -> None:
         """Make the summary, and tell the other ranks and the user how the call has ended."""
         setup, stepper = self._setup, self._stepper
-        self._recording.finish()
+        measured = self._recording.measured
+        measured.frames, measured.energies = self._team.broadcast((measured.frames, measured.energies))
         interrupted = self.stop.requested and not self._recording.schedule.ended(stepper.moment)
         self.summary = found = self._team.broadcast(self.status.summary(interrupted))
         if not interrupted and (line := stepper.integrator.report(stepper.motion).message):
