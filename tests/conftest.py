@@ -17,7 +17,7 @@ import pytest
 from recordings import record
 
 from nbody.compute.compiling import precompile
-from nbody.errors import NBodyError
+from nbody.errors import InputError, NBodyError
 from nbody.particles import Particles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,6 +102,15 @@ def random_bodies(count: int, dimensions: int = 3, seed: int = 7) -> Particles:
     )
 
 
+def said(call, *arguments, **values):
+    """The one line with which a call is refused."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **values)
+    line = str(caught.value)
+    assert line.isprintable() and len(line) < 500, line
+    return line
+
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 """That of a child process."""
 
@@ -119,12 +128,23 @@ def begun(*command, env=None, **options):
     return subprocess.Popen([sys.executable, *map(str, command)], env=ENVIRONMENT | (env or {}), **options)
 
 
-def until(happens, seconds=60.0):
+def until(happens, seconds=300.0):
     """Wait until ``happens()`` is true, but no longer than so many seconds. Returns whether it is."""
     end = time.monotonic() + seconds
     while not (found := happens()) and time.monotonic() < end:
         time.sleep(0.01)
     return bool(found)
+
+
+def recorded_frames(path):
+    """The number of frames in a recording; 0 if there is none yet."""
+    from nbody.trajectory import Trajectory
+
+    try:
+        with Trajectory(path) as run:
+            return len(run)
+    except NBodyError:
+        return 0
 
 
 def program(name, *arguments, env=None, **options):

@@ -28,7 +28,7 @@ class Meeting:
 
     def wait(self, rank: int) -> None:
         """Wait for this rank's turn; called with ``turn`` held."""
-        if not self.turn.wait_for(lambda: self.running == rank or self.error, timeout=60) or self.error:
+        if not self.turn.wait_for(lambda: self.running == rank or self.error, timeout=600) or self.error:
             raise RuntimeError(f"rank {rank} waits for the others")
 
 

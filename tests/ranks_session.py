@@ -157,5 +157,6 @@ def failed(simulation):
 
 if __name__ == "__main__":
     ranks, folder = team(), Path(sys.argv[2])
+    ranks.allgather(None)  # all are there
     found = {name: globals()[name](ranks, folder) for name in sys.argv[1].split(",")}
     (folder / f"{ranks.rank}.json").write_text(json.dumps(found))

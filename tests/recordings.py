@@ -1,9 +1,19 @@
-"""Small recordings, for the tests of what reads them."""
+"""Small scenarios and recordings, for the tests of what reads them."""
 
 import numpy as np
 
 from nbody.particles import Particles
 from nbody.trajectory import Frame, RunHeader, TrajectoryWriter
+
+
+def plummer_text(particles, steps, dt=0.0078125, seed=5, **keys):
+    """A scenario of a softened sphere; ``keys``: the others, in YAML."""
+    more = "".join(f"{key}: {value}\n" for key, value in keys.items())
+    return (
+        f"initial: {{generator: plummer, particles: {particles}, seed: {seed}}}\n"
+        "gravity: {softening: plummer, length: 0.05}\n"
+        f"integrator: {{scheme: leapfrog, dt: {dt}, steps: {steps}}}\n{more}"
+    )
 
 
 def cloud(count, frames=1, dimensions=3, seed=1):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import said
 
-from nbody.errors import InputError
 from nbody.initial import check_initial, make_particles
 from nbody.run.plan import plan
 from nbody.scenario import Scenario
@@ -31,16 +31,6 @@ record: {every: 1}
 """
 
 PLUMMER = "{generator: plummer, particles: 10, seed: 1}"
-
-
-def said(run, *arguments) -> str:
-    """The one line with which ``run`` refuses."""
-    with pytest.raises(InputError) as caught:
-        run(*arguments)
-    line = str(caught.value)
-    assert line.isprintable() and len(line) < 500, line
-    assert caught.value.exit_code == 2
-    return line
 
 
 def refused(folder: Path, content: bytes) -> str:

@@ -64,23 +64,6 @@ def no_card(monkeypatch):
 
 # --- The command ------------------------------------------------------------------------------------------------------
 
-BAD = {
-    "--sizes 0": "--sizes: must be at least 1, got 0",
-    "--sizes many": "--sizes",
-    "--precision mixed": "--precision: unknown precision 'mixed'",
-    "--rungs k02 k99": "--rungs: unknown rung 'k99' (did you mean",
-    "--explain k02 k99": "--explain: unknown rung 'k99' (did you mean",
-    "--explain k02,k99": "--explain: unknown rung 'k99' (did you mean",
-    "--particles 100": "No such option: --particles",
-    "--rungs k00 --sizes 10_000_000": "GiB of memory",
-}
-
-
-@pytest.mark.parametrize("arguments", BAD)
-def test_invalid_options_are_refused_before_anything_is_measured(arguments, refused, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert BAD[arguments] in refused("bench", "matmul", *arguments.split()) and list(tmp_path.iterdir()) == []
-
 
 @pytest.mark.filterwarnings("error")
 def test_the_processors_rungs_are_measured_without_a_gpu_and_slow_ones_left_out(no_card, capsys, tmp_path, monkeypatch):

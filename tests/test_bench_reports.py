@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ENVIRONMENT
+from conftest import ENVIRONMENT, said
 from earlier_reports import MACHINE, product, row, written
 from measured_report import measured_report
 
@@ -98,9 +98,7 @@ def test_a_damaged_row_is_refused_by_its_name(command, damage, tmp_path, refused
 def test_files_that_are_no_reports_are_refused(text, expected, tmp_path):
     path = tmp_path / "old.json"
     path.write_text(text)
-    with pytest.raises(InputError) as error:
-        report.load(path)
-    assert expected in str(error.value)
+    assert expected in said(report.load, path)
 
 
 @pytest.mark.parametrize("command", ["show", "compare"])

@@ -9,20 +9,16 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from recordings import plummer_text
 
 from nbody import doctor, install, machine, opengl
 from nbody.cli import main
 from nbody.number_format import duration, rate, size
 from nbody.trajectory import Trajectory
 
-SCENARIO = """
-initial: {generator: plummer, particles: 100}
-gravity: {softening: plummer, length: 0.1}
-integrator: {dt: 0.01, steps: 7}
-precision: float64
-engine: reference
-record: {every: 3}
-"""
+SCENARIO = plummer_text(100, 7, 0.01, engine="reference", precision="float64", record="{every: 3}").replace(
+    ", seed: 5", ""
+)
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def printed(capsys, *arguments):
 def test_info_of_a_scenario_fills_in_every_default(scenario, capsys):
     found = printed(capsys, "info", scenario)["scenario"]
     assert found["name"] == "cluster" and found["initial"]["seed"] == 1 and found["initial"]["cut"] == 22.8
-    assert found["gravity"] == {"G": 1.0, "dimensions": 3, "softening": "plummer", "length": 0.1}
+    assert found["gravity"] == {"G": 1.0, "dimensions": 3, "softening": "plummer", "length": 0.05}
     assert found["integrator"] == {"scheme": "leapfrog", "dt": 0.01, "steps": 7}
 
 
@@ -113,7 +109,7 @@ def test_info_of_a_recording_tells_its_contents_and_how_it_was_made(recording, c
     assert found["particles"] == 100 and found["dimensions"] == 3
     assert found["steps"] == [0, 7] and found["time"] == [0.0, pytest.approx(0.07)]
     assert abs(found["energy_error"]) <= abs(found["energy_error_largest"]) < 1e-3
-    assert found["provenance"]["engine"] == "reference" and found["scenario"]["gravity"]["length"] == 0.1
+    assert found["provenance"]["engine"] == "reference" and found["scenario"]["gravity"]["length"] == 0.05
     assert found["file_bytes"] == recording.stat().st_size and "damaged" not in found
 
 

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import until
 from stepping import after_steps, interrupt_at
 
 import nbody
@@ -111,13 +112,21 @@ def test_a_resumed_ensemble_has_the_bits_of_a_whole_run(scheme, tmp_path, monkey
     scenario = pairs_of_planets(scheme)
     recorded(scenario, tmp_path / "whole.h5").close()
     cut, write = nbody.Simulation(Scenario.from_dict(scenario), tmp_path / "cut.h5"), TrajectoryWriter.checkpoint
-    monkeypatch.setattr(TrajectoryWriter, "checkpoint", lambda *given: time.sleep(0.02) or write(*given))
+    written, asked = [], []
+
+    def slowly(*given):
+        time.sleep(0.02)
+        write(*given)
+        written.append(given)
 
     def look(made):
         if cut.time > 0.6 * scenario["integrator"]["end"]:
             raise RunFailed("the machine stopped")
-        time.sleep(0.03)  # the last checkpoint is in the file
+        assert until(lambda: len(written) >= len(asked))
         cut.recording.checkpoint()
+        asked.append(made)
+
+    monkeypatch.setattr(TrajectoryWriter, "checkpoint", slowly)
 
     after_steps(cut, look, at_most=15)
     with pytest.raises(RunFailed, match="the machine stopped"):

@@ -248,7 +248,7 @@ def test_a_killed_run_goes_on_with_its_events(tmp_path):
 
     def copy(particles):
         if particles.time > 2.0 and not killed.exists():
-            end = time.monotonic() + 30.0
+            end = time.monotonic() + 300.0
             while not part.exists() and time.monotonic() < end:  # a thread writes it
                 time.sleep(0.01)
             killed.write_bytes(part.read_bytes())  # its last checkpoint is that of the beginning

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from conftest import random_bodies
+from conftest import random_bodies, said
 
 from nbody.errors import InputError
 from nbody.fields import FIELDS, added_fields, chosen_fields
@@ -263,9 +263,9 @@ WRONG = [
 @pytest.mark.parametrize(("old", "new", "line"), WRONG)
 def test_invalid_fields_are_refused(old, new, line):
     assert old in TEXT
-    with pytest.raises(InputError) as caught:
-        Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))
-    assert str(caught.value).startswith(f"bad.yaml:{line}") and str(caught.value).isprintable()
+    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(
+        f"bad.yaml:{line}"
+    )
 
 
 def test_a_force_by_velocity_is_added_to_the_targets_alone():

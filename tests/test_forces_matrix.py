@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from combinations import every_pair
 from conftest import random_bodies
+from recordings import plummer_text
 
 from nbody import Scenario, Simulation, compute
 from nbody.bench.forces.problems import ForceProblem, Judge
@@ -157,14 +158,7 @@ def test_when_not_even_one_block_fits_the_line_has_the_numbers(monkeypatch):
         accelerations(bodies.position, bodies.mass, engine="matrix:numpy")
 
 
-SCENARIO = """
-initial: {generator: plummer, particles: 128, seed: 5}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.0078125, steps: 12}
-engine: matrix
-precision: float32
-record: {every: 5}
-"""
+SCENARIO = plummer_text(128, 12, engine="matrix", precision="float32", record="{every: 5}")
 
 
 def simulate(path, **options):

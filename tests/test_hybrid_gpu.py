@@ -23,7 +23,7 @@ def crowd(touching=0.0):
     x = np.stack([radius * np.cos(angle), radius * np.sin(angle), 0 * angle], axis=1)
     v = np.stack([-np.sin(angle), np.cos(angle), 0.01 * radius], axis=1) / np.sqrt(radius)[:, None]
     v[3] *= 0.8
-    v[5] = [-1.0, 3.0, 1.0]
+    v[5] = [-2.0, 6.0, 2.0]  # and leaves: on a CPU one that stays near the star moves with it for longer
     m = np.array([1.0, 1e-5, 1e-5, 1e-4, 1e-4, 1e-3, 1e-5, 0.0])
     x, v = np.concatenate([np.zeros((1, 3)), x]), np.concatenate([np.zeros((1, 3)), v])
     return Particles(m, x - m @ x / m.sum(), v - m @ v / m.sum(), radius=np.full(8, touching) if touching else None)

@@ -340,12 +340,24 @@ def streaming(recorded):
         picture = draw_frame(source, 0, SIZE, False, Look(**look), camera).astype(int)
         return np.median(picture[80:-80, x - 1 : x + 2].max(axis=(1, 2)) - picture[2, 2].max()) / 255
 
+    brightness.source, brightness.camera = source, camera
     return brightness
 
 
 def test_automatic_exposure_shows_a_stream_of_one_percent_of_the_light(egl, streaming):
     assert streaming(auto_exposure=False) < 0.1
     assert streaming() > 0.2  # the tone map's SEEN at the upper end of the faintest half percent
+
+
+def test_contours_reach_as_far_as_automatic_exposure_shows(egl, streaming):
+    def lines(**look):
+        pictures = [
+            draw_frame(streaming.source, 0, SIZE, False, Look(contours=on, **look), streaming.camera).astype(int)
+            for on in (False, True)
+        ]
+        return (np.abs(pictures[1] - pictures[0]).max(axis=2) > 25).sum()
+
+    assert lines() > 1.3 * lines(auto_exposure=False) > 100
 
 
 def test_automatic_exposure_adapts_slowly_and_arrives(egl):

@@ -57,6 +57,7 @@ def test_every_component_is_described():
         ("gravity", ["`G` (gravitational constant ≥ 0; default 1)", "`spline`: GADGET's"]),
         ("gravity.softening", ["`cutoff`: no force"]),
         ("seed", ["`seed` (whole number ≥ 0; default 1)"]),
+        ("rotation", ["around the axis of the angular momentum", "options: `--frame`, `--species`, `--cylindrical`"]),
         ("gpu-tree", ["`gpus` (whole number, all, or a list; optional)", "computes on: GPUs"]),
     ],
 )  # fmt: skip

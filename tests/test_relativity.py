@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from conftest import said
 
-from nbody.errors import InputError
 from nbody.fields.post_newtonian import add_energies, add_forces
 from nbody.initial.solar import GAUSS2
 from nbody.run.simulation import Simulation
@@ -246,9 +246,9 @@ precision: float64
 )  # fmt: skip
 def test_runs_that_relativity_does_not_support_are_refused(old, new, line):
     assert old in TEXT
-    with pytest.raises(InputError) as caught:
-        Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))
-    assert str(caught.value).startswith(f"bad.yaml:{line}") and str(caught.value).isprintable()
+    assert said(lambda: Simulation(Scenario.from_text(TEXT.replace(old, new), "bad.yaml"))).startswith(
+        f"bad.yaml:{line}"
+    )
 
 
 def test_units_know_the_speed_of_light_and_the_file_keeps_it():

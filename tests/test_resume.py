@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from combinations import every_pair
 from conftest import ROOT, child, sample
+from recordings import plummer_text
 from stepping import interrupt_at
 
 from nbody import Particles, Scenario, Simulation, Trajectory
@@ -18,13 +19,7 @@ from nbody.trajectory import first_difference, read_checkpoint, state_bytes
 from nbody.trajectory.writing.checkpoint import pack
 from nbody.trajectory.writing.framefile import FrameFile
 
-SCENARIO = """
-initial: {generator: plummer, particles: 128, seed: 5}
-gravity: {softening: plummer, length: 0.05}
-integrator: {scheme: leapfrog, dt: 0.0078125, steps: 40}
-engine: cpu
-record: {every: 7}
-"""
+SCENARIO = plummer_text(128, 40, engine="cpu", record="{every: 7}")
 
 
 def simulate(path, text=SCENARIO, **options):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import said
 
 from nbody import Scenario, Simulation, Trajectory
 from nbody.errors import InputError
@@ -85,9 +86,7 @@ def test_times_of_a_scheme_with_fixed_steps_are_steps():
     ],
 )  # fmt: skip
 def test_times_and_steps_that_do_not_fit_are_refused(integrator, record, line):
-    with pytest.raises(InputError) as error:
-        plan(scenario(integrator, record))
-    assert line in str(error.value)
+    assert line in said(lambda: plan(scenario(integrator, record)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import random_bodies
+from conftest import random_bodies, said
 from samples import made
 
 import nbody
@@ -300,9 +300,7 @@ def test_names_of_bodies_stay_when_each_has_a_length():
 )  # fmt: skip
 def test_invalid_lists_of_lengths_are_refused(old, new, line):
     assert EACH.count(old) == 1
-    with pytest.raises(InputError) as error:
-        Simulation(Scenario.from_text(EACH.replace(old, new), "each.yaml"))
-    assert line in str(error.value)
+    assert line in said(lambda: Simulation(Scenario.from_text(EACH.replace(old, new), "each.yaml")))
 
 
 def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
@@ -342,9 +340,7 @@ def test_lengths_of_bodies_are_bounded_and_refused_where_species_are():
 )  # fmt: skip
 def test_invalid_softening_lengths_are_refused(old, new, line):
     assert TEXT.count(old) == 1
-    with pytest.raises(InputError) as error:
-        Simulation(scenario(TEXT.replace(old, new)))
-    assert line in str(error.value)
+    assert line in said(lambda: Simulation(scenario(TEXT.replace(old, new))))
 
 
 def test_bodies_without_species_have_one_length():

@@ -252,16 +252,6 @@ def test_a_folder_that_vanishes_before_or_after_the_first_frame_is_reported(tmp_
     assert os.listdir(tmp_path) == []
 
 
-def test_a_disk_that_fails_at_the_first_frame_leaves_no_file(tmp_path, monkeypatch):
-    def fail(file, k, frames):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(FrameFile, "write_frames", fail)
-    with pytest.raises(RunFailed, match=r"frame 0 failed \(No space left on device\); no file has been made"):
-        record(tmp_path / "run.h5", 2)
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize("count,dimensions,cores", [(37, 2, 2), (100_000, 3, 1), (100_000, 3, 16)])  # large: in threads
 def test_frames_in_groups_are_the_same_bytes_as_one_by_one(tmp_path, monkeypatch, count, dimensions, cores):
     monkeypatch.setattr("nbody.trajectory.writing.background.cores", lambda: cores)
@@ -307,7 +297,7 @@ def test_a_write_that_fails_leaves_no_thread_at_work_on_the_frames(tmp_path, mon
     def full_after_two(fd, parts, offset):
         velocity = writer._file.rows[layout.VELOCITY]
         if velocity.offset + 2 * velocity.row_bytes < offset + sum(part.nbytes for part in parts):
-            assert begun.wait(20)
+            assert begun.wait(300)
             raise OSError(errno.ENOSPC, "No space left on device")
         return pwritev(fd, parts, offset)
 
@@ -418,7 +408,7 @@ def test_a_reader_polls_while_the_run_goes_on(tmp_path):
             if k % 300 == 0:
                 writer.sync()
                 os.sched_yield()
-    seen, polls = json.loads(reader.communicate(timeout=60)[0])
+    seen, polls = json.loads(reader.communicate(timeout=300)[0])
     assert reader.returncode == 0 and seen == frames and polls >= 1
 
 

@@ -15,6 +15,7 @@ from unittest import mock
 import h5py
 import numpy as np
 import pytest
+from recordings import plummer_text
 
 from nbody.cli import main
 from nbody.errors import InputError, RunFailed
@@ -26,14 +27,7 @@ from nbody.trajectory.structure import layout
 COUNT, FRAMES = 50, 4
 X = np.random.default_rng(8).standard_normal((COUNT, 3))
 MASS = np.linspace(1, 2, COUNT)
-SCENARIO = """
-initial: {generator: plummer, particles: 16, seed: 5}
-gravity: {softening: plummer, length: 0.05}
-integrator: {dt: 0.0078125, steps: 8}
-engine: reference
-precision: float64
-record: {every: 4}
-"""
+SCENARIO = plummer_text(16, 8, engine="reference", precision="float64", record="{every: 4}")
 
 
 def frame(k: int) -> Frame:
@@ -107,6 +101,8 @@ def test_whichever_call_fails_a_run_leaves_only_whole_files(tmp_path):
             record(path)
         assert "No space left" in str(caught.value)
         assert os.listdir(tmp_path) in ([], ["run.h5"])  # neither .part nor .lock
+        written = path.exists() or isinstance(caught.value, InputError)
+        assert written or str(caught.value).endswith("no file has been made or changed")
         ends.append(type(caught.value))
         if path.exists():
             check(path)
@@ -386,11 +382,15 @@ def test_no_control_character_of_a_file_reaches_the_terminal(tmp_path, capsys):
         commit["status"] = b"\x1b[2Jdone"
         commit["crc32"] = zlib.crc32(commit.tobytes()[:40])
         file[layout.COMMIT][:] = commit
+        del file[layout.RESOLVED]
+        text = np.bytes_(json.dumps({"name": "\x1b[31mred\u202e\x9b\x07"}))
+        file.create_dataset(layout.RESOLVED, data=text).attrs[layout.CRC] = np.uint32(zlib.crc32(text))
 
     path = changed(tmp_path / "run.h5", disturb)
-    assert main(["info", str(path)]) == 0
-    said = capsys.readouterr()
-    assert (said.out + said.err).replace("\n", "").isprintable() and "2Jdone" in said.out
+    for more in ([], ["--json"]):
+        assert main(["info", str(path), *more]) == 0
+        said = capsys.readouterr()
+        assert (said.out + said.err).replace("\n", "").isprintable() and "2Jdone" in said.out
 
 
 def test_a_scope_with_control_characters_is_shown_harmlessly(tmp_path, capsys):

@@ -17,7 +17,6 @@ from nbody.trajectory import (
     read_checkpoint,
     state_bytes,
 )
-from nbody.trajectory.structure import layout
 from nbody.trajectory.writing.framefile import FrameFile
 
 STATE = {
@@ -212,10 +211,3 @@ def test_recordings_of_other_particles_or_another_length_differ(tmp_path):
     with TrajectoryWriter(tmp_path / "c", Particles(np.ones(8), X[:8], X[:8]), RunHeader(1)) as writer:
         writer.append(Frame(0, 0.0, X[:8], X[:8]))
     assert first_difference(tmp_path / "a", tmp_path / "c").field == "mass"
-
-
-def test_the_slots_are_where_the_layout_says(tmp_path):
-    import h5py
-
-    with h5py.File(recorded(tmp_path / "run.h5", 2, checkpoint_at=2)) as file:
-        assert file[layout.SLOTS[1]][:8].tobytes() == b"nbodyck1"

@@ -188,7 +188,7 @@ def test_sigterm_before_the_first_picture_leaves_nothing(tmp_path):
     process = begun("-m", "nbody", "movie", "long.yaml", "a.gif", "--quiet", cwd=tmp_path)
     assert until(lambda: list(tmp_path.glob(".nbody-movie-*")))
     process.terminate()  # before the run answers signals
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=300)[1]
     assert process.returncode in (
         130,
         -signal.SIGINT,

@@ -123,6 +123,6 @@ def resonance_of(text: str | Sequence[int]) -> tuple[int, int]:
 
 
 A, P, Q, E, INC, NODE, ARGUMENT, PERICENTRE, TRUE, MEAN, LONGITUDE = (
-    Plot(partial(draw_element, name)) for name in LABELS
+    Plot(partial(draw_element, name), options=("bodies", "about", "species")) for name in LABELS
 )
-RESONANCE = Plot(draw_resonance)
+RESONANCE = Plot(draw_resonance, options=("bodies", "about", "resonance"))

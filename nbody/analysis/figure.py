@@ -111,7 +111,7 @@ def plot(
         view = View(data, frames, tuple(bodies), cylindrical, about, angles, model)
         named = bool(plots) and "overview" not in plots
         panels = _panels(plots or ("overview",), view, named)
-        if model and not {"density", "dispersion", "residuals"} & panels.keys():
+        if model and not any("model" in panel.options for panel in panels.values()):
             raise InputError(f"model {model}: no panel shows it; plot density, dispersion, profile or residuals")
         with rc_context(LOOK):
             _apply(style)

@@ -87,8 +87,8 @@ def draw_virial(axes: Axes, view: View) -> None:
 
 
 def draw_lagrangian(axes: Axes, view: View) -> None:
-    """The radii that contain given fractions of the mass, a line each on a logarithmic axis; of several runs, a line style
-    per fraction."""
+    """The radii about the density centre of all bodies that contain given fractions of the mass, a line each on a
+    logarithmic axis; of several runs, a line style per fraction."""
     axes.set_ylabel(labelled("Lagrangian radius", view.unit("length")))
     for r, run in enumerate(view.runs):
         time, radii = run.structure("lagrangian_radii")
@@ -103,7 +103,7 @@ def draw_lagrangian(axes: Axes, view: View) -> None:
 
 
 def draw_core(axes: Axes, view: View) -> None:
-    """Casertano & Hut's core radius on a logarithmic axis."""
+    """The core radius Σ ρ |x − x_d| / Σ ρ about the density centre x_d (Casertano & Hut 1985), on a logarithmic axis."""
     run_lines(axes, view, labelled("core radius", view.unit("length")), lambda run: run.structure("core_radius"))
     log_y(axes)
 
@@ -121,7 +121,7 @@ NO_MEGNO = "record it with 'record: {observables: [megno, lyapunov]}' (an ensemb
 
 
 def draw_megno(axes: Axes, view: View) -> None:
-    """MEGNO, with a line at 2, its value on regular orbits."""
+    """MEGNO (Cincotta & Simó 2000), with a line at 2, its value on regular orbits; it grows as λt/2 on chaotic ones."""
     run_lines(axes, view, "MEGNO", lambda run: (run.time, run.observable("megno", NO_MEGNO)))
     axes.axhline(2, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
 
@@ -136,5 +136,6 @@ def draw_lyapunov(axes: Axes, view: View) -> None:
 
 
 MEGNO, LYAPUNOV = Plot(draw_megno), Plot(draw_lyapunov)
-ENERGY, ENERGIES, MOMENTUM = Plot(draw_energy), Plot(draw_energies), Plot(draw_momentum)
-VIRIAL, LAGRANGIAN, CORE, ESCAPERS = map(Plot, (draw_virial, draw_lagrangian, draw_core, draw_escapers))
+ENERGY, ENERGIES, VIRIAL = Plot(draw_energy), Plot(draw_energies), Plot(draw_virial)
+CORE, ESCAPERS = Plot(draw_core), Plot(draw_escapers)
+MOMENTUM, LAGRANGIAN = (Plot(each, options=("species",)) for each in (draw_momentum, draw_lagrangian))

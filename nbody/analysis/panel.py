@@ -1,5 +1,6 @@
 """What the plots have in common: a plot's entry, the choices of a figure, labels, axes, lines over time."""
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,10 +127,16 @@ class View:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames."""
+    """A plot: ``draw(axes, view)``; ``over_time`` if it shows a change and needs two frames; the options that count."""
 
     draw: Callable[[Axes, View], None]
     over_time: bool = True
+    options: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """What it shows."""
+        return inspect.getdoc(getattr(self.draw, "func", self.draw)) or ""
 
 
 def labelled(text: str, unit: str) -> str:

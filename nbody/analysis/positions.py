@@ -89,4 +89,4 @@ def draw_orbits(axes: Axes, view: View) -> None:
         axes.legend(**BESIDE)
 
 
-BODIES, ORBITS = Plot(draw_bodies, over_time=False), Plot(draw_orbits)
+BODIES, ORBITS = Plot(draw_bodies, False, ("frame", "species")), Plot(draw_orbits, options=("bodies", "species"))

@@ -81,6 +81,8 @@ def draw_rotation(axes: Axes, view: View) -> None:
     axes.set_ylabel(labelled(r"rotation velocity ⟨v$_\varphi$⟩", view.unit("velocity")))
 
 
-DENSITY, DISPERSION, ROTATION, RESIDUALS = (
-    Plot(each, over_time=False) for each in (draw_density, draw_dispersion, draw_rotation, draw_residuals)
+AT_FRAMES = ("frame", "species", "cylindrical")
+ROTATION = Plot(draw_rotation, False, AT_FRAMES)
+DENSITY, DISPERSION, RESIDUALS = (
+    Plot(each, False, (*AT_FRAMES, "model")) for each in (draw_density, draw_dispersion, draw_residuals)
 )

@@ -58,4 +58,4 @@ def _ephemerides(run: RunData, view: View) -> list[tuple[int, str, LinearEphemer
     return found
 
 
-TRANSITS = Plot(draw_transits, over_time=False)
+TRANSITS = Plot(draw_transits, False, ("bodies",))

@@ -41,7 +41,7 @@ def options_of(thing: Any) -> type[Group] | None:
 def component(kind: str, name: str) -> str:
     """What one component is, its facts, and its keys."""
     entry, thing = registry(kind)[name], registry(kind).load(name)
-    text = markdown(thing.__doc__) if inspect.isclass(thing) else ""
+    text = markdown(thing.__doc__ if inspect.isclass(thing) else getattr(thing, "about", ""))
     facts = "".join(f"\n- {key}: {value}" for key, value in _facts(thing) if value)
     model = options_of(thing)
     keys = listed(model) if model else ""
@@ -68,6 +68,8 @@ def _facts(thing: Any) -> Iterator[tuple[str, str]]:
     if width := getattr(thing, "width", 0):
         yield "numbers per frame", str(width)
         yield "unit", f"that of {thing.quantity}" if thing.quantity else "none"
+    if isinstance(options := getattr(thing, "options", ()), tuple) and options:
+        yield "options", ", ".join(f"`--{each}`" for each in options)
     if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
         yield "stands for", ", ".join(thing)
 

@@ -210,4 +210,13 @@ def _scheme(scenario: Json) -> Json:
     if not isinstance(chosen, dict) or name not in INTEGRATORS:
         return {}
     facts: SchemeFacts = INTEGRATORS.load(str(name)).facts
-    return facts.described(chosen)
+    # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
+    lengths = "adaptive" if chosen.get("shared") else facts.lengths
+    predicted = lengths == "individual" and chosen.get("end") is None
+    return {
+        "order": facts.order,
+        "evaluations_per_step": facts.evaluations,
+        "source": facts.source,
+        "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
+        "frames_are": "predicted" if predicted else "synchronized",
+    }

@@ -20,7 +20,7 @@ class SchemeProblem(NamedTuple):
 
     Attributes:
         fields: the external fields.
-        collisions: True if the run looks for collisions.
+        collisions: the rule of collisions that the run looks for; empty if it looks for none.
         changes: True if bodies may be added, changed or removed.
         unlimited: True if the run gives no largest time step.
         backward: True if the run goes back in time.
@@ -28,7 +28,7 @@ class SchemeProblem(NamedTuple):
     """
 
     fields: tuple[Any, ...] = ()
-    collisions: bool = False
+    collisions: str = ""
     changes: bool = False
     unlimited: bool = False
     backward: bool = False

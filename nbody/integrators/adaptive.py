@@ -13,6 +13,7 @@ from nbody.errors import RunFailed
 from nbody.integrators.collisions.span import Span, Watcher
 from nbody.integrators.few_bodies import in_one_call
 from nbody.integrators.integrator import Integrator, Motion
+from nbody.integrators.tangents import Tangents
 from nbody.scenario.values import Group
 from nbody.state import Outputs
 from nbody.state.host import HostState
@@ -32,8 +33,8 @@ class AdaptiveStep(Integrator):
     """A scheme whose last step is kept from its beginning on. A step that goes beyond the time ``until`` is counted, and the
     bodies are shown within it; the next call makes it again, or shows another time. So frames and calls change no step."""
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
+    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
+        super().__init__(dt, options, tangents)
         self._clock = np.zeros(4)
 
     def _return(self, motion: Motion, until: float) -> int:

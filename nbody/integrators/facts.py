@@ -103,19 +103,6 @@ class SchemeFacts(NamedTuple):
         """What the scheme asks of the forces."""
         return Problem(gravity, precision, count, self.outputs, self.targets, own_sums=self.own_forces)
 
-    def described(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """The facts for ``nbody info``, for a scenario's group ``integrator`` with all values, in types that JSON has."""
-        # A frame after so many blocks is a prediction; to one at a time all bodies make a step.
-        lengths = "adaptive" if chosen.get("shared") else self.lengths
-        predicted = lengths == "individual" and chosen.get("end") is None
-        return {
-            "order": self.order,
-            "evaluations_per_step": self.evaluations,
-            "source": self.source,
-            "step_lengths": lengths if " or " not in lengths else "adaptive" if chosen.get("eta") else "fixed",
-            "frames_are": "predicted" if predicted else "synchronized",
-        }
-
 
 class SchemeReport(NamedTuple):
     """What a scheme says of the steps so far.

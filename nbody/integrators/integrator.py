@@ -50,6 +50,7 @@ class Integrator(ABC):
     Args:
         dt: the time step in the scenario's unit of time; the largest time step if the scheme is adaptive, infinity if None.
         options: an instance of ``Options``.
+        tangents: vectors that are moved with the bodies, from the beginning of a run on; by default none.
 
     Raises:
         InputError: ``dt`` is missing, and the scheme is not adaptive.
@@ -63,17 +64,14 @@ class Integrator(ABC):
     _encounter: Encounter | None = None
     """The bodies that have met in the last step; None if all bodies make the same steps."""
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
+    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
         self._options = options or self.Options()
         if dt is None and not self.facts.adaptive:
             raise InputError("is missing; this scheme makes steps of one length, as in 'dt: 0.001'")
         self.dt: float = math.inf if dt is None else dt
-        self._tangents = Tangents()
-
-    def follow(self, tangents: Tangents) -> None:
-        """Move tangent vectors with the bodies, from the beginning of a run on."""
-        self._tangents = tangents
-        self.facts = self.facts._replace(columns=(*type(self).facts.columns, *tangents.columns))
+        self._tangents = tangents or Tangents()
+        if tangents:
+            self.facts = self.facts._replace(columns=(*self.facts.columns, *tangents.columns))
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         """The tangent vectors at this moment, (M, 2, 3, n), a copy."""
@@ -172,7 +170,8 @@ class Integrator(ABC):
         motion.state.add(*self.facts.columns)
 
     def start(self, motion: Motion) -> None:  # noqa: B027  (nothing to do for most)
-        """Called before the first step of a run, not when a run is resumed."""
+        """Called before the first step of a run, not when a run is resumed; and before a single step of another length:
+        ``dt`` is it then, and no run goes on from there."""
 
     def advance(
         self, motion: Motion, steps: int, until: float = math.inf, watcher: Watcher | None = None
@@ -199,27 +198,11 @@ class Integrator(ABC):
         it no longer. Returns the number of steps to make again."""
         return 0
 
-    def make_short_step(self, motion: Motion, length: float) -> bool:
-        """Make one step of another length from the present bodies, from which no run goes on. False: a new instance of the
-        scheme has to make it."""
-        return False
-
-    def _start_with(self, motion: Motion, length: float) -> bool:
-        """Such a step, by a scheme that keeps nothing that depends on the length."""
-        dt, self.dt = self.dt, length
-        try:
-            self.start(motion)
-            self._advance(motion, 1, math.inf)
-        finally:
-            self.dt = dt
-        return True
-
     def show_noted(
         self, motion: Motion, steps: np.ndarray, times: np.ndarray, ends: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The bodies at (n,) times within (n,) of the steps that were noted last: positions and velocities, (n, N, D) each.
-        ``ends``: the times, positions and velocities at the ends of these steps. None if each is a call of
-        :meth:`make_short_step`."""
+        ``ends``: the times, positions and velocities at the ends of these steps. None if each needs a single step."""
         return None
 
     @abstractmethod
@@ -240,12 +223,6 @@ class Integrator(ABC):
                 return span
             steps -= state.clock.step - made
         return None
-
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        """Interactions that the engine computes in the next ``steps`` steps, if ``outputs`` are current after them."""
-        (engine, state), facts = motion, self.facts
-        pairs = 0 if facts.own_forces else steps * facts.evaluations * engine.work(state, facts.outputs)
-        return pairs + (engine.work(state, outputs, facts.leaves) if outputs is not Outputs.ACCELERATION else 0)
 
     def report(self, motion: Motion) -> SchemeReport:
         """What the run shows and records of the steps so far."""

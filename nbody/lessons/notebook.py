@@ -10,6 +10,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
+
 from nbody import machine
 from nbody.errors import unknown
 
@@ -34,6 +36,12 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 LARGE = re.compile(r"(?m)^(?:\|[^|\n]*){9,}\|\n(?:\|.*\n?)+|(?:^\|.*\n){14,}")
 """A table of nine columns, or of fourteen lines, or more: nothing for a slide."""
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+CAPTION = re.compile(r"\*(?!\*)")
+
+SLIDE, PICTURE_SIZE = 900, 800
+"""The letters of a slide, and those whose place a figure takes."""
+
+MARKDOWN = MarkdownIt().enable("table")
 
 
 def notebook(course: str) -> str:
@@ -46,9 +54,8 @@ def notebook(course: str) -> str:
     for section in sections:
         told, *solution = re.split(r"(?m)^(?=<details>)", section)
         idea, *look = re.split(r"(?m)^(?=- \*\*)", told, maxsplit=1)
-        for part, kind in zip(re.split(r"(?m)^(?=!\[)", idea), ("slide", *99 * ["subslide"]), strict=False):
-            cells.append(_text(part, folder, kind))
-        cells += [_text(each, folder, "subslide") for each in look]
+        for number, part in enumerate((*_pages(idea), *look)):
+            cells.append(_text(part, folder, "subslide" if number else "slide"))
         if name := re.match(r"## `([\w-]+)`", section):
             cells.append(_code(f'show("{name[1]}")\ntrial("{name[1]}")'))
         cells += [_text(each, folder, "skip") for each in solution]
@@ -63,14 +70,27 @@ def notebook(course: str) -> str:
     )
 
 
+def _pages(text: str) -> list[str]:
+    """The paragraphs, figures and tables of a section, as many together as fit on a slide."""
+    lines, pages, filled = text.splitlines(keepends=True), [""], 0
+    for block in MARKDOWN.parse(text):
+        part = "".join(lines[slice(*block.map)]) if block.map and block.level == 0 else ""
+        if not part:
+            continue
+        size = PICTURE_SIZE if PICTURE.match(part) else len(LARGE.sub("", part)) * (block.type != "heading_open")
+        if filled and filled + size > SLIDE and not CAPTION.match(part):
+            pages, filled = [*pages, ""], 0
+        pages[-1] += part + "\n"
+        filled += size
+    return pages
+
+
 def slides(course: str) -> str:
     """The slides of a course of :data:`COURSES`, as one HTML page. Raises InputError: there is no such course."""
-    from markdown_it import MarkdownIt
-
-    shown, markdown = [], MarkdownIt().enable("table")
+    shown = []
     for cell in json.loads(notebook(course))["cells"]:
         if cell["metadata"] != _slide("skip"):
-            page = markdown.render(LARGE.sub("*The table stands in the text of the course.*\n", cell["source"]))
+            page = MARKDOWN.render(LARGE.sub("*The table stands in the text of the course.*\n", cell["source"]))
             for name, data in cell.get("attachments", {}).items():
                 page = page.replace(f"attachment:{name}", f"data:image/png;base64,{data['image/png']}")
             shown.append(f"<section>\n{page}</section>")

@@ -242,7 +242,8 @@ class StabilityMap:
         total = self.status.size
 
         def tell(done: float) -> None:
-            show((block.start + done * len(block)) / total, f"system {block.start} of {total}")
+            fraction = (block.start + done * len(block)) / total
+            show(fraction, f"{fraction:.1%} of {total} systems")
 
         tell(0.0)
         bodies = make_particles(self.scenario, systems=block)

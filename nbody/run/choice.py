@@ -1,7 +1,6 @@
 """The scheme and the engine of a run: what supports all that a scenario asks for, or one line that says why nothing does."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from nbody.diagnostics.observables import OF_TANGENTS
@@ -30,11 +29,8 @@ ON_THE_HOST = tuple(name for name in ORDINARY if "gpu" not in ENGINES[name].tags
 def asked_of_run(scenario: Scenario, count: int, ranks: int, backward: bool = False) -> dict[str, Any]:
     """What a run of so many bodies asks: values of a :class:`~nbody.forces.problem.Problem` besides the law, the precision,
     what the scheme needs, and what the engine's options say."""
-    fields, collisions, unlimited = (
-        chosen_fields(scenario),
-        scenario.collisions is not None,
-        scenario.integrator.dt is None,
-    )
+    fields, unlimited = chosen_fields(scenario), scenario.integrator.dt is None
+    collisions = scenario.collisions.rule if scenario.collisions else ""
     changes, tangents = scenario.escape is not None, tangents_of(scenario)
     of_scheme = SchemeProblem(tuple(fields), collisions, changes, unlimited, backward, tangents)
     systems = scenario.ensemble.count if scenario.ensemble else 0
@@ -56,21 +52,21 @@ def scheme_for(scenario: Scenario, name: str) -> type[Integrator]:
     return kind
 
 
-def scheme_of(scenario: Scenario, dt: float | None) -> Integrator:
-    """The scenario's scheme with a time step. One that is not a table of moves knows no negative steps: back in time
-    :class:`~nbody.run.stepper.Stepper` turns the velocities round."""
+def scheme_of(scenario: Scenario, dt: float | None, tangents: Tangents | None = None) -> Integrator:
+    """The scenario's scheme with a time step, and with tangent vectors, by default those of its observables. One that is not
+    a table of moves knows no negative steps: back in time :class:`~nbody.run.stepper.Stepper` turns the velocities round."""
     kind, options = component(scenario, "integrator", scenario.integrator, INTEGRATORS)
     made: Any = scheme_for(scenario, scenario.integrator.scheme)
     dt = dt if dt is None or made.facts.moves else abs(dt)
+    more: dict[str, Any] = {}
     if scenario.ensemble and made is not kind:
-        made = partial(made, systems=scenario.ensemble.count)
+        more["systems"] = scenario.ensemble.count
+    if tangents or (count := tangents_of(scenario)):
+        more["tangents"] = tangents or Tangents(count, scenario.ensemble.count if scenario.ensemble else 1)
     try:
-        integrator: Integrator = made(dt, options)
+        return made(dt, options, **more)  # type: ignore[no-any-return]
     except InputError as error:
         raise InputError(scenario.where("integrator.dt", "integrator.scheme") + str(error)) from None
-    if count := tangents_of(scenario):
-        integrator.follow(Tangents(count, scenario.ensemble.count if scenario.ensemble else 1))
-    return integrator
 
 
 def in_the_schemes_precision(scenario: Scenario, scheme: Integrator, notify: Notify) -> Scenario:

@@ -8,7 +8,6 @@ import numpy as np
 from nbody.errors import InputError
 from nbody.integrators.integrator import Integrator
 from nbody.particles import Particles
-from nbody.run.choice import scheme_of
 from nbody.run.schedule import FOREVER, require_countable, same_time, steps_within
 from nbody.run.stepper import Stepper
 from nbody.state import Moment
@@ -48,13 +47,12 @@ def _part_of_a_step(copy: Stepper, time: float) -> None:
     """Make one step to ``time``, forward or back, by a scheme of fixed steps."""
     now, motion, scheme = copy.moment, copy.motion, copy.integrator
     copy.clock.set(Moment(0, now.time, now.time))
-    moves, length = scheme.facts.moves, time - now.time
+    dt, moves, length = scheme.dt, scheme.facts.moves, time - now.time
     with motion.state.moves.turned(time < now.time and not moves):
-        if not scheme.make_short_step(motion, length if moves else abs(length)):
-            scheme = scheme_of(copy.setup.scenario, length)
-            scheme.prepare(motion, copy.collisions is not None)
-            scheme.start(motion)
-            scheme.advance(motion, 1)
+        scheme.dt = length if moves else abs(length)
+        scheme.start(motion)
+        scheme.advance(motion, 1)
+        scheme.dt = dt
     copy.clock.set(Moment(now.step, copy.clock.time, now.time))
 
 

@@ -47,11 +47,6 @@ def doubts(scenario: Scenario, engine: type[Engine], integrator: Integrator, par
             "collisions: a bounce inside a step errs by dt², although this scheme has a higher order; steps of ias15, and "
             "of hermite4 with eta, end at the contact"
         )
-    if rule == "bounce" and facts.star:
-        found.append(
-            "collisions: this scheme moves an encounter to its end before it looks for contacts, so bodies that bounce "
-            "pass through each other first; steps of ias15 end at the contact"
-        )
     if (extent := float(np.ptp(particles.position, axis=0).max())) > (most := farthest(engine, precision)):
         found.append(
             f"the bodies are {extent:.1e} apart, and in {precision} this engine takes 1/distance³ beyond {most:g} "

@@ -21,7 +21,7 @@ from nbody.run.stepper import Stepper
 from nbody.run.watch import Watch
 from nbody.state import Outputs, State
 
-MANY = 10
+MANY, MEASURING = 10, 0.1
 """Steps between two progress events from which on a run that records nothing measures its energy at each event."""
 
 
@@ -141,7 +141,7 @@ class Loop:
         self._setup, self._stepper, self._recording, self._pace = stepper.setup, stepper, recording, pace
         after = [*after, *([] if callback is None else [callback])]
         self._others, self._all, self._team = [*before, *after], [*before, recording, *after], stepper.setup.team
-        self._halted = False
+        self._halted, self._energies, self._energy_at = False, recording.measured.energies, 0.0
         self.clock, self.stop = WallClock(alone=self._team.size == 1), StopRequest()
         self.status = RunStatus(stepper, recording, self.clock)
         self._first = stepper.clock.step, stepper.clock.time
@@ -173,7 +173,8 @@ class Loop:
     def _finish(self) -> None:
         """Make the summary, and tell the other ranks and the user how the call has ended."""
         setup, stepper = self._setup, self._stepper
-        self._recording.finish()
+        measured = self._recording.measured
+        measured.frames, measured.energies = self._team.broadcast((measured.frames, measured.energies))
         interrupted = self.stop.requested and not self._recording.schedule.ended(stepper.moment)
         self.summary = found = self._team.broadcast(self.status.summary(interrupted))
         if not interrupted and (line := stepper.integrator.report(stepper.motion).message):
@@ -273,9 +274,12 @@ class Loop:
             clock.exclude(time.perf_counter() - began)
 
     def _event(self) -> ProgressEvent:
-        fast = self.clock.steps_per_heartbeat() >= MANY  # else an energy that nobody records would take too long
-        energies = self._recording.energies_now if fast else self._recording.measured.energies
-        return ProgressEvent(self._stepper.state, energies, self.status)
+        # An energy that nobody records takes little time of a fast run, and at most a tenth of that of one that is shown.
+        fast, now = self.clock.steps_per_heartbeat() >= MANY, time.perf_counter()
+        if self._recording.looks or fast or (self._pace and now >= self._energy_at):
+            self._energies = self._recording.energies_now
+            self._energy_at = now + (time.perf_counter() - now) / MEASURING
+        return ProgressEvent(self._stepper.state, self._energies, self.status)
 
     def _end(self) -> None:
         """Record the last moment, and close the file. Raises the error of a user's function."""

@@ -27,7 +27,7 @@ from nbody.run.precision import automatic_precisions
 from nbody.run.schedule import Schedule, TimeSchedule, directed, schedule_for, written
 from nbody.run.trial import require_order
 from nbody.scenario import FromArrays, Scenario
-from nbody.scenario.groups import CHANGING
+from nbody.scenario.collisions import CHANGING
 from nbody.scenario.model import component
 from nbody.scenario.options import AUTO
 from nbody.scenario.values import Group, validated

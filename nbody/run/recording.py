@@ -63,7 +63,7 @@ class Recording(Observer):
         return self._stepper.setup
 
     @property
-    def frames_per_block(self) -> int:
+    def _frames_per_block(self) -> int:
         """How many frames of the present bodies are made in one call, if every step is recorded."""
         state = self._stepper.state
         return frames_per_block(state.count, state.dtype.name)
@@ -168,7 +168,7 @@ class Recording(Observer):
             frames = self.measured.frames
             writer = self._file.open(self._setup, self._stepper, self.schedule, frames, self._meta())
         try:
-            at_a_time = self.frames_per_block if self.looks else 0
+            at_a_time = self._frames_per_block if self.looks else 0
             self._recorder = Recorder(writer, self.measured, at_a_time, raises=self._setup.team.size == 1)
         except BaseException:  # close the file, which is locked and has its full size
             if writer is not None:
@@ -187,11 +187,6 @@ class Recording(Observer):
         if self._recorder is not None:
             self._recorder.close(complete)
 
-    def finish(self) -> None:
-        """Tell the other ranks the number of frames and the energies after a call that has ended well."""
-        measured = self.measured
-        measured.frames, measured.energies = self._setup.team.broadcast((measured.frames, measured.energies))
-
     # --- Frames ---
 
     def next(self, until: float) -> tuple[int, float]:
@@ -207,8 +202,11 @@ class Recording(Observer):
         if not (isinstance(schedule, StepSchedule) and self._stepper.packs_frames):
             return 0, 0
         now, most = self._stepper.moment, min(at_most, MOST_STEPS)
-        if schedule.regular_after(now.step) >= self.frames_per_block and self.frames_per_block * schedule.every <= most:
-            return self.frames_per_block, schedule.every
+        if (
+            schedule.regular_after(now.step) >= self._frames_per_block
+            and self._frames_per_block * schedule.every <= most
+        ):
+            return self._frames_per_block, schedule.every
         return (1, 1) if at_most and schedule.next(now)[0] == 1 else (0, 0)
 
     def take(self, frames: list[Frame]) -> None:

@@ -139,14 +139,13 @@ def _moved(stepper: Stepper, until: float, given: np.ndarray, masses: np.ndarray
     reason = unsupported(type(setup.integrator), setup.engine, scenario.gravity, scenario.precision, **asked)
     if not reason and any(field.kind == POST_NEWTONIAN for field in asked["of_scheme"].fields):
         reason = "derivatives know no relativity"  # the tangent vectors of the map are those of momenta
-    scheme = scheme_of(scenario, scenario.integrator.dt)
     if not reason and masses is not None and asked["of_scheme"].fields:
         reason = "there are none with respect to masses in external fields"
     if reason:
         raise InputError(f"derivatives: {reason}")
     sides = np.ones((2, 1, 1))
-    sides[1] = -1.0 if plan.backward and not scheme.facts.moves else 1.0  # the velocities are turned round
-    scheme.follow(Tangents(given=given * sides, masses=masses))
+    sides[1] = -1.0 if plan.backward and not setup.integrator.facts.moves else 1.0  # the velocities are turned round
+    scheme = scheme_of(scenario, scenario.integrator.dt, Tangents(given=given * sides, masses=masses))
     copy = Stepper(replace(setup, plan=replace(plan, integrator=scheme)))
     copy.collisions = None
     copy.begin()

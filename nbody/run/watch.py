@@ -4,13 +4,16 @@ Steps of large runs take seconds or minutes. The engine reports each piece of a 
 device calls back regularly (:mod:`nbody.compute.gpu.waiting`); each of these reports is a call of a :class:`Watch`.
 """
 
+import math
 import time
 from collections.abc import Callable
 
+from nbody.integrators.integrator import FixedStep, Integrator, Motion
 from nbody.run.progress import HEARTBEAT
 from nbody.run.signals import StopRequest
 from nbody.run.stepper import Stepper
 from nbody.state import Outputs
+from nbody.state.moves import MoveKind
 from nbody.whole_file import Notify
 
 LONG = 0.5
@@ -40,7 +43,7 @@ class Watch:
     def step(self, number: int, recorded: bool, steps: int = 1) -> None:
         """Call this before ``steps`` steps, of which step ``number`` is the last; ``recorded`` if it becomes a frame."""
         scheme, motion, of_a_frame = self._stepper.integrator, self._stepper.motion, self._stepper.state.frames.outputs
-        now = scheme.work(motion, steps, of_a_frame if recorded else Outputs.ACCELERATION)
+        now = work_of_steps(scheme, motion, steps, of_a_frame if recorded else Outputs.ACCELERATION)
         # A run that stops between two frames records one more frame, whose accelerations may already be known.
         closing = 0 if recorded else motion.engine.work(motion.state, of_a_frame, scheme.facts.leaves)
         self._begin(f"step {number}", now, closing)
@@ -87,3 +90,17 @@ class Watch:
         if not speed or seconds > WORTH_TELLING:
             when = f", in about {seconds:.0f} s" if speed else ""
             self._notify(f"stopping after {self._doing}{when}; Ctrl-C again stops now")
+
+
+def work_of_steps(scheme: Integrator, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
+    """Interactions that the engine computes in the next steps, if ``outputs`` are current after them."""
+    (engine, state), facts, work = motion, scheme.facts, 0
+    if steps and not facts.own_forces:
+        begins = bool(facts.leaves) or (facts.moves and facts.moves[0].kind == MoveKind.FORCE)
+        first = bool(facts.leaves) - bool(state.clock.current) if begins else 0  # of the forces at the beginning
+        work = steps * math.ceil(scheme.report(motion).pairs_per_step) + first * engine.work(state, facts.outputs)
+    if outputs is Outputs.ACCELERATION:
+        return work
+    if isinstance(scheme, FixedStep):  # whose last forces are a part of them
+        return work + engine.work(state, outputs) - (engine.work(state) if facts.leaves else 0)
+    return work + engine.work(state, outputs, facts.leaves)

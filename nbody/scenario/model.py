@@ -13,12 +13,12 @@ from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.registry import Registry
 from nbody.scenario.bodies import PLACED, Component, FromArrays, Generated, Initial, initial_from
+from nbody.scenario.collisions import CollisionKeys
 from nbody.scenario.ensemble import Ensemble
 from nbody.scenario.escape import EscapeKeys
 from nbody.scenario.events import EventChoice, events_from
 from nbody.scenario.groups import (
     CheckpointKeys,
-    CollisionKeys,
     EnergyLimit,
     EngineChoice,
     FieldChoice,

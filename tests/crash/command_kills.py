@@ -58,13 +58,5 @@ def trial(bench: Bench, seen: Counter) -> None:
     seen["ended with the same bits"] += 1
 
 
-def work(bench: Bench, kills: int) -> Counter:
-    """Trials until so many kills have hit, or the time is up."""
-    seen: Counter = Counter()
-    while seen["kills"] < kills and bench.in_time():
-        trial(bench, seen)
-    return seen
-
-
 if __name__ == "__main__":
-    commands.script(work, count=1000)
+    commands.script(trial, "kills", count=1000)

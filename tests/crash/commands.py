@@ -192,8 +192,16 @@ def in_parallel(folder: Path, options: argparse.Namespace, work: Callable[[Bench
     return total
 
 
-def script(work: Callable[[Bench, int], Counter], count: int) -> None:
-    """The main function of a script: :func:`in_parallel` with the options of its command line, what was seen, the end."""
+def script(trial: Callable[[Bench, Counter], None], counted: str, count: int) -> None:
+    """The main function of a script: trials :func:`in_parallel` until so many of what is ``counted`` were seen, or the time
+    is up; with the options of its command line. Prints what was seen."""
+
+    def work(bench: Bench, most: int) -> Counter:
+        seen: Counter = Counter()
+        while seen[counted] < most and bench.in_time():
+            trial(bench, seen)
+        return seen
+
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int, nargs="?", default=count)
     parser.add_argument("--engine", default="cpu")

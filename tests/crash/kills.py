@@ -30,7 +30,7 @@ def kill_and_resume(folder: Path, kills: int, seed: int = 1) -> dict[str, int]:
     while seen["kills"] < kills:
         child, pipe = chaos.record_in_child(path, FRAMES)
         if random.random() < 0.8:
-            select.select([pipe], [], [], 2.0)  # until it records
+            select.select([pipe], [], [], 60.0)  # until it records
         time.sleep(random.uniform(0, 0.04))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)

@@ -21,6 +21,7 @@ TIMEOUT = 2.0
 
 def interrupt(bench: Bench, seen: Counter) -> None:
     """One run, interrupted: now and then while it starts, mostly while it records."""
+    seen["runs"] += 1
     child = bench.begin_run()
     early = random.random() < 0.1
     if early:
@@ -50,14 +51,5 @@ def interrupt(bench: Bench, seen: Counter) -> None:
         bench.path.unlink()
 
 
-def work(bench: Bench, count: int) -> Counter:
-    """So many runs, or as many as there is time for."""
-    seen: Counter = Counter()
-    while seen["runs"] < count and bench.in_time():
-        seen["runs"] += 1
-        interrupt(bench, seen)
-    return seen
-
-
 if __name__ == "__main__":
-    commands.script(work, count=300)
+    commands.script(interrupt, "runs", count=300)

@@ -1,15 +1,34 @@
-"""A command whose window ends at step 8: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
+"""A command whose window ends at step 8, for which the run waits: ended_view.py close|keys|PID-of-the-screen ARGUMENTS."""
 
 import gc
 import os
 import signal
 import sys
 import threading
+import time
 
 from nbody.cli import main
-from nbody.viewer.window import show as window
+from nbody.run.simulation import Simulation
+from nbody.viewer.window.show import Desktop
 
 _, end, *arguments = sys.argv
+gone = threading.Event()
+
+
+def waiting(make=Simulation.__init__):
+    def slow(self, *given, **options):
+        make(self, *given, **options)
+        compute = self.setup.engine._compute
+
+        def wait(state, outputs):
+            while self.steps_made >= 8 and not gone.is_set():
+                time.sleep(0.01)
+                state.progress.report(0)
+            compute(state, outputs)
+
+        self.setup.engine._compute = wait
+
+    Simulation.__init__ = slow
 
 
 def press(widget):
@@ -21,12 +40,12 @@ def press(widget):
         QCoreApplication.postEvent(widget, key)
 
 
-def show(source, clock, view, real=window.show, **options):
+def show(screen, source, clock, view, lost=None, real=Desktop.show):
     def opened(pane):
         from vispy import app
 
         def tick(event):
-            if source.caption(clock.at).step < 8:
+            if not source.run.prepared or source.run.simulation.steps_made < 8:
                 return
             if end == "close":
                 pane.close()
@@ -38,12 +57,18 @@ def show(source, clock, view, real=window.show, **options):
 
         pane.timer = app.Timer(0.02, tick, start=True)
 
+    def close(close=clock.close):
+        gone.set()
+        close()
+
     gc.disable()
-    real(source, clock, view, opened, **options)
+    clock.close = close
+    real(screen, source, clock, view, lost, opened)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
     collecting.join()
 
 
-window.show = show
+Desktop.show = show
+waiting()
 sys.exit(main(arguments))

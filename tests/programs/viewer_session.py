@@ -7,6 +7,7 @@ Prints one JSON object: the playback and the camera after each act; what the win
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy as np
 from nbody.trajectory import Trajectory
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.clock import Playback
-from nbody.viewer.window.show import show
+from nbody.viewer.window.show import Desktop
 
 
 def acts(window):
-    """(name, action) in order."""
+    """(name, action) in order, and what must have happened after some of them."""
     from PySide6.QtCore import QPoint, Qt
     from PySide6.QtTest import QTest
 
@@ -44,22 +45,13 @@ def acts(window):
         print(row, file=sys.stderr)
         QTest.mouseClick(pane, left, none, QPoint(*np.rint(pixels[row]).astype(int).tolist()))
 
-    def until_drawn():
-        """Wait until the diagrams show all points: later ones would change a picture."""
+    def drawn():
+        """True when the diagrams show all points: later ones would change a picture."""
         diagrams = window.panels.diagrams
-        for _ in range(400):
-            QTest.qWait(50)
-            if diagrams.drawn and diagrams._begun[1] and diagrams._future is None:
-                break
+        return diagrams.drawn and diagrams._begun[1] and diagrams._future is None
 
-    def play_backward():
-        """Play back from the last frame, and wait until a picture shows an earlier one."""
-        key("End")()
-        key("B")()
-        for _ in range(400):
-            QTest.qWait(20)
-            if window.transport.frame < window.transport.frames - 1:
-                break
+    def went_back():
+        return window.transport.at < window.transport.frames - 1
 
     yield "played", lambda: None
     yield "paused", key("Space")
@@ -76,29 +68,43 @@ def acts(window):
     yield "moved", key("Home")
     yield "centre", key("F")
     yield "diagrams", key("P")
-    yield "drawn", until_drawn
+    yield "drawn", lambda: None, drawn
     yield "earlier", key("Right", Qt.KeyboardModifier.ShiftModifier)
     yield "keys", key("F1")
     yield "saved", lambda: (key("F1")(), key("S")())
     yield "viewed", key("V")
-    yield "backward", play_backward
-    yield "small", lambda: setattr(window, "size", (500, 400))
+    yield "backward", lambda: (key("End")(), key("B")()), went_back
+    yield "small", lambda: setattr(window, "size", (500, 400)), lambda: window.physical_size == (500, 400)
     yield "quit", key("Q")
 
 
 def drive(window):
-    """Begin the session: an act, then 200 ms to draw."""
+    """Begin the session: an act, and the next one when a picture has been drawn that will not change any more."""
     from PySide6.QtCore import QTimer
 
     todo, seen = acts(window), {}
-    state = {"name": ""}
+    state = {"name": "", "happened": lambda: True, "pictures": 0, "since": time.monotonic()}
+
+    def count(event):
+        state["pictures"] += 1
+
+    def settled():
+        renderer, clock = window.renderer, window.transport
+        if not state["pictures"] or not state["happened"]() or window.source.waiting(clock.at):
+            return False
+        return clock.playing or not renderer.has_newer
+
+    def late():
+        return time.monotonic() > state["since"] + 60  # then the test says what has not happened
 
     def go_on():
+        if not (settled() or late()):
+            return
         if state["name"]:
             playback, camera = window.transport, window.controls.camera
             # fmt: off
             seen[state["name"]] = {
-                "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
+                "frame": int(playback.at), "playing": playback.playing, "azimuth": camera.azimuth,
                 "centre": camera.centre.tolist(), "chosen": window.controls.chosen, "follow": window.controls.follow,
                 "status": window.transport.status, "notice": window.notice,
             }
@@ -110,18 +116,21 @@ def drive(window):
                 }
             # fmt: on
             window.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
-        state["name"], act = next(todo)
-        if state["name"] == "quit":
+        name, act, *happened = next(todo)
+        state.update(name=name, pictures=0, since=time.monotonic(), happened=happened[0] if happened else lambda: True)
+        if name == "quit":
             timer.stop()
             print(json.dumps(seen), flush=True)
         act()
+        window.update()
 
+    window.events.draw.connect(count)
     timer = QTimer(window.native)
     timer.timeout.connect(go_on)
-    timer.start(200)
+    timer.start(20)
 
 
 folder = Path(sys.argv[2])
 with Trajectory(sys.argv[1]) as run:
     recording = RecordedSource(run)
-    show(recording, Playback(recording.frames), opened=drive)
+    Desktop().show(recording, Playback(recording.frames), opened=drive)

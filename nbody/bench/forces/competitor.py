@@ -1,7 +1,9 @@
 """A competitor of the force suite: an engine in one precision on a number of threads, with what timing needs."""
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import numpy as np
 
@@ -61,23 +63,22 @@ class Competitor:
         name: its name in the table.
         kind: the engine's class.
         backend, device: ``cpu`` or ``gpu``, whose clock measures it, and the device's name.
-        tree: True if it is a tree.
         threads: CPU threads that it uses; 0 on a GPU.
-        one_core: True if it is kept to one thread, though its engine uses all.
-        foreign: True if it is no engine of ``ENGINES``: it computes no other problem.
+        gravity: the law that it computes.
+        running: the block in which it runs, on its number of threads.
         speed: what is known of its speed.
     """
 
     def __init__(
         self, name: str, kind: type[Engine], precision: str, options: Group | None = None, threads: int = 1,
-        gravity: Gravity = CLUSTER, foreign: bool = False, one_core: bool = False,
+        gravity: Gravity = CLUSTER, running: Callable[[], AbstractContextManager] = nullcontext,
     ) -> None:  # fmt: skip
         self.name, self.kind, self.precision, self._options = name, kind, precision, options
         self._engine = self.engine(gravity)
+        self.gravity = self._engine.gravity
         self.backend, self.device = kind.can.device, self._engine.identity().device
         self.threads = 0 if self.backend == "gpu" else threads
-        self.tree, self.foreign, self.one_core = kind.can.tree, foreign, one_core
-        self.speed = Speed(kind)
+        self.running, self.speed = running, Speed(kind)
         self._state: State | None = None
 
     @classmethod
@@ -85,29 +86,25 @@ class Competitor:
         """An engine of ``ENGINES``. ``one_core``: the ``cpu`` engine on one thread, not on all; ``accuracy``: a tree's."""
         kind: type[Engine] = ENGINES.load(engine)
         name, options, used = engine, None, 1
+        if one_core:
+            return cls(ONE_CORE, kind, precision, running=partial(threads, 1))
         if accuracy is not None:
             name, options = f"{engine}, {accuracy:g}", kind.Options.model_validate({"accuracy": accuracy})
-        if one_core:
-            name = ONE_CORE
-        elif engine == ALL_CORES or (kind.can.tree and kind.can.device == "cpu"):
+        if engine == ALL_CORES or (kind.can.tree and kind.can.device == "cpu"):
             import numba
 
             used = numba.get_num_threads()
-        return cls(name, kind, precision, options, used, one_core=one_core)
+        return cls(name, kind, precision, options, used)
 
     def engine(self, gravity: Gravity) -> Engine:
         """The engine for a law."""
         return self.kind(gravity, self.precision, self._options)
 
-    def by_own_law(self, problem: ForceProblem) -> ForceProblem:
-        """The problem with the law that it computes."""
-        return problem._replace(gravity=self._engine.gravity)
-
     def load(self, problem: ForceProblem) -> None:
         """Load a problem's bodies, and release those of the problem before."""
         self._state = None  # free its memory before the next state is allocated
         self._state = self._engine.load(problem.particles)
-        if self.tree:
+        if self.kind.can.tree:
             self.timed()  # a second one knows the size of the forces, as in each step of a run
 
     def evaluate(self) -> None:
@@ -148,10 +145,6 @@ class Competitor:
     def fits(self, count: int) -> bool:
         """True if there is memory for ``count`` particles."""
         return fits(self.kind, Problem(CLUSTER, self.precision, count))
-
-    def running(self) -> AbstractContextManager[None]:
-        """The block in which it runs, on its number of threads."""
-        return threads(1) if self.one_core else nullcontext()
 
     def timed(self) -> float:
         """The time of one evaluation in seconds, until it is done."""

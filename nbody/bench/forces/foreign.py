@@ -19,7 +19,7 @@ from nbody.bench.forces.competitor import Competitor
 from nbody.bench.forces.problems import CLUSTER
 from nbody.forces.direct.cpu_tiles import aligned_zeros
 from nbody.forces.engine import Engine, ForceError
-from nbody.forces.problem import Abilities
+from nbody.forces.problem import Abilities, Problem
 from nbody.law import Gravity
 from nbody.particles import Particles
 from nbody.scenario.values import Group
@@ -61,9 +61,14 @@ class NativeEngine(Engine):
     can = Abilities(precisions=("float32",), outputs=Outputs.ACCELERATION)
     state_type = HostState
 
+    @classmethod
+    def supports(cls, problem: Problem) -> str:
+        law = problem.gravity
+        own = law.dimensions == 3 and law.softening == "plummer"
+        return super().supports(problem) or ("" if own else "it knows Plummer's law in 3 dimensions alone")
+
     def _prepare(self, state: Any, particles: Particles) -> None:
         # The bodies, which do not move here, are padded to whole vectors with bodies without mass.
-        assert particles.dimensions == 3 and self.gravity.softening == "plummer", "it knows no other law"
         state.workspace = aligned_zeros((4, LANES * -(-particles.count // LANES)), np.dtype(np.float32))
         state.workspace[:3, : particles.count] = particles.position.T
         state.workspace[3, : particles.count] = particles.mass
@@ -104,7 +109,7 @@ def competitors(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         if reason := compiled()[1]:
             yield f"{NAME} ({reason})"
         else:
-            yield Competitor(NAME, NativeEngine, "float32", threads=machine.cores(), foreign=True)
+            yield Competitor(NAME, NativeEngine, "float32", threads=machine.cores())
     if "cpu-tree" in engines:
         if find_spec("pytreegrav") is None:
             yield "pytreegrav (not installed)"
@@ -113,4 +118,4 @@ def competitors(engines: Sequence[str], precisions: Sequence[str], on: Sequence[
         for theta in (0.7, 0.4):
             options = PytreegravEngine.Options(theta=theta)
             name = f"pytreegrav, theta {theta:g}"
-            yield Competitor(name, PytreegravEngine, "float64", options, machine.cores(), law, foreign=True)
+            yield Competitor(name, PytreegravEngine, "float64", options, machine.cores(), law)

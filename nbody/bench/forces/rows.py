@@ -108,8 +108,3 @@ class TreeRow(EvaluationRow):
     accuracy: Amount | None = None
     particles_per_s: Annotated[Amount | None, TableColumn("particles/s", rate)] = None
     interactions: Count | None = None
-
-    @property
-    def per_particle(self) -> float | None:
-        """Interactions per particle."""
-        return ratio(self.interactions, self.particles)

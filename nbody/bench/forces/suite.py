@@ -9,9 +9,10 @@ from nbody.bench import Notify
 from nbody.bench.columns import ratio
 from nbody.bench.forces import lecture
 from nbody.bench.forces.competitor import Competitor
-from nbody.bench.forces.problems import LECTURE_STEPS, Judge, cluster, lecture_disk
+from nbody.bench.forces.problems import LECTURE, LECTURE_STEPS, Judge, cluster, lecture_disk
 from nbody.bench.forces.rows import ALL_CORES, ONE_CORE, EvaluationRow, ForceRow, LectureRow, TreeRow
 from nbody.bench.timing import FIRST_COUNTS, TimedCall, Timing, in_turns, on_device
+from nbody.forces.problem import Problem
 from nbody.law import Gravity
 
 Kind = TypeVar("Kind", bound=EvaluationRow)
@@ -78,8 +79,8 @@ class _AtCount:
 
     def _judge(self, competitor: Competitor) -> Judge:
         """The judge of the cluster by a competitor's law."""
-        problem = competitor.by_own_law(self._cluster)
-        return self._judges.setdefault(problem.gravity, Judge(problem))
+        law = competitor.gravity
+        return self._judges.setdefault(law, Judge(self._cluster._replace(gravity=law)))
 
     @cached_property
     def _disk(self) -> Judge:
@@ -89,7 +90,7 @@ class _AtCount:
         """Check each of the group, time those that are right in turns, then their lecture runs."""
         longest = [LONGEST_AGAIN if c.speed.measured and c.backend == "cpu" else LONGEST for c in group]
         rows: list[ForceRow | TreeRow] = [
-            checked(TreeRow if c.tree else ForceRow, c, self._judge(c), self._notify, most)  # type: ignore[misc]
+            checked(TreeRow if c.kind.can.tree else ForceRow, c, self._judge(c), self._notify, most)  # type: ignore[misc]
             for c, most in zip(group, longest, strict=True)
         ]
         right = [k for k, row in enumerate(rows) if row.error is not None and not row.wrong]
@@ -106,8 +107,9 @@ class _AtCount:
 
     def _with_lecture(self, competitor: Competitor, row: ForceRow | TreeRow) -> list[EvaluationRow]:
         """The row with its lecture run, checked too, if it is to have one; and the row of that run, at the lecture's N."""
-        within = self._count <= max(lecture.COUNTS) and not competitor.foreign
-        if not (isinstance(row, ForceRow) and row.seconds and within):
+        if not (isinstance(row, ForceRow) and row.seconds) or self._count > max(lecture.COUNTS):
+            return [row]
+        if competitor.kind.supports(Problem(LECTURE, competitor.precision, self._count)):
             return [row]
         expected = LECTURE_STEPS * competitor.speed.expected(self._count)
         if expected > LONGEST_RUN:

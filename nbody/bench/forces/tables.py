@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from nbody.bench.columns import Sheet, TableColumn, code, column, columns, grouped, markdown, three
+from nbody.bench.columns import Sheet, TableColumn, code, column, columns, grouped, markdown, ratio, three
 from nbody.bench.forces import crossings
 from nbody.bench.forces.lecture import COUNTS
 from nbody.bench.forces.rows import ALL_CORES, ONE_CORE, EvaluationRow, ForceRow, LectureRow, TreeRow
@@ -25,7 +25,7 @@ LECTURE = columns(LectureRow, f"{WHO} seconds speedup speedup_all_cores k40c_sec
 
 TREES = [
     *columns(TreeRow, f"{WHO} seconds particles_per_s"),
-    TableColumn("interactions\nper particle", three, value=lambda row: row.per_particle),
+    TableColumn("interactions\nper particle", three, value=lambda row: ratio(row.interactions, row.particles)),
     *columns(TreeRow, ERRORS),
 ]
 

@@ -20,7 +20,7 @@ from nbody.integrators.collisions.step_paths import MOST_BOUNCES, StepPaths, Tou
 from nbody.integrators.roster import OWN, Roster
 from nbody.law import Gravity
 from nbody.particles import Particles
-from nbody.scenario.groups import CHANGING
+from nbody.scenario.collisions import CHANGING
 from nbody.trajectory.structure.layout import ADDED, BOUNCE, CONTACT, EVENT_DTYPE, MERGER
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ class Collisions:
 
     Args:
         roster: the bodies, which have radii.
-        rule: of :data:`~nbody.scenario.groups.RULES`.
+        rule: of :data:`~nbody.scenario.collisions.RULES`.
         gravity: the law between them.
         bouncing: how bodies bounce.
         outcome: the user's function of rule ``function``.

@@ -8,7 +8,7 @@ import numpy as np
 from nbody.errors import InputError, did_you_mean
 from nbody.particles import Particles
 from nbody.scenario import Scenario
-from nbody.scenario.groups import Density
+from nbody.scenario.collisions import Density
 
 HINT = "a length, a length of each species, {density: NUMBER}, or bodies with a column 'radius'"
 

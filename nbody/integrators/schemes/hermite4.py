@@ -115,9 +115,6 @@ class Hermite4(AdaptiveStep):
         motion.state.clock.current = Outputs.NOTHING
         return self._forces(motion)
 
-    def make_short_step(self, motion: Motion, length: float) -> bool:
-        return self._start_with(motion, length)
-
     def arrays(self) -> dict[str, np.ndarray]:
         """The clock; and the bodies at the beginning of the last step, if it is adaptive."""
         return super().arrays() | ({"before": self._before} if self.facts.adaptive else {})

@@ -9,7 +9,6 @@ If all bodies choose dt, this is ``leapfrog``, bit for bit. Variable steps are n
 the energy drifts, more slowly for a smaller η.
 """
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Annotated, Any, Protocol
 
@@ -75,6 +74,9 @@ class LeapfrogBlock(FixedStep):
         self._single = 0  # steps of single bodies made so far
         self._lengths: StepLengths | None = None
 
+    def start(self, motion: Motion) -> None:
+        self._lengths = None  # they depend on dt
+
     def _make(self, motion: Motion, steps: int, every: int = 1, packings: Sequence[Any] = ()) -> None:
         for step in range(1, steps + 1):
             is_frame = bool(packings) and step % every == 0
@@ -106,16 +108,6 @@ class LeapfrogBlock(FixedStep):
             lengths: StepLengths = kind(motion, self.dt, self._options.eta)
             self._lengths = lengths
         return self._lengths
-
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        # As many as in the mean of the steps so far.
-        if not steps:
-            return 0
-        engine, state = motion
-        force = engine.work(state)
-        start = 0 if state.clock.current else force
-        last = engine.work(state, outputs) - force if outputs is not Outputs.ACCELERATION else 0
-        return start + steps * math.ceil(self._bodies_per_step(motion) / state.count * force) + last
 
     def _key(self, every: int) -> Hashable:
         return None

@@ -11,6 +11,7 @@ from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.facts import Move, SchemeFacts
 from nbody.integrators.few_bodies import in_one_call_or_fields
 from nbody.integrators.integrator import FixedStep, Motion
+from nbody.integrators.tangents import Tangents
 from nbody.scenario.values import Group
 from nbody.state import Frame, Outputs, State
 from nbody.state.moves import DRIFTS, MoveKind, StateMove
@@ -47,11 +48,10 @@ def table(moves: tuple[Move, ...], order: int, source: str, power_of_dt: int = 1
     forces = [k for k, move in enumerate(moves) if move.kind == MoveKind.FORCE]
     moved_after = any(move.kind in DRIFTS for move in moves[forces[-1] :])
     leaves = Outputs.NOTHING if moved_after else Outputs.ACCELERATION
-    evaluations = _evaluations(moves, bool(leaves))
     return SchemeFacts(
         order,
         source,
-        evaluations=evaluations,
+        evaluations=_evaluations(moves, bool(leaves)),
         leaves=leaves,
         power_of_dt=power_of_dt,
         moves=moves,
@@ -97,8 +97,8 @@ def _evaluations(moves: tuple[Move, ...], current: bool) -> int:
 class MoveTable(FixedStep):
     """An integrator that is a table of moves, the ``moves`` of its facts."""
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
+    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
+        super().__init__(dt, options, tangents)
         forces = [k for k, move in enumerate(self.facts.moves) if move.kind == MoveKind.FORCE]
         self._last_force = forces[-1] if self.facts.leaves else -1
         self._state: State | None = None
@@ -154,9 +154,6 @@ class MoveTable(FixedStep):
         else:
             super()._advance(motion, steps, until)
 
-    def make_short_step(self, motion: Motion, length: float) -> bool:
-        return self._start_with(motion, length)
-
     def frames(self, motion: Motion, count: int = 1, every: int = 1) -> list[Frame]:
         few = self._few(motion)
         if few is None:
@@ -177,14 +174,3 @@ class MoveTable(FixedStep):
 
                 self._compiled = FewSteps(motion, self.facts, self._tangents)
         return self._compiled
-
-    def work(self, motion: Motion, steps: int, outputs: Outputs = Outputs.ACCELERATION) -> int:
-        if not steps:
-            return 0
-        (engine, state), facts = motion, self.facts
-        force = engine.work(state)
-        first = _evaluations(facts.moves, bool(state.clock.current))
-        pairs = (first + (steps - 1) * facts.evaluations) * force
-        if outputs is Outputs.ACCELERATION:
-            return pairs
-        return pairs + engine.work(state, outputs) - (force if facts.leaves else 0)

@@ -8,7 +8,8 @@ Planets with mass that are near each other, directly or through others, are a gr
 rest in the origin. A group of which one is near the star, and a planet alone that is, move with the star: it is drawn by
 them, and drifts with the mean velocity that the other planets give it in the step. So a single planet is on a Kepler orbit
 about a star that moves straight, however close it comes, and no other body is a part of its passage. A body without mass
-moves among copies of those that it is near to, so that it changes no bit of their motion.
+moves among copies of those that it is near to, so that it changes no bit of their motion; and if it alone is near the star,
+as a comet, the tides of planets kick it during the step.
 """
 
 import math
@@ -30,6 +31,13 @@ from nbody.integrators.solvers.systems.arrays import copy
 WIDER = 1.5
 """Pairs are compared before the kick that ends a step. Those closer than this many times the distance at which they are near
 each other are looked at again after it."""
+
+EARLIER = 4.0
+"""A planet that will pass the star is near it as soon as a step is longer than its time scale divided by this. (With 1, as
+in TRACE, the change from one motion to the other changes a comet's energy by 1e-4 of it, however short the steps are.)"""
+
+PARTS, TIDE = 8, 1e-6
+"""Of a comet's step, if a tide is stronger than this: G m h²/r³."""
 
 encounter_steps = inner(stepper_for("encounter"), calls=True)
 
@@ -173,6 +181,19 @@ def about_star(x, y, z, vx, vy, vz, mu, h, touching):
 _is_near, _about_star = inner(is_near, fastmath=STRICT), inner(about_star, fastmath=STRICT)
 
 
+@inner(fastmath=STRICT)
+def towards_star(i, Q, V, mu, h, touching):
+    """The answers of :func:`about_star`; a planet that is near the star at its pericentre is so from :data:`EARLIER` on."""
+    x, y, z, u, v, w = Q[0, i], Q[1, i], Q[2, i], V[0, i], V[1, i], V[2, i]
+    near, falls = _about_star(x, y, z, u, v, w, mu, h, touching)
+    if not (near or falls) and _about_star(x, y, z, u, v, w, mu, EARLIER * h, 0.0)[0]:
+        a, b, c = y * w - z * v, z * u - x * w, x * v - y * u
+        j2, energy2 = a * a + b * b + c * c, u * u + v * v + w * w - 2.0 * mu / math.sqrt(x * x + y * y + z * z)
+        q = j2 / (mu + math.sqrt(max(0.0, mu * mu + energy2 * j2)))
+        near = q == 0.0 or _about_star(q, 0.0, 0.0, 0.0, math.sqrt(j2) / q, 0.0, mu, h, 0.0)[0]
+    return near, falls
+
+
 @inner
 def look(Q, V, bodies, found):
     """Fill in which pairs are near each other, and which bodies are near the star. A planet that is about to fall onto it
@@ -180,9 +201,7 @@ def look(Q, V, bodies, found):
     any_of_them, radius = False, bodies.radius
     for i in range(1, radius.size):
         touching = radius[0] + radius[i]
-        found.hurried[i], found.falling[i] = _about_star(
-            Q[0, i], Q[1, i], Q[2, i], V[0, i], V[1, i], V[2, i], bodies.m[0], 2.0 * bodies.half, touching
-        )
+        found.hurried[i], found.falling[i] = towards_star(i, Q, V, bodies.m[0], 2.0 * bodies.half, touching)
         any_of_them |= found.hurried[i]
     for k in range(found.counts[0]):
         i, j = found.close[k]
@@ -204,7 +223,7 @@ class Company(NamedTuple):
         pairs: (P, 2) all pairs i > j within groups, and those of a body without mass and one that it is near to; the first
             ``counts[0]`` are in use. Their attraction is not a part of kicks.
         hurried: (N,) the bodies that move with the star.
-        counts: (1,).
+        counts: (2,) and the number of bodies with mass that move with the star.
     """
 
     group: np.ndarray
@@ -218,7 +237,7 @@ class Company(NamedTuple):
 def no_company(n):
     """The company of n bodies that move alone."""
     return Company(
-        np.arange(n), np.ones(n, np.int64), np.empty((8, 2), np.int64), np.zeros(n, np.bool_), np.zeros(1, np.int64)
+        np.arange(n), np.ones(n, np.int64), np.empty((8, 2), np.int64), np.zeros(n, np.bool_), np.zeros(2, np.int64)
     )
 
 
@@ -277,7 +296,25 @@ def gather(m, found, company):
                 counts[0] += 1
                 hurried[i] |= m[i] == 0.0 and m[j] > 0.0 and hurried[j]
                 hurried[j] |= m[j] == 0.0 and m[i] > 0.0 and hurried[i]
+    counts[1] = np.sum(hurried & (m > 0.0))
     return Company(group, size, pairs, hurried, counts), True
+
+
+@inner
+def is_alone(i, m, company):
+    """True if body i moves with no other planet."""
+    if m[i] > 0.0:
+        return company.size[company.group[i]] == 1
+    for k in range(company.counts[0]):  # noqa: SIM110
+        if company.pairs[k, 0] == i or company.pairs[k, 1] == i:
+            return False
+    return True
+
+
+@inner
+def is_comet(i, m, company):
+    """True if body i has no mass, and is near the star without planets."""
+    return company.hurried[i] and m[i] == 0.0 and company.counts[1] == 0 and is_alone(i, m, company)
 
 
 @inner(fastmath=STRICT)
@@ -303,9 +340,10 @@ def kick(Q, V, m, h, found, company, a):
         i, j = company.pairs[k]
         if not holds(found.close, found.counts[0], i, j):
             attract(i, j, -1.0, Q, m, a)
-    for c in range(3):
-        for i in range(1, m.size):
-            V[c, i] += h * a[c, i]
+    for i in range(1, m.size):
+        if not is_comet(i, m, company):
+            for c in range(3):
+                V[c, i] += h * a[c, i]
 
 
 class Contacts(NamedTuple):
@@ -391,17 +429,6 @@ def together(rows, owner, x, v, m, kinds, h, guess, eta, radius, contacts):
 
 
 @inner
-def is_alone(i, m, company):
-    """True if body i moves with no other planet."""
-    if m[i] > 0.0:
-        return company.size[company.group[i]] == 1
-    for k in range(company.counts[0]):  # noqa: SIM110
-        if company.pairs[k, 0] == i or company.pairs[k, 1] == i:
-            return False
-    return True
-
-
-@inner
 def members(i, m, company, rows):
     """Fill in the star and the bodies with which body i moves, in order, and itself. Returns their number."""
     group, _, pairs, _, counts = company
@@ -463,6 +490,45 @@ def pass_star(i, Q, V, m, h, drift):
         V[c, i] = (V[c, i] - drift[c]) / f
 
 
+@inner(fastmath=STRICT)
+def pass_star_in_tides(i, Q, V, m, motions):
+    """Move comet i about the star in parts of the step, between which the tides of the planets kick it. Their paths are the
+    cubics through their ends."""
+    h, begin_Q, begin_V, _, _ = motions
+    x, v, at, planets, parts = np.empty((3, 1)), np.empty((3, 1)), np.empty(3), np.flatnonzero(m[1:] > 0.0) + 1, 1
+    for c in range(3):
+        x[c, 0], v[c, 0] = begin_Q[c, i], begin_V[c, i]
+        for j in planets:
+            v[c, 0] += m[j] / m[0] * begin_V[c, j]
+    for j in planets:
+        if m[j] * h * h > TIDE * (Q[0, j] ** 2 + Q[1, j] ** 2 + Q[2, j] ** 2) ** 1.5:
+            parts = PARTS
+    for k in range(parts + 1):
+        t, part = k / parts, h / parts
+        weights = (
+            (1.0 + 2.0 * t) * (1.0 - t) ** 2,
+            h * t * (1.0 - t) ** 2,
+            t * t * (3.0 - 2.0 * t),
+            h * t * t * (t - 1.0),
+        )
+        strength = part if 0 < k < parts else 0.5 * part
+        for j in planets:
+            p2, d2 = 0.0, 0.0
+            for c in range(3):
+                of_begin = weights[0] * begin_Q[c, j] + weights[1] * begin_V[c, j]
+                at[c] = of_begin + weights[2] * Q[c, j] + weights[3] * V[c, j]
+                p2, d2 = p2 + at[c] ** 2, d2 + (at[c] - x[c, 0]) ** 2
+            f, g = strength * m[j] / (d2 * np.sqrt(d2)), strength * m[j] / (p2 * np.sqrt(p2))
+            for c in range(3):
+                v[c, 0] += f * (at[c] - x[c, 0]) - g * at[c]
+        if k < parts:
+            kepler_step(0, x, v, m[0], part)
+    for c in range(3):
+        Q[c, i], V[c, i] = x[c, 0], v[c, 0]
+        for j in planets:
+            V[c, i] -= m[j] / m[0] * V[c, j]
+
+
 class Motions(NamedTuple):
     """How the Kepler part of a step moves planets.
 
@@ -498,7 +564,9 @@ def move(first, last, free, drift, Q, V, bodies, motions, company, contacts):
         if company.hurried[i] != free or (m[i] > 0.0 and company.group[i] != i):
             continue
         if is_alone(i, m, company):
-            if free:
+            if is_comet(i, m, company):
+                pass_star_in_tides(i, Q, V, m, motions)
+            elif free:
                 pass_star(i, Q, V, m, h, drift)
             else:
                 kepler_step(i, Q, V, m[0], h)
@@ -534,7 +602,8 @@ def move_all(Q, V, bodies, h, company, guess, eta, no_others):
     momenta, drift, m = np.empty((2, 3)), np.empty(3), bodies.m
     flow(V, m, company.hurried, momenta)
     jump(Q, V, m, 0.5 * h, company, momenta)
-    begin_Q, begin_V = (Q.copy(), V.copy()) if company.counts[0] > 0 else (Q, V)  # of those that meet
+    some = company.counts[0] > 0 or company.hurried.any()
+    begin_Q, begin_V = (Q.copy(), V.copy()) if some else (Q, V)
     motions = Motions(h, begin_Q, begin_V, guess, eta)
     for c in range(3):
         drift[c] = 0.5 * momenta[0, c] / m[0]

@@ -338,6 +338,7 @@ def _joined(m, pairs, hurried):
     found = with_pairs(pairs, np.ones(len(pairs), np.bool_), m.size)
     found.hurried[:] = hurried
     company, _ = gather(m, found, no_company(m.size))
+    company.counts[1] += 1  # the card kicks comets, too
     return company
 
 

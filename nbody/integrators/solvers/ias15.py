@@ -62,16 +62,14 @@ class IAS15(AdaptiveStep):
         ),
     )  # fmt: skip
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
+    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
+        super().__init__(dt, options, tangents)
+        if tangents:
+            self.facts = widened(self.facts, tangents)
         # Positions, velocities and accelerations at the beginning of the last step, and the numbers of tangent vectors.
         self._begin, self._growth = np.zeros((3, 3, 0)), np.zeros((1, 2, 0, 5))
         self._watched: WatchedSteps | None = None
         self._records = np.empty((0, 0))
-
-    def follow(self, tangents: Tangents) -> None:
-        super().follow(tangents)
-        self.facts = widened(self.facts, tangents)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
         super().prepare(motion, contacts)

@@ -36,7 +36,7 @@ from nbody.integrators.solvers.map_fields import map_fields, terms_of
 from nbody.integrators.solvers.map_steps import moving
 from nbody.integrators.solvers.megno import add_growth, begin_growth
 from nbody.integrators.solvers.splitting import SPLITTINGS, MapMoves, map_moves
-from nbody.integrators.tangents import tangent_vectors
+from nbody.integrators.tangents import Tangents, tangent_vectors
 from nbody.scenario.values import Group, NotNegative, one_of
 from nbody.state import Column
 from nbody.state.notes import note
@@ -84,8 +84,8 @@ class WisdomHolman(Integrator):
         columns=(Column("map_position", 3), Column("map_velocity", 3)), notes=few,
     )  # fmt: skip
 
-    def __init__(self, dt: float | None, options: Group | None = None) -> None:
-        super().__init__(dt, options)
+    def __init__(self, dt: float | None, options: Group | None = None, tangents: Tangents | None = None) -> None:
+        super().__init__(dt, options, tangents)
         self._order = np.zeros(0, np.int64)
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
@@ -122,33 +122,17 @@ class WisdomHolman(Integrator):
                 "moon is no planet of the star); use scheme 'hybrid' or 'ias15'"
             )
 
-    def make_short_step(self, motion: Motion, length: float) -> bool:
-        state = motion.host
-        found = self._short_steps(motion, state.position[None], state.velocity[None], np.array([length]))
-        if found is None:
-            return False
-        state.position[...], state.velocity[...] = found[0][0], found[1][0]
-        state.clock.count_steps(1, length)
-        state.invalidate()
-        return True
-
     def show_noted(
         self, motion: Motion, steps: np.ndarray, times: np.ndarray, ends: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        begun, x, v = ends
-        sign = np.where(times < begun, -1.0, 1.0)[:, None, None]  # back with velocities turned round
-        found = self._short_steps(motion, x, sign * v, abs(times - begun))
-        return found and (found[0], sign * found[1])
-
-    def _short_steps(
-        self, motion: Motion, x: np.ndarray, v: np.ndarray, lengths: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """What single steps of (n,) lengths make of (n, N, D) positions and velocities; None in external fields."""
+        # By a step of its own from each end, back with velocities turned round.
         if map_fields(motion, self._order, motion.host.mass) is not None:
             return None
+        begun, x, v = ends
+        lengths, sign = abs(times - begun), np.where(times < begun, -1.0, 1.0)[:, None, None]
         order = np.argsort(((x - x[:, :1]) ** 2).sum(axis=2), axis=1, kind="stable")
         rows = np.zeros((2, len(x), 3, x.shape[1]))
-        for own, each in zip(rows, (x, v), strict=True):
+        for own, each in zip(rows, (x, sign * v), strict=True):
             own[:, : x.shape[2]] = np.take_along_axis(each, order[..., None], 1).transpose(0, 2, 1)
         powers = np.stack([lengths, lengths, lengths**2], axis=-1)[:, None]
         moves = [each * powers for each in self._options.moves(1.0, motion)]
@@ -157,7 +141,7 @@ class WisdomHolman(Integrator):
         found = np.empty((2, *x.shape))
         for own, each in zip(found, rows.transpose(0, 1, 3, 2)[..., : x.shape[2]], strict=True):
             np.put_along_axis(own, order[..., None], each, 1)
-        return found[0], found[1]
+        return found[0], sign * found[1]
 
     def _call(self, motion: Motion, kernel: str, x: np.ndarray, v: np.ndarray, *more: Any) -> Any:
         """Call a kernel with the map's coordinates, and the masses in the map's order."""

@@ -3,17 +3,16 @@
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from nbody.diagnostics.energy import booked
 from nbody.diagnostics.observables import ALWAYS
-from nbody.errors import InputError, printable, shortened, unknown
+from nbody.errors import InputError, printable, unknown
 from nbody.given import converted, path_text, whole
 from nbody.particles import Particles
 from nbody.state.frames import Frame
@@ -23,9 +22,6 @@ from nbody.trajectory.reading.events import Left, left_after, no_events
 from nbody.trajectory.structure import layout
 from nbody.trajectory.structure.contents import DATASET, MISSING, parse_json
 from nbody.trajectory.structure.opening import OpenFile, one_line
-
-if TYPE_CHECKING:
-    from nbody.scenario import Units
 
 Array = np.ndarray
 
@@ -157,7 +153,8 @@ class RecordedFrames:
     def _take_added(self) -> None:
         """Take over the bodies for which the file had room."""
         first = self._first
-        new = layout.newly_added(self.event_rows()[: self._events_known], self.id[:first])
+        rows = self.event_rows()[: self._events_known]
+        new = rows[np.isin(rows["kind"], layout.ADDED) & ~np.isin(rows["id_1"], self.id[:first])]
         self.mass = np.append(self.mass[:first], new["mass_2"])
         self.id = np.append(self.id[:first], new["id_1"])
         self.species = np.append(self.species[:first], new["id_2"])
@@ -233,20 +230,6 @@ class RecordedFrames:
                 self._left = rows, done, found  # frames are also read in threads
         return found
 
-    @property
-    def without_potential(self) -> list[str]:
-        """The names of external forces that the energies leave out."""
-        fields = self.resolved.get("fields") or ()
-        return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
-
-    def energy_balance(self) -> Array:
-        """(T,) the total energy without what mergers and changes of the bodies have added to it: constant but for the errors
-        of the scheme. NaNs if a force has no potential, so that the energy is not conserved."""
-        energy = self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
-        names = [name for name in ("booked_energy", "collision_energy") if name in self.widths]
-        balance: Array = energy - booked({name: self.observable(name) for name in names})
-        return balance
-
     def observable(self, name: str) -> Array:
         """One observable (:attr:`widths`) at every frame, (T,) or (T, width); NaNs if this file lacks one that every run
         records.
@@ -290,29 +273,9 @@ class RecordedFrames:
         return printable(status)
 
     @property
-    def name(self) -> str:
-        """The name of the scenario, on one line."""
-        return shortened(printable(self.resolved.get("name", "")), 60) or "run"
-
-    @property
     def complete(self) -> bool:
         """True if the run recorded all planned frames."""
         return self.status == layout.COMPLETE
-
-    @property
-    def G(self) -> float:
-        """The gravitational constant of the run, in its units. Raises InputError if the recording holds no number."""
-        with one_line(self.path):
-            return float(self.resolved.get("gravity", {}).get("G", 1.0))
-
-    @property
-    def units(self) -> "Units":
-        """The units of the run's numbers; symbols are empty if its scenario has none."""
-        from nbody.scenario.quantities import Units  # pydantic takes 0.1 s
-
-        written = self.resolved.get("units")
-        known = written if isinstance(written, dict) else {}
-        return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
 
     def verify(self) -> list[str]:
         """Check everything against its checksums. Returns one line per damaged object, as in ``frame 12: velocity``."""

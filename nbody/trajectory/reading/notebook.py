@@ -4,6 +4,7 @@ import base64
 import os
 from contextlib import suppress
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from nbody.diagnostics.structure import square_around
 from nbody.errors import InputError, counted, printable
 from nbody.figures import dots
 from nbody.number_format import size
-from nbody.trajectory.reading.frames import RecordedFrames
+
+if TYPE_CHECKING:
+    from nbody.trajectory import Trajectory
 
 POINTS = 20_000
 """Bodies at most in the picture."""
 
 
-def line(run: RecordedFrames) -> str:
+def line(run: "Trajectory") -> str:
     """``<Trajectory run.h5: plummer, 4096 bodies, 161 frames, t = 0 to 10, complete>``."""
     facts = [run.name, counted(run.count, "body", "bodies"), _frames(run)]
     facts += [f"t = {_times(run)}"] if len(run) else []
@@ -29,7 +32,7 @@ def line(run: RecordedFrames) -> str:
     return f"<Trajectory {printable(run.path)}: {', '.join(facts)}>"
 
 
-def page(run: RecordedFrames) -> str:
+def page(run: "Trajectory") -> str:
     """HTML for a notebook: the facts, and a picture of the last frame, seen along z (PNG, drawn without OpenGL)."""
     bodies, frames = f"{run.count} in {run.dimensions} dimensions", _frames(run).removesuffix(" frames")
     facts = {"file": run.path, "bodies": bodies, "frames": frames}
@@ -48,7 +51,7 @@ def page(run: RecordedFrames) -> str:
     return f'<div style="display:flex;gap:1em;align-items:center">{picture}{table}</div>'
 
 
-def _times(run: RecordedFrames) -> str:
+def _times(run: "Trajectory") -> str:
     """The first and the last time, with their unit."""
     from nbody.scenario.quantities import shown_time  # pydantic takes 0.1 s
 
@@ -56,12 +59,12 @@ def _times(run: RecordedFrames) -> str:
     return f"{factor * run.time[0]:g} to {factor * run.time[-1]:g} {printable(unit)}".rstrip()
 
 
-def _frames(run: RecordedFrames) -> str:
+def _frames(run: "Trajectory") -> str:
     fewer = len(run) < run.planned and not run.complete
     return f"{len(run)} of {run.planned} frames" if fewer else counted(len(run), "frame")
 
 
-def _read_facts(run: RecordedFrames) -> dict[str, str]:
+def _read_facts(run: "Trajectory") -> dict[str, str]:
     """Facts that are read from the open file."""
     found = {"status": run.status, "size": size(os.path.getsize(run.path))}
     energy = run.energy_balance()

@@ -1,14 +1,15 @@
 """``Trajectory``: a recording as Python and notebooks use it: bodies at a frame or between frames, and tables."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbody.diagnostics.energy import booked
 from nbody.diagnostics.orbits import Elements, focus_of, orbits_over_time
-from nbody.errors import InputError, refuse_attribute
+from nbody.errors import InputError, printable, refuse_attribute, shortened
 from nbody.given import converted, number
 from nbody.particles import Particles, rows_of
 from nbody.trajectory.reading import notebook
@@ -16,6 +17,10 @@ from nbody.trajectory.reading.events import event_table
 from nbody.trajectory.reading.frames import RecordedFrames
 from nbody.trajectory.reading.systems import System, number_of_systems, system_table
 from nbody.trajectory.reading.tables import observable_table
+from nbody.trajectory.structure.opening import one_line
+
+if TYPE_CHECKING:
+    from nbody.scenario import Units
 
 Array = np.ndarray
 
@@ -31,6 +36,26 @@ class Trajectory(RecordedFrames):
         if "time" in vars(self):  # the last attribute that is made
             refuse_attribute(self, name, "trajectory")
         object.__setattr__(self, name, value)
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario, on one line."""
+        return shortened(printable(self.resolved.get("name", "")), 60) or "run"
+
+    @property
+    def G(self) -> float:
+        """The gravitational constant of the run, in its units. Raises InputError if the recording holds no number."""
+        with one_line(self.path):
+            return float(self.resolved.get("gravity", {}).get("G", 1.0))
+
+    @property
+    def units(self) -> "Units":
+        """The units of the run's numbers; symbols are empty if its scenario has none."""
+        from nbody.scenario.quantities import Units  # pydantic takes 0.1 s
+
+        written = self.resolved.get("units")
+        known = written if isinstance(written, dict) else {}
+        return Units(**{key: str(known.get(key, "")) for key in ("length", "mass", "time", "velocity")})
 
     def __getitem__(self, frame: Any) -> Any:
         """``run[k]``: the :class:`~nbody.particles.Particles` of frame ``k``; a slice or a list of frames gives a list."""
@@ -112,6 +137,20 @@ class Trajectory(RecordedFrames):
         """That of the cubic after frame ``k``, (N, D)."""
         h, x0, v0, x1, v1 = self._ends(k)
         return (12 * (x0 - x1) + 6 * h * (v0 + v1)) / h**3
+
+    @property
+    def without_potential(self) -> list[str]:
+        """The names of external forces that the energies leave out."""
+        fields = self.resolved.get("fields") or ()
+        return [str(each.get("name")) for each in fields if isinstance(each, Mapping) and each.get("energy") is False]
+
+    def energy_balance(self) -> Array:
+        """(T,) the total energy without what mergers and changes of the bodies have added to it: constant but for the errors
+        of the scheme. NaNs if a force has no potential, so that the energy is not conserved."""
+        energy = self.observable("total_energy") + (np.nan if self.without_potential else 0.0)
+        names = [name for name in ("booked_energy", "collision_energy") if name in self.widths]
+        balance: Array = energy - booked({name: self.observable(name) for name in names})
+        return balance
 
     @property
     def observables(self) -> Any:

@@ -95,12 +95,6 @@ BOOKED = (*BY_CALL, ESCAPED)
 """What is booked as ``booked_energy``, which includes the ``collision_energy``."""
 
 
-def newly_added(events: Array, id: Array) -> Array:
-    """The rows of :data:`EVENT_DTYPE` that add bodies whose ids are not among ``id``."""
-    rows = events[np.isin(events["kind"], ADDED)]
-    return rows[~np.isin(rows["id_1"], id)]
-
-
 def event_rows(kind: bytes, bodies: Particles, of: Array | None = None) -> Array:
     """Rows of :data:`EVENT_DTYPE` of bodies that are added, removed or changed; ``of``: ``id_2``, by default -1."""
     found = np.zeros(bodies.count, EVENT_DTYPE)

@@ -32,10 +32,11 @@ from nbody.viewer.sources.frames import Array
 from nbody.viewer.sources.samples import LOGARITHMIC
 from nbody.viewer.sources.source import Caption
 
-CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers
+CAPTION_WIDTH, BRIEF_WIDTH = 250, 110  # least widths of a caption's text: fixed, else its edge moves with the numbers;
+# a brief one is that of small pictures
 ALERT_WIDTH, LONGEST_ALERT = 48, 400  # characters per line of an alert, and of the whole
 TIMELINE_HEIGHT, SPARSE = 22, 12  # the height of the time line; ticks that are closer together are fainter
-BAR = (210, 7)  # width and height of the map
+BAR_WIDTH, BAR_HEIGHT = 210, 7  # of the map
 MOST_NAMES, LONGEST_NAME = 12, 24  # species that are named, and characters of a name
 
 
@@ -70,19 +71,22 @@ def _thousands(count: int) -> str:
 
 
 @lru_cache(maxsize=32)
-def legend_panel(legend: Legend, scale: float, background: str) -> Array:
-    """The legend: the quantity with its unit, the map with the values at its ends, and how the scale was chosen."""
+def legend_panel(legend: Legend, scale: float, background: str, brief: bool = False) -> Array:
+    """The legend: the quantity with its unit, the map with the values at its ends, and how the scale was chosen. A ``brief``
+    one is narrow, and does not say how."""
     title = f"{legend.label} ({printable(legend.symbol)})" if legend.symbol else legend.label
     if legend.names:
-        return _names(title, legend, scale, background)
-    if not legend.high > legend.low:  # one value, or none
-        value = "not known at this moment" if isnan(legend.high) else f"{number(legend.high)} for all bodies"
-        return np.asarray(_ground([title, legend.note or value], scale)[0])
-    how = f"{legend.scale}, " + ("5th to 98th percentile" if legend.scale == LOGARITHMIC else "least to greatest")
-    image, draw, rows = _ground([title, "", "", legend.note or how], scale)
-    small, pad, (width, height) = font(round(SMALL * scale)), round(PAD * scale), (round(side * scale) for side in BAR)
-    y = rows[1] + round(4 * scale)
+        return _names(title, legend, scale, background, brief)
     low, high = number(legend.low), number(legend.high)
+    least = max(BRIEF_WIDTH if brief else BAR_WIDTH, width_of(f"{low}   {high}", SMALL, 1.0))
+    if not legend.high > legend.low:  # one value, or none
+        value = "not known at this moment" if isnan(legend.high) else f"{high} for all bodies"
+        return np.asarray(_ground([title, legend.note or value], least, scale)[0])
+    how = f"{legend.scale}, " + ("5th to 98th percentile" if legend.scale == LOGARITHMIC else "least to greatest")
+    note = legend.note or ("" if brief else how)
+    image, draw, rows = _ground([title, "", "", *([note] if note else [])], least, scale)
+    small, pad, width, height = (font(round(SMALL * scale)), *(round(x * scale) for x in (PAD, least, BAR_HEIGHT)))
+    y = rows[1] + round(4 * scale)
     draw.text((pad, rows[2]), low, BRIGHT, small)
     draw.text((pad + width - small.getlength(high), rows[2]), high, BRIGHT, small)
     pixels = np.array(image)
@@ -91,12 +95,12 @@ def legend_panel(legend: Legend, scale: float, background: str) -> Array:
     return pixels
 
 
-def _names(title: str, legend: Legend, scale: float, background: str) -> Array:
+def _names(title: str, legend: Legend, scale: float, background: str, brief: bool) -> Array:
     """The names of the species, each with its colour."""
     names = [shortened(printable(name), LONGEST_NAME) for name in legend.names]
     more = len(names) - MOST_NAMES
     lines = [title, *("      " + name for name in names[:MOST_NAMES]), *([f"and {more} more"] if more > 0 else [])]
-    image, _, rows = _ground(lines, scale)
+    image, _, rows = _ground(lines, BRIEF_WIDTH if brief else BAR_WIDTH, scale)
     side, pad = round(9 * scale), round(PAD * scale)
     pixels, colours = np.array(image), BACKGROUNDS.load(background).in_panel(legend.colours(len(names)))
     for y, colour in zip(rows[1:], colours[:MOST_NAMES], strict=False):
@@ -129,10 +133,11 @@ def text_panel(text: str, scale: float) -> Array:
     return np.asarray(image)
 
 
-def _ground(lines: list[str], scale: float) -> tuple[Image.Image, ImageDraw.ImageDraw, list[int]]:
-    """A panel with small lines, the first one brighter; the rows at which they begin."""
+def _ground(lines: list[str], least: float, scale: float) -> tuple[Image.Image, ImageDraw.ImageDraw, list[int]]:
+    """A panel with small lines, at least ``least`` pixels wide at scale 1, the first line brighter; the rows at which they
+    begin."""
     pad, step = round(PAD * scale), height_of(SMALL, scale)
-    width = max(round(BAR[0] * scale), *(round(width_of(line, SMALL, scale)) for line in lines))
+    width = max(round(least * scale), *(round(width_of(line, SMALL, scale)) for line in lines))
     image = blank(width + 2 * pad, len(lines) * step + round(1.4 * pad), scale)
     draw = ImageDraw.Draw(image)
     rows = [round(0.7 * pad) + k * step for k in range(len(lines))]

@@ -178,7 +178,7 @@ class PictureRenderer:
         caption = caption_panel(self.source.caption(at), scale, alert or self.problem, brief)
         self._overlay.draw("caption", caption, (margin, margin), size, paper)
         below = margin + caption.shape[0] + round(GAP * scale)
-        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background)
+        legend = legend_panel(self._coloring.legend(), scale, self._drawn.background, brief)
         if margin + legend.shape[1] > size[0] or below + legend.shape[0] > size[1]:
             return margin + caption.shape[1], below
         self._overlay.draw("legend", legend, (margin, below), size, paper)

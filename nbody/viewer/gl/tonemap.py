@@ -124,5 +124,5 @@ class ToneMap:
             program["u_pixel_of_one"] = 2 * np.pi * BLUR**2 * of_one
         if look.contours:
             program["u_ink"], program["u_step"] = background.ink, np.log(CONTOUR_RATIO)
-            program["u_least"] = max(self.white / 2**look.exposure / CONTRAST, LEAST_BODIES * of_one)
+            program["u_least"] = max(white / contrast, LEAST_BODIES * of_one)
         cover(program)

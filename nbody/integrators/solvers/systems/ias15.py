@@ -39,14 +39,14 @@ class IAS15Systems(ManySystems):
     _options: IAS15.Options
     facts = facts_of_systems(IAS15.facts)
 
-    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
-        super().__init__(dt, options, systems)
+    def __init__(
+        self, dt: float | None, options: Group | None = None, systems: int = 1, tangents: Tangents | None = None
+    ) -> None:
+        super().__init__(dt, options, systems, tangents)
+        if tangents:
+            self.facts = widened(self.facts, tangents)
         self._begin, self._last = np.zeros((systems, 3, 3, 0)), np.zeros((systems, 4))
         self._growth = np.zeros((systems, 2, 0, 5))
-
-    def follow(self, tangents: Tangents) -> None:
-        super().follow(tangents)
-        self.facts = widened(self.facts, tangents)
 
     @classmethod
     def supports(cls, engine: type[Engine] | Engine, problem: Problem) -> str:

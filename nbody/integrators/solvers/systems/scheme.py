@@ -57,8 +57,10 @@ class ManySystems(Integrator):
     _status: np.ndarray
     _closest: np.ndarray
 
-    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
-        super().__init__(dt, options)
+    def __init__(
+        self, dt: float | None, options: Group | None = None, systems: int = 1, tangents: Tangents | None = None
+    ) -> None:
+        super().__init__(dt, options, tangents)
         self._systems = systems
         self._steps, self._status = np.zeros((2, systems), np.int64)
         self._clock, self._closest = np.zeros((2, systems))

@@ -21,6 +21,7 @@ from nbody.integrators.solvers.systems.scheme import (
     facts_of_systems,
 )
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
+from nbody.integrators.tangents import Tangents
 from nbody.registry import imported
 from nbody.scenario.values import Group
 
@@ -48,8 +49,10 @@ class WisdomHolmanSystems(ManySystems):
     _options: WisdomHolman.Options
     facts = facts_of_systems(WisdomHolman.facts)._replace(precisions={"cpu": ("float64",), "gpu": ("float64",)})
 
-    def __init__(self, dt: float | None, options: Group | None = None, systems: int = 1) -> None:
-        super().__init__(dt, options, systems)
+    def __init__(
+        self, dt: float | None, options: Group | None = None, systems: int = 1, tangents: Tangents | None = None
+    ) -> None:
+        super().__init__(dt, options, systems, tangents)
         self._sorted = np.zeros((systems, 0), np.int64)
         self._maps: Maps | None = None
 
