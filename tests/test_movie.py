@@ -548,7 +548,7 @@ def test_a_canvas_of_a_notebook_plays_turns_and_ends(egl, run_file):
     assert canvas.window.controls.show_hud
     send("key_down", key="End")
     send("key_down", key="ArrowLeft")
-    assert canvas.window.transport.frame == 6
+    assert int(canvas.window.transport.at) == 6
     last = canvas.get_frame()
     assert (abs(last.astype(int) - first).max(axis=2) > 40).mean() > 0.005
     before = canvas.window.controls.camera.azimuth

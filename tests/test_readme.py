@@ -60,7 +60,8 @@ def folder(made, tmp_path, monkeypatch):
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
     monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
     monkeypatch.setattr(
-        "nbody.viewer.window.show.show", lambda source, clock, view, **options: (clock.close(), source.close())
+        "nbody.viewer.window.show.Desktop.show",
+        lambda screen, source, clock, view, lost=None: (clock.close(), source.close()),
     )
     return tmp_path / "here"
 

@@ -235,13 +235,14 @@ def test_the_time_line_reaches_every_frame_and_no_other():
     y = line.top + line.height / 2
     for x, frame in ((line.left, 0), (200, 50), (line.left + line.width - 1, 100)):
         ours.press((x, y), LEFT, False, line)
-        assert (ours.transport.frame, ours.transport.playing) == (frame, False)
+        assert (ours.transport.at, ours.transport.playing) == (frame, False)
     ours.move((-500, 0), (200, y), line, SIZE)
-    assert ours.transport.frame == 0
+    assert ours.transport.at == 0
     ours.move((9999, 0), (200, y), line, SIZE)
-    assert ours.transport.frame == 100
+    assert ours.transport.at == 100
     for frame in (0, 37, 100):
-        assert Playback(101).frame_at(line.place(line.left + (frame + 0.5) / 101 * line.width)) == frame
+        ours.transport.choose(line.place(line.left + (frame + 0.5) / 101 * line.width))
+        assert ours.transport.at == frame
 
 
 def test_the_display_names_what_there_is_to_know(recorded):
@@ -566,7 +567,9 @@ def test_size_and_text_are_those_of_a_window_too(run_file, monkeypatch):
     monkeypatch.setattr(
         "nbody.cli.live.view_scenario", lambda settings, output, overwrite, view, screen, memory: seen.append(view) or 0
     )
-    monkeypatch.setattr("nbody.viewer.window.show.show", lambda source, transport, view, **options: seen.append(view))
+    monkeypatch.setattr(
+        "nbody.viewer.window.show.Desktop.show", lambda screen, source, transport, view: seen.append(view)
+    )
     monkeypatch.setattr("nbody.viewer.backends.check_window", lambda: None)
     monkeypatch.setattr("nbody.viewer.window.show.Desktop.load", lambda screen: None)
     for run in ("plummer", run_file):

@@ -16,12 +16,12 @@ INSTEAD = "'--screenshot OUT.png' makes a picture without a screen"  # the advic
 
 def use_screenless() -> None:
     """Choose OpenGL through EGL, which needs no screen. Raises DeviceError with the Debian packages that are missing."""
-    import vispy
-
     os.environ.setdefault("EGL_PLATFORM", "surfaceless")
     try:
+        import vispy
+
         vispy.use("egl", gl="gl2")
-    except (RuntimeError, OSError) as error:
+    except (ImportError, RuntimeError, OSError) as error:
         raise no_screenless(error) from error
 
 

@@ -9,7 +9,7 @@ import time
 
 from nbody.cli import main
 from nbody.run.simulation import Simulation
-from nbody.viewer.window import show as window
+from nbody.viewer.window.show import Desktop
 
 _, end, *arguments = sys.argv
 gone = threading.Event()
@@ -40,12 +40,12 @@ def press(widget):
         QCoreApplication.postEvent(widget, key)
 
 
-def show(source, clock, view, real=window.show, **options):
+def show(screen, source, clock, view, lost=None, real=Desktop.show):
     def opened(pane):
         from vispy import app
 
         def tick(event):
-            if not clock.run.prepared or clock.run.simulation.steps_made < 8:
+            if not source.run.prepared or source.run.simulation.steps_made < 8:
                 return
             if end == "close":
                 pane.close()
@@ -63,12 +63,12 @@ def show(source, clock, view, real=window.show, **options):
 
     gc.disable()
     clock.close = close
-    real(source, clock, view, opened, **options)
+    real(screen, source, clock, view, lost, opened)
     collecting = threading.Thread(target=gc.collect)
     collecting.start()
     collecting.join()
 
 
-window.show = show
+Desktop.show = show
 waiting()
 sys.exit(main(arguments))

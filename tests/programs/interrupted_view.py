@@ -5,17 +5,17 @@ import signal
 import sys
 
 from nbody.cli import main
-from nbody.viewer.window import show as window
+from nbody.viewer.window.show import Desktop
 
 
-def show(recording, playback, view, real=window.show, **options):
+def show(screen, recording, playback, view, lost=None, real=Desktop.show):
     def opened(_):
         from vispy import app
 
         opened.timer = app.Timer(0.05, lambda event: os.kill(os.getpid(), signal.SIGINT), iterations=1, start=True)
 
-    real(recording, playback, view, opened, **options)
+    real(screen, recording, playback, view, lost, opened)
 
 
-window.show = show
+Desktop.show = show
 sys.exit(main(["view", sys.argv[1]]))

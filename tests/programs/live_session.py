@@ -20,7 +20,7 @@ from nbody.cli.live import view_scenario
 from nbody.run.simulation import Simulation
 from nbody.scenario import Scenario
 from nbody.viewer.picture.aim import Display
-from nbody.viewer.window import show as window
+from nbody.viewer.window.show import Desktop
 
 scenario, output, folder, seconds, end = *map(Path, sys.argv[1:4]), float(sys.argv[4]), sys.argv[5]
 TIMEOUT = 60.0
@@ -29,7 +29,7 @@ TIMEOUT = 60.0
 
 def acts(pane):
     """Name, key, and when it has had its effect."""
-    clock, source, run = pane.transport, pane.source, pane.transport.run
+    clock, source, run = pane.transport, pane.source, pane.source.run
 
     def step():
         return source.caption(clock.at).step
@@ -62,8 +62,8 @@ def acts(pane):
     yield "more", "Right", one_more
     yield "saved", "S", lambda: "saved" in pane.notice
     yield "stopped", "O", lambda: not run.recording and not run._command
-    yield "back", "Left", lambda: clock.back and step() == before[0]
-    yield "first", "Home", lambda: clock.back and step() == 0
+    yield "back", "Left", lambda: "End: the present" in clock.status and step() == before[0]
+    yield "first", "Home", lambda: "End: the present" in clock.status and step() == 0
     yield "restarted", "Home", lambda: rests() and step() == 0
     yield "faster", "Up", lambda: run.pace.steps_per_picture == 2
     yield "goes on", "Space", lambda: clock.playing
@@ -100,7 +100,7 @@ def drive(pane):
     from PySide6.QtCore import Qt, QTimer
     from PySide6.QtTest import QTest
 
-    run, todo = pane.transport.run, acts(pane)
+    run, todo = pane.source.run, acts(pane)
     state["since"] = time.monotonic()
 
     def drew(event):
@@ -116,8 +116,8 @@ def drive(pane):
     def note():
         clock, source = pane.transport, pane.source
         seen[state["name"]] = {
-            "step": source.caption(clock.at).step, "playing": clock.playing, "status": clock._describe(),
-            "notice": pane.notice, "recording": str(clock.run.recording or ""),
+            "step": source.caption(clock.at).step, "playing": clock.playing, "status": clock.status,
+            "notice": pane.notice, "recording": str(run.recording or ""),
         }  # fmt: skip
         pane.native.grabFramebuffer().save(str(folder / f"{state['name']}.png"))
 
@@ -146,15 +146,15 @@ def drive(pane):
     timer.start(20)
 
 
-def shown(source, clock, view, real=window.show, **options):
-    real(source, clock, view, drive, **options)
+def shown(screen, source, clock, view, lost=None, real=Desktop.show):
+    real(screen, source, clock, view, lost, drive)
 
 
-window.show = shown
+Desktop.show = shown
 slowly()
 interrupted = False
 try:
-    view_scenario(Scenario.load(scenario), output, False, Display(), window.Desktop())
+    view_scenario(Scenario.load(scenario), output, False, Display(), Desktop())
 except KeyboardInterrupt:
     interrupted = True
 left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and thread.is_alive()]

@@ -15,7 +15,7 @@ import numpy as np
 from nbody.trajectory import Trajectory
 from nbody.viewer.sources.recording import RecordedSource
 from nbody.viewer.window.clock import Playback
-from nbody.viewer.window.show import show
+from nbody.viewer.window.show import Desktop
 
 
 def acts(window):
@@ -51,7 +51,7 @@ def acts(window):
         return diagrams.drawn and diagrams._begun[1] and diagrams._future is None
 
     def went_back():
-        return window.transport.frame < window.transport.frames - 1
+        return window.transport.at < window.transport.frames - 1
 
     yield "played", lambda: None
     yield "paused", key("Space")
@@ -90,8 +90,7 @@ def drive(window):
 
     def settled():
         renderer, clock = window.renderer, window.transport
-        if state["pictures"] < 2 or not state["happened"]() or window.source.waiting(clock.at):
-            window.update()
+        if not state["pictures"] or not state["happened"]() or window.source.waiting(clock.at):
             return False
         return clock.playing or not renderer.has_newer
 
@@ -105,7 +104,7 @@ def drive(window):
             playback, camera = window.transport, window.controls.camera
             # fmt: off
             seen[state["name"]] = {
-                "frame": playback.frame, "playing": playback.playing, "azimuth": camera.azimuth,
+                "frame": int(playback.at), "playing": playback.playing, "azimuth": camera.azimuth,
                 "centre": camera.centre.tolist(), "chosen": window.controls.chosen, "follow": window.controls.follow,
                 "status": window.transport.status, "notice": window.notice,
             }
@@ -134,4 +133,4 @@ def drive(window):
 folder = Path(sys.argv[2])
 with Trajectory(sys.argv[1]) as run:
     recording = RecordedSource(run)
-    show(recording, Playback(recording.frames), opened=drive)
+    Desktop().show(recording, Playback(recording.frames), opened=drive)

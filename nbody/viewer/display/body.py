@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image, ImageDraw
 
-from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, PAD, SMALL, TEXT, Line, blank, font, height_of, width_of
+from nbody.viewer.display.text import ACCENT, BRIGHT, DIM, SMALL, table
 from nbody.viewer.sources.frames import Array, ShownMoment
 from nbody.viewer.sources.source import Source
 
@@ -90,22 +90,11 @@ def _orbit(source: Source, moment: ShownMoment, row: int) -> str:
 
 def body_panel(found: BodyFacts, followed: bool, scale: float) -> Array:
     """What is known of a body, in two columns."""
-    rows = [(name, f"{value} {found.units.get(unit, '')}") for name, value, unit in _rows(found) if value]
+    rows = tuple((name, f"{value} {found.units.get(unit, '')}") for name, value, unit in _rows(found) if value)
     energy = found.specific_energy
     bound = "" if np.isnan(energy) else ", bound" if energy < 0 else ", unbound"
-    title: Line = (f"body {found.id}{bound}" + (", followed" if followed else ""), TEXT, ACCENT)
-    pad, gap = round(PAD * scale), round(12 * scale)
-    left = max(width_of(name, SMALL, scale) for name, _ in rows) + gap
-    right = max(width_of(value, SMALL, scale) for _, value in rows)
-    width = max(left + right, width_of(title[0], TEXT, scale), NARROW * scale)
-    image = blank(width + 2 * pad, height_of(TEXT, scale) + len(rows) * height_of(SMALL, scale) + 2 * pad, scale)
-    draw, y = ImageDraw.Draw(image), pad + height_of(TEXT, scale)
-    draw.text((pad, pad), title[0], title[2], font(round(TEXT * scale)))
-    for name, value in rows:
-        draw.text((pad, y), name, DIM, font(round(SMALL * scale)))
-        draw.text((pad + left, y), value, BRIGHT, font(round(SMALL * scale)))
-        y += height_of(SMALL, scale)
-    return np.asarray(image)
+    title = f"body {found.id}{bound}" + (", followed" if followed else "")
+    return table(((title, rows),), scale, size=SMALL, least=NARROW, colours=(DIM, BRIGHT))
 
 
 def _rows(facts: BodyFacts) -> list[tuple[str, str, str]]:

@@ -144,49 +144,38 @@ def key_table(groups: Table, size: tuple[int, int], scale: float) -> Array:
     """All keys, in as many columns as fit into a picture of ``size``; smaller text if they do not fit."""
     room = size[0] - 2 * round(MARGIN * scale), size[1] - 2 * round(MARGIN * scale)
     for factor in (1.0, 0.9, 0.8, 0.7, 0.62, SMALLEST_SCALE):
-        for columns in (1, 2, 3, 4):
-            image = _table(groups, columns, factor * scale)
+        for columns in range(1, len(groups) + 1):
+            image = table(groups, factor * scale, columns)
             if image.shape[1] <= room[0] and image.shape[0] <= room[1]:
                 return image
-    return _table(groups, 3 if room[0] > room[1] else 2, SMALLEST_SCALE * scale)[: room[1], : room[0]]
+    return table(groups, SMALLEST_SCALE * scale, 3 if room[0] > room[1] else 2)[: room[1], : room[0]]
 
 
-def _table(groups: Table, columns: int, scale: float) -> Array:
-    heights = [height_of(TITLE, scale) + len(rows) * height_of(TEXT, scale) + round(PAD * scale) for _, rows in groups]
-    filled = _balanced(heights, columns)
-    key_width = max(width_of(key, TEXT, scale) for _, rows in groups for key, _ in rows) + 12 * scale
-    widths = [max(width_of(text, TEXT, scale) for k in column for _, text in groups[k][1]) for column in filled]
-    pad, gap = round(1.6 * PAD * scale), round(COLUMN_GAP * scale)
-    total = sum(widths) + len(filled) * key_width + (len(filled) - 1) * gap
-    tall = max(sum(heights[k] for k in column) for column in filled)
-    image = blank(total + 2 * pad, tall + 2 * pad - round(PAD * scale), scale, (6, 8, 14, 228))
-    draw, x = ImageDraw.Draw(image), float(pad)
+def table(
+    groups: Table, scale: float, columns: int = 1, size: int = TEXT, least: float = 0, colours: tuple = (BRIGHT, DIM)
+) -> Array:
+    """Groups of rows of two texts, in ``columns``, which are at least ``least`` pixels wide at scale 1."""
+    filled = [[groups[k] for k in each] for each in np.array_split(np.arange(len(groups)), columns)]
+    pad, gap, line, head = round(PAD * scale), COLUMN_GAP * scale, height_of(size, scale), height_of(TITLE, scale)
+    left = max(width_of(key, size, scale) for _, rows in groups for key, _ in rows) + 12 * scale
+    widths = [
+        max(
+            least * scale,
+            *(width_of(title, TEXT, scale) for title, _ in column),
+            *(left + width_of(text, size, scale) for _, rows in column for _, text in rows),
+        )
+        for column in filled
+    ]
+    tall = max(sum(head + len(rows) * line + pad for _, rows in column) for column in filled)
+    image = blank(sum(widths) + (columns - 1) * gap + 2 * pad, tall + pad, scale, (*BACKGROUND[:3], 228))
+    draw, x, letters = ImageDraw.Draw(image), float(pad), font(round(size * scale))
     for column, width in zip(filled, widths, strict=True):
         y = pad
-        for title, rows in (groups[k] for k in column):
+        for title, rows in column:
             draw.text((x, y), title, ACCENT, font(round(TEXT * scale)))
-            y += height_of(TITLE, scale)
-            for key, text in rows:
-                draw.text((x, y), key, BRIGHT, font(round(TEXT * scale)))
-                draw.text((x + key_width, y), text, DIM, font(round(TEXT * scale)))
-                y += height_of(TEXT, scale)
-            y += round(PAD * scale)
-        x += key_width + width + gap
+            for number, (key, text) in enumerate(rows):
+                draw.text((x, y + head + number * line), key, colours[0], letters)
+                draw.text((x + left, y + head + number * line), text, colours[1], letters)
+            y += head + len(rows) * line + pad
+        x += width + gap
     return np.asarray(image)
-
-
-def _balanced(heights: list[int], columns: int) -> list[list[int]]:
-    """The indices of ``heights``, in order, in up to ``columns`` columns, the highest as low as possible."""
-    limit = max(max(heights), -(-sum(heights) // columns))
-    while True:
-        filled: list[list[int]] = [[]]
-        used = 0
-        for k, height in enumerate(heights):
-            if filled[-1] and used + height > limit:
-                filled.append([])
-                used = 0
-            filled[-1].append(k)
-            used += height
-        if len(filled) <= columns:
-            return filled
-        limit += max(1, min(heights) // 4)

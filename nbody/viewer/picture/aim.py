@@ -166,11 +166,8 @@ class Aim:
         return camera_at
 
     def view(self, source: Source, at: float) -> Camera:
-        """The camera of a picture of the moment ``at``, and of a window that begins there. Raises as :meth:`moving`."""
-        camera, follow = self.start(source, at).at(0.0), self.follow(source)
-        if follow:
-            follow.aim(camera, source.moment(at))
-        return camera
+        """The camera of a picture of the moment ``at``. Raises as :meth:`moving`."""
+        return self.moving(source)(0.0, at)
 
 
 @dataclass(frozen=True)

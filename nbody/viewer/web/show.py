@@ -76,7 +76,7 @@ class Page:
         self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None
     ) -> None:
         """Show moments of ``source`` by the clock ``transport`` until a page or Ctrl-C ends it, or the run is done; then
-        close both. Raises as the window's :func:`~nbody.viewer.window.show.show`."""
+        close both. Raises as a window does."""
         from nbody.viewer.web.pictures import codecs
         from nbody.viewer.web.server import Server, watching
         from nbody.viewer.window.offscreen import OffscreenWindow

@@ -95,7 +95,9 @@ class Window(app.Canvas):
         if "picture" in self.controls.requests:
             self.controls.requests.remove("picture")
             pixels = gloo.read_pixels((0, 0, *size), alpha=False)
-            self._save(f"{self.transport.number:05d}.png", lambda path: save_picture(pixels, path))
+            caption = self.source.caption(at)
+            number = caption.frame if caption.frames else caption.step
+            self._save(f"{number:05d}.png", lambda path: save_picture(pixels, path))
         if show_hud or self.controls.show_keys:
             self.panels.draw_controls(self.notice)
 
@@ -106,14 +108,17 @@ class Window(app.Canvas):
 
         Not while a key is handled: closing handles the keys that follow, and vispy refuses a key within a key.
         """
-        self.failure = self.failure or self.transport.failure
         if self.controls.closed or self.stop.requested or self.failure:
             self._timer.stop()
             self.close()
             return
         now = perf_counter()
         seconds, self._tick_at = now - self._tick_at, now
-        changed = self.transport.advance(seconds)
+        try:
+            changed = self.transport.advance(seconds)
+        except BaseException as error:  # there is nothing more to show
+            self.failure = error
+            return
         changed |= self.panels.tick(seconds) | self.controls.tick(seconds)
         changed |= self.renderer is not None and self.renderer.has_newer
         if self.transport.message:

@@ -16,65 +16,6 @@ if TYPE_CHECKING:
     from nbody.viewer.window.canvas import Window
 
 
-def show(
-    source: Source,
-    transport: Playback,
-    view: Display = Display(),
-    opened: Callable[["Window"], object] = lambda window: None,
-    lost: Callable[[], int] | None = None,
-) -> None:
-    """Open the window and show moments of ``source`` by the clock ``transport`` until the user closes it; then close both.
-
-    Args:
-        opened: called with the window once it is on the screen.
-        lost: called when the screen is gone (its X server has ended), with the clock and the source closed. Then the
-            process ends with the exit code that it returns, because Qt and Xlib can't go on. Without it a line is printed.
-
-    Raises:
-        DeviceError: no window can be opened on this machine.
-        InputError: a wrong camera file, or no such body to follow.
-        KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed the window.
-    """
-    backends.use_window()
-    from vispy import app
-
-    from nbody.viewer.window.canvas import Window
-
-    def end() -> None:
-        """End the process, as Qt is about to do."""
-        code = 1
-        try:
-            transport.close()
-            source.close()
-            if lost is None:
-                print("error: the screen is gone, and the window with it", file=sys.stderr, flush=True)
-            else:
-                code = lost()
-        finally:
-            os._exit(code)
-
-    with backends.without_screen(end):
-        try:
-            window = Window(source, transport, view)
-            window.show()
-            opened(window)
-            with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
-                app.run()
-        finally:
-            transport.close()
-            source.close()
-        failure, stopped = window.failure, window.stop.requested
-        backends.destroy(window.native)
-        del window
-        gc.collect()  # a run that goes on may collect Qt's objects on its thread, and Qt aborts then
-    if isinstance(failure, RuntimeError):  # vispy's type for errors of OpenGL
-        raise backends.no_window(failure) from failure
-    if failure:
-        raise failure
-    if stopped:
-        raise KeyboardInterrupt
-
-
 class Desktop:
     """A window on this machine's screen: one of the ways to show a run.
 
@@ -94,7 +35,61 @@ class Desktop:
         import nbody.viewer.window.canvas  # noqa: F401
 
     def show(
-        self, source: Source, transport: Playback, view: Display = Display(), lost: Callable[[], int] | None = None
+        self,
+        source: Source,
+        transport: Playback,
+        view: Display = Display(),
+        lost: Callable[[], int] | None = None,
+        opened: Callable[["Window"], object] = lambda window: None,
     ) -> None:
-        """Show a window until it is closed; :func:`show` says how it may end."""
-        show(source, transport, view, lost=lost)
+        """Show moments of ``source`` by the clock ``transport`` until the user closes the window; then close both.
+
+        Args:
+            lost: called when the screen is gone (its X server has ended), with the clock and the source closed. Then the
+                process ends with the exit code that it returns, because Qt and Xlib can't go on. Without it a line is
+                printed.
+            opened: called with the window once it is on the screen.
+
+        Raises:
+            DeviceError: no window can be opened on this machine.
+            InputError: a wrong camera file, or no such body to follow.
+            KeyboardInterrupt: Ctrl-C (or SIGTERM, or a lost terminal) closed the window.
+        """
+        self.load()
+        from vispy import app
+
+        from nbody.viewer.window.canvas import Window
+
+        def end() -> None:
+            """End the process, as Qt is about to do."""
+            code = 1
+            try:
+                transport.close()
+                source.close()
+                if lost is None:
+                    print("error: the screen is gone, and the window with it", file=sys.stderr, flush=True)
+                else:
+                    code = lost()
+            finally:
+                os._exit(code)
+
+        with backends.without_screen(end):
+            try:
+                window = Window(source, transport, view)
+                window.show()
+                opened(window)
+                with stop_on_signals() as window.stop:  # Qt drops an exception of a handler
+                    app.run()
+            finally:
+                transport.close()
+                source.close()
+            failure, stopped = window.failure, window.stop.requested
+            backends.destroy(window.native)
+            del window
+            gc.collect()  # a run that goes on may collect Qt's objects on its thread, and Qt aborts then
+        if isinstance(failure, RuntimeError):  # vispy's type for errors of OpenGL
+            raise backends.no_window(failure) from failure
+        if failure:
+            raise failure
+        if stopped:
+            raise KeyboardInterrupt
