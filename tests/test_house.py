@@ -173,7 +173,7 @@ LINES = {
     "forces": 11348,
     "exchange": 1170,
     "initial": 2810,
-    "integrators": 11983,
+    "integrators": 11936,
     "law": 402,
     "lessons": 1620,
     "manual": 163,
