@@ -562,7 +562,7 @@ def test_a_rerun_asks_for_its_functions_and_leaves_changes_to_them(tmp_path, cap
     values = {"integrator": "leapfrog", "dt": 0.01, "softening": 0.05, "notify": str}
     run = pair(events=events, output=path, steps=400, **values)
     run.run()
-    with pytest.raises(InputError, match=r"give nbody\.run\.resume\.rerun\(path, output, events="):
+    with pytest.raises(InputError, match=r"give nbody\.rerun\(path, output, events="):
         rerun(path, again, notify=str)
     assert main(["rerun", path]) == 2 and capsys.readouterr().err.count("\n") == 1
     rerun(path, again, notify=said.append, events=events).run()

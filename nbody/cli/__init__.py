@@ -18,15 +18,17 @@ from nbody.cli.ranks import check_command, together
 from nbody.errors import InputError, NBodyError, did_you_mean, printable
 from nbody.registry import imported
 
-_PLACES = (
-    "run:run run:resume view:view movie:movie plot:plot info:info export:export doctor:doctor run:rerun sweep:sweep "
-    "diff:diff lists:new lists:scenarios verify:verify lists:list_names map:map_systems help:help_command docs:docs"
-)
-COMMANDS = {place.partition(":")[2].partition("_")[0]: f"nbody.cli.{place}" for place in _PLACES.split(" ")}
-"""The commands in the order of the help, each with its function (``list_names`` is the command ``list``)."""
+COMMANDS = {
+    "run": "run:run", "resume": "run:resume", "view": "view:view", "movie": "movie:movie", "plot": "plot:plot",
+    "info": "info:info", "export": "export:export", "doctor": "doctor:doctor", "rerun": "run:rerun",
+    "sweep": "sweep:sweep", "diff": "diff:diff", "new": "lists:new", "scenarios": "lists:scenarios",
+    "verify": "verify:verify", "list": "lists:list_names", "map": "map:map_systems", "help": "help:help_command",
+    "docs": "docs:docs",
+}  # fmt: skip
+"""The commands in the order of the help: the file of this room, and the function in it."""
 
-GROUPS = {"bench": "nbody.cli.bench:bench", "course": "nbody.cli.course:course"}
-"""The groups of commands."""
+GROUPS = {"bench": "bench:bench", "course": "course:course"}
+"""The groups of commands, likewise."""
 
 
 class Interrupted(NBodyError):
@@ -111,9 +113,9 @@ def program(*names: str) -> typer.Typer:
     app.callback()(_program_options)
     for name in names or (*COMMANDS, *GROUPS):
         if name in GROUPS:
-            app.add_typer(imported(GROUPS[name]))
+            app.add_typer(imported(f"nbody.cli.{GROUPS[name]}"))
         else:
-            app.command(name, cls=ListCommand)(imported(COMMANDS[name]))
+            app.command(name, cls=ListCommand)(imported(f"nbody.cli.{COMMANDS[name]}"))
     return app
 
 

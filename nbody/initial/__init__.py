@@ -7,7 +7,7 @@
  :mod:`.generator`        the interface of a generator
 ------------------------- --------------------------------------------------------------------------------------------
  :mod:`.simple`           boxes, clouds, a cold sphere; :mod:`.few`: two and three bodies; :mod:`.solar`
- :mod:`.planets`          orbital elements (:mod:`.orbit`), discs of planetesimals, rings
+ :mod:`.planets`          orbital elements (:mod:`.orbit`); :mod:`.annulus`: discs of planetesimals, rings
  :mod:`.cluster`          what star clusters share, with :mod:`.masses`: :mod:`.plummer`, :mod:`.spheres`
  :mod:`.eddington`        spheres in equilibrium from their density, which may be a :mod:`.formula`
  :mod:`.exponential_disk` disc galaxies, with :mod:`.softened_forces`; :mod:`.galaxy_collision`

@@ -34,8 +34,8 @@ GENERATORS = Registry(
         "planets": Entry(
             "nbody.initial.planets:Planets", "bodies from orbital elements, bodies: [{m: 1}, {m: 0, a: 1}]"
         ),
-        "planetesimals": Entry("nbody.initial.planets:Planetesimals", "a disc of small bodies around a star"),
-        "ring": Entry("nbody.initial.planets:Ring", "a thin ring around a planet"),
+        "planetesimals": Entry("nbody.initial.annulus:Planetesimals", "a disc of small bodies around a star"),
+        "ring": Entry("nbody.initial.annulus:Ring", "a thin ring around a planet"),
     },
     renamed={"disk": "lecture"},
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbody import machine
 from nbody.compute.compiling import cache
 from nbody.diagnostics.observables import ALWAYS, OF_TANGENTS, widths
-from nbody.errors import InputError
+from nbody.errors import InputError, NBodyError
 from nbody.fields import added_fields, chosen_fields
 from nbody.fields.added import AddedFields
 from nbody.forces import ENGINES
@@ -274,10 +274,17 @@ def plan(
         _check_ensemble(scenario, integrator, count, schedule)
         fields = added_fields(scenario)
         return Plan(scenario, name, why, kind, options, integrator, count, schedule, particles, fields, backward)
-    choice.require_support(scenario, None, "float64", asked | {"ranks": 1})
     require_order(scenario.integrator.scheme, integrator)
     problem = integrator.facts.problem(scenario.gravity, scenario.precision)._replace(**asked)
-    (name, why, precision), chosen = choice.chosen_engine(scenario, integrator, problem, precisions, notify, measure)
+    try:
+        (name, why, precision), chosen = choice.chosen_engine(
+            scenario, integrator, problem, precisions, notify, measure
+        )
+    except NBodyError:
+        choice.require_support(
+            scenario, None, "float64", asked | {"ranks": 1}
+        )  # its line names the key that is to blame
+        raise
     if precision != scenario.precision:
         scenario = scenario.in_precision(precision)
     if precisions:

@@ -21,11 +21,11 @@ def use_screenless() -> None:
 
 
 def _use(backend: str, failed: Callable[[BaseException], DeviceError]) -> None:
-    import vispy
-
     try:
+        import vispy
+
         vispy.use(backend, gl="gl2")
-    except (RuntimeError, OSError) as error:
+    except (ImportError, RuntimeError, OSError) as error:
         raise failed(error) from error
 
 
