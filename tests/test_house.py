@@ -184,7 +184,7 @@ LINES = {
     "state": 1781,
     "trajectory": 3571,
     "verify": 369,
-    "viewer": 7021,
+    "viewer": 6918,
     "child": 36,
     "doctor": 411,
     "errors": 89,
