@@ -32,7 +32,7 @@ def draw_bodies(axes: Axes, view: View) -> None:
         if view.several or p.count <= POINTS:
             shown, colour = p.position[:: -(-p.count // POINTS), :2].T, colour if view.several else INK
             size, many = min(max(2000 / shown.shape[1], 0.8), 12), shown.shape[1] > 500
-            axes.scatter(*shown, s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
+            axes.scatter(shown[0], shown[1], s=size, color=colour, linewidths=0, alpha=0.8, rasterized=many)
         else:
             _map(axes, view, p)
     axes.set_aspect("equal")
