@@ -111,6 +111,8 @@ class Particles:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name[:1] == "_":  # a copy asks for some
+                raise AttributeError(name)
             column = SHORT.get(name) or (
                 f"{VECTORS[name[0]]}[:, {'xyz'.index(name[-1])}]" if name in COMPONENTS else ""
             )
@@ -152,8 +154,10 @@ class Particles:
         self._check_shapes(where)
         fix = "correct or remove that row" if ids is None else "give it another one"
         for name in ("mass", "position", "velocity"):
-            finite = np.isfinite(getattr(self, name)).reshape(self.count, -1).all(axis=1)
-            _refuse(f"{where}{name}", ~finite, lambda row: f"not a finite number; {fix}", ids)
+            values = getattr(self, name)
+            if not (finite := np.isfinite(values)).all():
+                wrong = ~finite.reshape(self.count, -1).all(axis=1)
+                _refuse(f"{where}{name}", wrong, lambda row: f"not a finite number; {fix}", ids)
         if not math.isfinite(self.time) or not 0 <= self.step <= 2**53:
             raise InputError(
                 f"{where}time must be finite and step a number from 0 to 2^53; got {self.time:g} and {shown(self.step)}"

@@ -138,7 +138,8 @@ def test_bounces_without_end_stop_the_run_with_the_fix():
             bouncing(bodies, collisions=wrong)
     held = bouncing(
         Particles([1e-30, 1e-30], [[0, 0, -0.05], [0, 0, 0.06]], np.zeros((2, 3)), radius=[0.05, 0.05]),
-        restitution=0.5, fields=[{"field": "plummer", "mass": 1.0, "b": 0.2}],
+        {"scheme": "hermite4", "eta": 0.01}, dt=0.01, engine="reference", restitution=0.5,
+        fields=[{"field": "plummer", "mass": 1.0, "b": 0.2}],
     )  # fmt: skip
     with pytest.raises(RunFailed, match=r"\(ids\) rest on one another at t = .*give collisions.minimum_speed"):
         held.integrate(5.0)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import begun, child, recorded_frames, until
+from conftest import begun, child, program, recorded_frames, until
 from recordings import plummer_text
 
 from nbody import Trajectory
@@ -162,10 +162,6 @@ def test_an_engine_of_a_gpu_without_a_gpu_is_refused(folder, refused):
 
 def test_a_defect_of_the_program_keeps_its_traceback(folder):
     """Only the user's mistakes are one line; a defect of the program keeps its traceback and exits with 1."""
-    code = (
-        "import nbody.run.simulation as s; s.Simulation.progress_events = lambda *a, **k: 1 / 0; "
-        "from nbody.cli import main; main()"
-    )
-    done = child("-c", code, "run", "small.yaml", cwd=folder)
+    done = program("questions", "defect", "run", "small.yaml", cwd=folder)
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr

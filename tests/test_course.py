@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, child
+from conftest import ROOT, program
 
 from nbody.cli import main
 from nbody.lessons.notebook import COURSES, notebook
@@ -164,10 +164,7 @@ def test_a_notebook_has_the_figures_of_its_page_and_every_exercise_a_solution(na
 @pytest.mark.parametrize("name", COURSES)
 def test_a_notebook_runs_in_the_simulator(name, tmp_path):
     assert main(["course", "notebook", name]) == 0
-    code = (
-        "import json, sys, pathlib; from notebook_runner import run; print(json.dumps(run(pathlib.Path(sys.argv[1]))))"
-    )
-    done = child("-c", code, str(tmp_path / f"{name}.ipynb"), env={"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"})
+    done = program("questions", "notebook", tmp_path / f"{name}.ipynb")
     assert done.returncode == 0, done.stderr
     errors = [float(each) for each in re.findall(r"largest relative error is ([-+.e0-9]+)", done.stdout)]
     assert len(errors) >= 2 and max(errors) < 0.1

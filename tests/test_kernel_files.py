@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import ROOT, child
+from conftest import program
 
 from nbody import compute
 from nbody.compute.compiling import cache
@@ -106,11 +106,7 @@ def test_every_kernel_of_a_run_can_be_kept():
 
 
 def test_a_kernel_is_the_same_in_every_process():
-    code = "from test_kernel_files import *; print(*[fingerprint(kernel.py_func) for kernel in kernels()])"
-    found = set()
-    for seed in "12":
-        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-        found.add(child("-c", code, env=environment, check=True).stdout)
+    found = {program("questions", "fingerprints", env={"PYTHONHASHSEED": seed}, check=True).stdout for seed in "12"}
     assert len(found) == 1
 
 

@@ -88,15 +88,11 @@ def test_another_seed_is_another_run():
 
 
 @pytest.mark.parametrize("integrator", ["taylor", "leapfrog"])
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_float32_follows_float64_until_rounding_has_grown(integrator, dimensions):
+def test_float32_follows_float64_until_rounding_has_grown(integrator):
     """64 steps of a smooth (softened) system amplify rounding by less than a thousand."""
-    text = PLUMMER
-    if dimensions == 2:
-        text = text.replace("plummer, particles", "disk, particles").replace("0.05", "0.05, dimensions: 2")
     ends = []
     for precision in ("float32", "float64"):
-        simulation = Simulation(scenario(text, precision=precision, integrator=integrator, dt=0.001))
+        simulation = Simulation(scenario(PLUMMER, precision=precision, integrator=integrator, dt=0.001))
         simulation.run()
         ends.append(simulation.state.frames.snapshot().wait().position.astype(np.float64))
     assert np.abs(ends[0] - ends[1]).max() < 1e3 * 6e-8 * np.abs(ends[1]).max()

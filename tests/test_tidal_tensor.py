@@ -25,7 +25,7 @@ def by_differences(points, dimensions, **law):
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_the_tidal_tensor_is_the_gradient_of_the_acceleration(softening, length, dimensions):
     """Also within a spline, and within a cutoff, where no force acts."""
-    points = np.concatenate([RNG.standard_normal((5, dimensions)), X[:3, :dimensions] + 0.11])
+    points = np.concatenate([np.random.default_rng(7).standard_normal((5, dimensions)), X[:3, :dimensions] + 0.11])
     law = {"softening": softening, "length": length, "G": 2.0}
     tide = nbody.tidal_tensor(X[:, :dimensions], M, at=points, **law)
     expected = by_differences(points, dimensions, engine="reference", **law)

@@ -15,7 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from conftest import ROOT, child, sample
+from conftest import ROOT, child, program, sample
 
 from nbody import guarded_child
 from nbody.cli import main
@@ -78,15 +78,9 @@ def test_the_index_says_what_the_library_finds(sound):
 
 
 def test_reading_verifying_and_resuming_do_without_the_library(sound, tmp_path):
-    code = (
-        "import sys; from nbody.trajectory import Trajectory, TrajectoryWriter, read_checkpoint\n"
-        "with Trajectory(sys.argv[1]) as run: assert run.verify() == [] and len(run) == 3\n"
-        "TrajectoryWriter.reopen(sys.argv[1], read_checkpoint(sys.argv[1])).close()\n"
-        "assert 'h5py' not in sys.modules"
-    )
     path = tmp_path / "run.h5"
     path.write_bytes(sound.read_bytes())
-    child("-c", code, path, check=True)
+    assert program("questions", "after_reading", path, check=True).stdout == "[]\n"
 
 
 def test_the_library_writes_nothing_to_the_disk(tmp_path):
@@ -315,21 +309,18 @@ def test_a_file_on_which_the_library_dies_is_refused(sound, number, says):
     library.close()
 
 
-def asked(sound, describe: str, memory: int, seconds: float = 10.0):
-    """The process of the library, asked to describe a file, with another function ``describe``."""
-    head = "import sys; from nbody import guarded_child; from nbody.trajectory.structure import h5format\n"
-    head += f"{describe}\nh5format.describe = describe\n"
-    code = f"{head}guarded_child.serve('{LIBRARY}', {memory}, {seconds}, sys.argv[1])"
-    return child("-c", code, sound, input=json.dumps(["describe"]) + "\n", timeout=60)
+def described(sound, describes: str, memory: int, seconds: float):
+    """The process of the library, asked to describe a file in a way that takes forever, or much memory."""
+    asked = json.dumps(["describe"]) + "\n"
+    return program("questions", "library", describes, memory, seconds, sound, input=asked)
 
 
 def test_a_library_that_does_not_end_is_ended(sound):
-    done = asked(sound, "def describe(*_):\n    while True: pass", 2**33, seconds=0.2)
-    assert done.returncode == -signal.SIGPROF
+    assert described(sound, "forever", 2**33, 0.2).returncode == -signal.SIGPROF
 
 
 def test_a_library_that_allocates_all_memory_gets_an_error(sound):
-    done = asked(sound, "def describe(*_): return [0] * 2**30", 2**32)
+    done = described(sound, "much", 2**32, 10.0)
     assert done.returncode == 0 and "MemoryError" in json.loads(done.stdout)["error"]
 
 

@@ -71,7 +71,11 @@ class Integrator(ABC):
         self.dt: float = math.inf if dt is None else dt
         self._tangents = tangents or Tangents()
         if tangents:
-            self.facts = self.facts._replace(columns=(*self.facts.columns, *tangents.columns))
+            self.facts = self._with_columns_of(tangents)
+
+    def _with_columns_of(self, tangents: Tangents) -> SchemeFacts:
+        """The facts of the scheme that moves these, too."""
+        return self.facts._replace(columns=(*self.facts.columns, *tangents.columns))
 
     def _vectors(self, motion: Motion) -> np.ndarray:
         """The tangent vectors at this moment, (M, 2, 3, n), a copy."""

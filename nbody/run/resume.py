@@ -122,13 +122,13 @@ def _resumed(path: Path, changes: dict[str, Any], notify: Notify, fields: object
                 frames -= 1
             # A frame at the checkpoint's time that is not on the schedule was the end of a run, or an interruption; a
             # longer run does not have it. (Earlier frames may be off the schedule too, if ``every`` was different then.)
-            if run.time[frames - 1] == time and not regular and longer and frames > 1:
-                frames -= 1
+            ends = bool(run.time[frames - 1] == time) and not regular and frames > 1
+            frames -= ends and longer
             if (again := int(np.sum(sign * (times[frames:] - time) > 0))) and longer:
                 notify(f"going on from step {step}, the last checkpoint: the {again} frames after it are made again")
             energies = Energies.of(run.energy_balance()[:frames], conserved=not run.without_potential)
             events = int(facts.get("events", 0))
-            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path)
+            start = Start(moment, checkpoint.state, events, frames, energies, checkpoint, path, ends and not longer)
     planned_end = planned.schedule
     beyond = step > planned_end.last if isinstance(planned_end, StepSchedule) else sign * (time - planned_end.end) > 0
     if beyond:

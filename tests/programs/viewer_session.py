@@ -90,8 +90,7 @@ def drive(window):
 
     def settled():
         renderer, clock = window.renderer, window.transport
-        if state["pictures"] < 2 or not state["happened"]() or window.source.waiting(clock.at):
-            window.update()
+        if not state["pictures"] or not state["happened"]() or window.source.waiting(clock.at):
             return False
         return clock.playing or not renderer.has_newer
 

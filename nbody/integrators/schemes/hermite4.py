@@ -63,12 +63,9 @@ class Hermite4(AdaptiveStep):
         self._eta: float | None = options.eta if isinstance(options, self.Options) else None
         self.facts = self.facts._replace(adaptive=self._eta is not None)
         super().__init__(dt, options)
-        self._clock[NEXT] = self.dt
-        self._before = np.zeros(
-            (4, 0, 0)
-        )  # position, velocity, acceleration and jerk at the beginning of the last step
 
     def prepare(self, motion: Motion, contacts: bool = False) -> None:
+        # ``_before``: position, velocity, acceleration and jerk at the beginning of the last step.
         super().prepare(motion, contacts)
         state = motion.state
         self._before, self._clock[LENGTH] = np.zeros((4, state.count, state.dimensions), state.dtype), 0.0
