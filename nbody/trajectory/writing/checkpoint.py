@@ -54,8 +54,8 @@ class Checkpoint:
 
 
 def require_like(state: Mapping[str, Array], own: Mapping[str, Array]) -> None:
-    """Raise ValueError if an array of a checkpoint has not the dtype and shape of the one with its name in ``own``, arrays of
-    the run that goes on. (A correct checksum does not mean that the content can be trusted.)"""
+    """Raise ValueError if an array of a checkpoint has not the dtype and shape of the one with its name in ``own``, from the
+    run that goes on. (A correct checksum does not mean that the content can be trusted.)"""
     for name in state.keys() & own.keys():
         found, expected = state[name], own[name]
         if (found.dtype, found.shape) != (expected.dtype, expected.shape):
