@@ -16,7 +16,6 @@ SMALLEST, LARGEST = 16, 16384  # limits of a picture's sides in pixels; OpenGL m
 
 PICTURE = FileKind("PNG picture", "", "give another name", b"\x89PNG", "output/run.png")
 SCREENSHOT = replace(PICTURE, begin="--screenshot ")  # the option's
-CAMERA = FileKind("camera", "", "give another name", b"", "camera.yaml")
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -75,9 +74,3 @@ def save_picture(picture: np.ndarray, path: Path, overwrite: bool = False, notif
 
     with new_file(path, PICTURE, overwrite, notify) as draft:
         Image.fromarray(picture).save(draft, format="PNG")
-
-
-def save_text(text: str, path: Path) -> None:
-    """Write ``text``, whole or not at all; an older file keeps a numbered name. Raises as :func:`save_picture`."""
-    with new_file(path, CAMERA, False, lambda line: None) as draft:
-        draft.write_text(text, encoding="utf-8")

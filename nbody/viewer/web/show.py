@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 TICK = 1 / 60  # seconds between updates of the clock
 MOST_EVENTS = 200  # handled between two pictures
-LARGEST = 3840, 2160  # the largest picture, in pixels
 LAST_TICKS = 300  # how long the last picture of a run may take, to those who have connected before its end
 ARRIVAL = 1.0  # seconds that a page takes to connect
 LOOPBACK = "127.0.0.1"
@@ -185,15 +184,8 @@ class _Session:
             path.unlink()
 
     def _handle(self, viewer: "Viewer", event: dict[str, Any]) -> None:
-        from nbody.viewer.window.offscreen import number_of
-
         controls = self._window.controls
-        if event["type"] == "resize":
-            width, height = (int(number_of(event[side])) for side in ("width", "height"))
-            shrunk = min(1.0, LARGEST[0] / width, LARGEST[1] / height)
-            size = round(width * shrunk) // 2 * 2, round(height * shrunk) // 2 * 2  # H.264 needs even sides
-            self._window.resize(size, min(max(number_of(event["ratio"]) * shrunk, 0.5), 4.0))
-        elif event.get("key") != "Escape" or controls.show_keys or controls.chosen is not None:
+        if event.get("key") != "Escape" or controls.show_keys or controls.chosen is not None:
             # (Escape also ends the browser's full screen, and should not end the command.)
             if event["type"] == "key_down" and viewer.steers:
                 self._asking = viewer

@@ -47,16 +47,19 @@ class PageCanvas(RemoteFrameBuffer):
 
     def handle_event(self, event: dict[str, Any]) -> None:
         """Pass an event of the page on."""
-        kind = event.get("type") or event["event_type"]  # the second name: jupyter_rfb before 1.0
+        kind, scale = (
+            event.get("type") or event["event_type"],
+            self.window.pixel_scale,
+        )  # names of jupyter_rfb before 1.0
         if kind == "close":
             self._end()
             return
         if kind == "resize":
+            if not (event["width"] and event["height"]):  # it is hidden
+                return
             scale = event.get("ratio") or event["pixel_ratio"]
-            self.window.resize((round(event["width"] * scale), round(event["height"] * scale)), scale)
-        else:
-            x, y = (event.get(axis, 0) * self.window.pixel_scale for axis in ("x", "y"))
-            self.window.handle({**event, "type": kind, "x": x, "y": y})
+        pixels: dict[str, Any] = {key: event[key] * scale for key in ("x", "y", "width", "height") if key in event}
+        self.window.handle({"x": 0, "y": 0, **event, **pixels, "type": kind, "ratio": scale})
         if self.window.due:
             self.request_draw()
 
