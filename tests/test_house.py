@@ -173,7 +173,7 @@ LINES = {
     "forces": 11348,
     "exchange": 1170,
     "initial": 2810,
-    "integrators": 11933,
+    "integrators": 11920,
     "law": 402,
     "lessons": 1620,
     "manual": 163,
