@@ -175,7 +175,7 @@ LINES = {
     "initial": 2810,
     "integrators": 11920,
     "law": 402,
-    "lessons": 1620,
+    "lessons": 1596,
     "manual": 163,
     "linalg": 3095,
     "parallel": 841,
