@@ -172,7 +172,7 @@ LINES = {
     "compute": 3453,
     "forces": 11348,
     "exchange": 1170,
-    "initial": 2810,
+    "initial": 2803,
     "integrators": 11920,
     "law": 402,
     "lessons": 1596,
