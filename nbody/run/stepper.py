@@ -22,6 +22,7 @@ from nbody.run.choice import tangents_of
 from nbody.run.setup import Setup
 from nbody.state import Frame, Moment, Slots, State, StateClock
 from nbody.trajectory.structure.layout import ADDED, REMOVED
+from nbody.trajectory.writing.checkpoint import require_like
 
 if TYPE_CHECKING:
     from nbody.integrators.collisions.collisions import Collisions
@@ -304,7 +305,7 @@ class Stepper:
         if self.roster is not None or "collisions.into" in arrays:
             self._known_bodies().restore(arrays, events)
             self.motion = self._prepared(self._at_the_beginning, self._first_moment)
-        _require_like(arrays, self.arrays())
+        require_like(arrays, self.arrays())
         self.go_back(arrays, moment._replace(origin=self.clock.origin) if math.isnan(moment.origin) else moment)
         for each in (self.collisions, self.watch):
             if each is not None:
@@ -466,12 +467,3 @@ def _energy_of(motion: Motion) -> float:
     energy = float(frame.sums[0] + frame.sums[1])
     frame.release()
     return energy
-
-
-def _require_like(arrays: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError if an array has not the dtype and shape of the one with its name in ``own``."""
-    for name in arrays.keys() & own.keys():
-        found, expected = arrays[name], own[name]
-        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-            stated, needed = (f"{each.dtype} {each.shape}" for each in (found, expected))
-            raise ValueError(f"the checkpoint's {name} is {stated}, and the run has {needed}")
