@@ -14,6 +14,7 @@ from nbody.cli import main
 from nbody.diagnostics.transits import linear_ephemeris
 from nbody.errors import InputError
 from nbody.events.finder import roots
+from nbody.run.dense import NotedSteps
 from nbody.run.resume import rerun, resume
 from nbody.scenario.events import event_of_text
 from nbody.trajectory import first_difference
@@ -220,7 +221,7 @@ def test_events_found_in_blocks_of_steps_are_those_found_step_by_step(scheme, ba
         if not blocks:
             scheme = run.stepper.integrator
             monkeypatch.setattr(scheme, "facts", scheme.facts._replace(notes=lambda _: False))
-        assert run.stepper.can_note is blocks
+        assert NotedSteps(run.stepper, None).possible is blocks
         run.integrate(-6.0 if back else 6.0)
         found.append(rows(run))
         bodies.append(run.particles)

@@ -326,7 +326,7 @@ class Simulation:
         ``simulation.particles.mass[:10] *= 0.5``. After the next step their arrays are read-only, because the run has
         others; take copies for your own arithmetic.
         """
-        return self._empty.bodies if self._empty else self.stepper.shown()
+        return self._empty.bodies if self._empty else self.stepper.hand.particles()
 
     def add(self, particles: Particles | None = None, **values: Any) -> np.ndarray:
         """Add bodies between two steps, or to an empty simulation. Returns their ids. ::
@@ -388,7 +388,7 @@ class Simulation:
 
     def _take_written(self) -> None:
         """Let what was written into :attr:`particles` count."""
-        if (rows := self.stepper.written()) is not None:
+        if (rows := self.stepper.hand.written()) is not None:
             self._apply(rows)
 
     def _apply(self, rows: np.ndarray, species_names: tuple[str, ...] = ()) -> None:

@@ -2,9 +2,9 @@
 
 A group of planets moves by itself about the star at rest in the origin. A group of which one is near the star, and a planet
 alone that is, move with the star: it is drawn by them, and drifts with the mean velocity that the other planets give it in
-the step. So a single planet is on a Kepler orbit about a star that moves straight, however close it comes, and no other body
-is a part of its passage. A body without mass moves among copies of those that it is near to, so that it changes no bit of
-their motion; and if it alone is near the star, as a comet, the tides of planets kick it during the step.
+the step. If there is but one, a comet, the tides of the planets kick it during the step; else those that do not meet are on
+Kepler orbits about a star that moves straight. A body without mass moves among copies of those that it is near to, so that
+it changes no bit of their motion.
 """
 
 from typing import NamedTuple
@@ -203,12 +203,14 @@ def pass_star(i, Q, V, m, h, drift):
 
 @inner(fastmath=STRICT)
 def pass_star_in_tides(i, Q, V, m, motions):
-    """Move comet i about the star in parts of the step, between which the tides of the planets kick it. Their paths are the
-    cubics through their ends."""
+    """Move comet i about the star, which it draws, in parts of the step, between which the tides of the planets kick it.
+    Their paths are the cubics through their ends."""
     h, begin_Q, begin_V, _, _ = motions
-    x, v, at, planets, parts = np.empty((3, 1)), np.empty((3, 1)), np.empty(3), np.flatnonzero(m[1:] > 0.0) + 1, 1
+    others, own, parts = m.copy(), 1.0 + m[i] / m[0], 1
+    others[0] = others[i] = 0.0
+    x, v, at, planets = np.empty((3, 1)), np.empty((3, 1)), np.empty(3), np.flatnonzero(others > 0.0)
     for c in range(3):
-        x[c, 0], v[c, 0] = begin_Q[c, i], begin_V[c, i]
+        x[c, 0], v[c, 0] = begin_Q[c, i], own * begin_V[c, i]
         for j in planets:
             v[c, 0] += m[j] / m[0] * begin_V[c, j]
     for j in planets:
@@ -216,28 +218,22 @@ def pass_star_in_tides(i, Q, V, m, motions):
             parts = PARTS
     for k in range(parts + 1):
         t, part = k / parts, h / parts
-        weights = (
-            (1.0 + 2.0 * t) * (1.0 - t) ** 2,
-            h * t * (1.0 - t) ** 2,
-            t * t * (3.0 - 2.0 * t),
-            h * t * t * (t - 1.0),
-        )
-        strength = part if 0 < k < parts else 0.5 * part
+        begins, ends = (1.0 + 2.0 * t) * (1.0 - t) ** 2, t * t * (3.0 - 2.0 * t)
+        leaves, arrives = h * t * (1.0 - t) ** 2, h * t * t * (t - 1.0)
         for j in planets:
-            p2, d2 = 0.0, 0.0
+            p2, d2, strength = 0.0, 0.0, m[j] * (part if 0 < k < parts else 0.5 * part)
             for c in range(3):
-                of_begin = weights[0] * begin_Q[c, j] + weights[1] * begin_V[c, j]
-                at[c] = of_begin + weights[2] * Q[c, j] + weights[3] * V[c, j]
+                at[c] = begins * begin_Q[c, j] + leaves * begin_V[c, j] + ends * Q[c, j] + arrives * V[c, j]
                 p2, d2 = p2 + at[c] ** 2, d2 + (at[c] - x[c, 0]) ** 2
-            f, g = strength * m[j] / (d2 * np.sqrt(d2)), strength * m[j] / (p2 * np.sqrt(p2))
+            f, g = strength / (d2 * np.sqrt(d2)), strength / (p2 * np.sqrt(p2))
             for c in range(3):
                 v[c, 0] += f * (at[c] - x[c, 0]) - g * at[c]
         if k < parts:
-            kepler_step(0, x, v, m[0], part)
+            kepler_step(0, x, v, m[0] + m[i], part)
     for c in range(3):
-        Q[c, i], V[c, i] = x[c, 0], v[c, 0]
         for j in planets:
-            V[c, i] -= m[j] / m[0] * V[c, j]
+            v[c, 0] -= m[j] / m[0] * V[c, j]
+        Q[c, i], V[c, i] = x[c, 0], v[c, 0] / own
 
 
 class Motions(NamedTuple):

@@ -285,5 +285,5 @@ def gather(m, found, company):
 
 @inner
 def is_comet(i, m, company):
-    """True if body i has no mass, and is near the star without planets."""
-    return company.hurried[i] and m[i] == 0.0 and company.counts[1] == 0 and not company.meets[i]
+    """True if body i is near the star without others with mass."""
+    return company.hurried[i] and company.counts[1] == (m[i] > 0.0) and not company.meets[i]

@@ -13,13 +13,7 @@ from nbody.fields.field import POST_NEWTONIAN
 from nbody.forces.engine import Engine
 from nbody.forces.problem import Problem, Refusal
 from nbody.integrators.integrator import Motion
-from nbody.integrators.solvers.systems.scheme import (
-    DONE,
-    ManySystems,
-    MapsAsked,
-    by_components,
-    facts_of_systems,
-)
+from nbody.integrators.solvers.systems.scheme import DONE, ManySystems, MapsAsked, by_components, facts_of_systems
 from nbody.integrators.solvers.wisdom_holman import WisdomHolman, permutations
 from nbody.registry import imported
 
