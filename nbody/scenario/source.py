@@ -93,8 +93,8 @@ class ScenarioText:
     def _option(self, keys: Keys) -> str:
         """The option that replaced a value or a group that contains it, or that set a key in a group that was not written;
         empty if there is none."""
-        ends = range(len(keys), 0, -1)
-        found = [self.replaced_by[keys[:end]] for end in ends if keys[:end] in self.replaced_by]
+        around = [(*keys, SHORT), *(keys[:end] for end in range(len(keys), 0, -1))]
+        found = [self.replaced_by[each] for each in around if each in self.replaced_by]
         if keys and keys not in self.lines:
             found += [option for written, option in self.replaced_by.items() if written[: len(keys)] == keys]
         return next(iter(found), "")
@@ -103,16 +103,18 @@ class ScenarioText:
         """A copy in which an option of the command line has replaced one value and removed another (``removed``) that it
         excludes."""
         values: Any = dict(self.values)
-        group = values
-        for key in keys[:-1]:
+        group, replaced_by = values, {**self.replaced_by, keys: option}
+        for depth, key in enumerate(keys[:-1], 1):
             index = _index(group, key, option)
             below = _copy(group[index] if isinstance(group, list) else group.get(key))
+            if isinstance(below, dict) and SHORT in below:  # there may be no such group: then the option is wrong
+                replaced_by[*keys[:depth], SHORT] = option
             group[index] = below
             group = below
         if removed:
             group.pop(removed[-1], None)
         group[_index(group, keys[-1], option)] = value
-        return replace(self, values=values, replaced_by={**self.replaced_by, keys: option})
+        return replace(self, values=values, replaced_by=replaced_by)
 
 
 def _copy(value: Any) -> dict | list:
