@@ -85,7 +85,7 @@ class Tangents:
         with np.errstate(invalid="ignore", divide="ignore"):
             exponents = np.where(numbers[:, TIME] > 0, numbers[:, LOG] / numbers[:, TIME], 0.0)
         found = zip(OF_TANGENTS, (numbers[:, MEAN].copy(), exponents), strict=True)
-        return {prefix + name: values if prefix else float(values[0]) for name, values in found}
+        return {prefix + name: values if prefix else values[0] for name, values in found}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps besides the columns."""

@@ -307,7 +307,7 @@ class Simulation:
         frame = stepper.frame().wait()
         found = {**frame.observables, **self.recording.measured.observables(frame)}
         frame.release()
-        return found
+        return {name: value if np.ndim(value) else float(value) for name, value in found.items()}
 
     @property
     def kinetic_energy(self) -> float:
