@@ -166,7 +166,7 @@ def test_a_child_process_imports_nothing_from_the_current_folder():
 LINES = {
     "analysis": 1511,
     "bench": 3771,
-    "cli": 3497,
+    "cli": 3494,
     "diagnostics": 1234,
     "fields": 1983,
     "compute": 3453,
@@ -184,7 +184,7 @@ LINES = {
     "state": 1781,
     "trajectory": 3572,
     "verify": 369,
-    "viewer": 6918,
+    "viewer": 6856,
     "child": 36,
     "doctor": 411,
     "errors": 89,
