@@ -173,7 +173,7 @@ LINES = {
     "forces": 11348,
     "exchange": 1170,
     "initial": 2803,
-    "integrators": 11913,
+    "integrators": 11917,
     "law": 402,
     "lessons": 1596,
     "manual": 163,
