@@ -17,7 +17,10 @@ MOST_SPECIES = 1000
 
 
 def _array(name: str, values: Any, dtype: type) -> Array:
-    """A contiguous array of numbers. Raises InputError for texts, for complex numbers, and for fractions in an int64."""
+    """A contiguous array of numbers. Raises InputError for texts, for complex numbers, for fractions in an int64, and for
+    numbers with a unit (of Astropy or AMUSE), which NumPy would drop."""
+    if unit := str(getattr(values, "unit", None) or ""):
+        raise InputError(f"particles: {name}: has the unit '{unit}'; give plain numbers in the units of the run")
     try:
         given = np.asarray(values)
         if given.dtype.kind in "cSU":
