@@ -59,11 +59,6 @@ class DeviceProperties:
         """Float64 rate in FLOP/s, without tensor cores."""
         return 2.0 * self.lanes_float64 * self.multiprocessors * self.clock
 
-    @property
-    def peak_float64_products(self) -> float:
-        """Float64 rate of matrix products in FLOP/s: tensor cores double it on some cards."""
-        return self.peak_float64 * (2.0 if self.compute_capability in FLOAT64_TENSOR_CORES else 1.0)
-
     def peak(self, precision: str) -> float:
         """FLOP/s of the arithmetic on pairs in ``float32``, ``mixed`` or ``float64``."""
         return self.peak_float64 if precision == "float64" else self.peak_float32
@@ -75,10 +70,6 @@ LANES = {
 }  # fmt: skip
 """Float32 and float64 additions, products or multiply-adds that a multiprocessor starts per clock, by compute capability
 (CUDA C++ Programming Guide, throughput of native arithmetic instructions)."""
-
-FLOAT64_TENSOR_CORES = ((8, 0), (9, 0))
-"""The compute capabilities whose tensor cores double the rate of float64 matrix products."""
-
 
 def lanes(compute_capability: tuple[int, int]) -> tuple[int, int]:
     """The entry of :data:`LANES` for a compute capability, or for the latest earlier one if it is not listed."""
